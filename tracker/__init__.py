@@ -1,0 +1,1 @@
+"""Reads profiles into a database and compares versions."""

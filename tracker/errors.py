@@ -1,0 +1,56 @@
+"""What can go wrong, said so that the reader can act on it.
+
+Every error a user can meet is a `TrackerError`. It is raised where the fact is known and caught once, in `tracker.cli`,
+which prints `str(error)` as one line on stderr and exits with `error.exit_code`.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+
+EXIT_OK = 0
+EXIT_FINDINGS = 1
+EXIT_COULD_NOT_RUN = 2
+EXIT_NOT_COMPARABLE = 3
+EXIT_TOO_LITTLE_DATA = 4
+
+
+class TrackerError(Exception):
+    """A problem that the user can solve: what is wrong, where, and what to do about it.
+
+    >>> str(TrackerError("no version 'v9'", remedy="tracker versions lists them"))
+    "no version 'v9'; tracker versions lists them"
+    """
+
+    exit_code = EXIT_COULD_NOT_RUN
+
+    def __init__(self, problem: str, *, remedy: str = "") -> None:
+        super().__init__(problem, remedy)
+        self.problem = problem
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        text = f"{self.problem}; {self.remedy}" if self.remedy else self.problem
+        return " ".join(text.split())
+
+
+class SourceError(TrackerError):
+    """A file or folder that cannot be read as a profile.
+
+    >>> print(SourceError("a.json", "byte 12", "the JSON ends in the middle of an event", remedy="export it again"))
+    a.json: byte 12: the JSON ends in the middle of an event; export it again
+    """
+
+    def __init__(self, path: str | PathLike[str], place: str, problem: str, *, remedy: str = "") -> None:
+        self.path = str(path)
+        self.place = place
+        where = f"{self.path}: {place}: " if place else f"{self.path}: "
+        super().__init__(f"{where}{problem}", remedy=remedy)
+
+
+class StoreError(TrackerError):
+    """A database that cannot be opened, is too old, too new, locked or read-only."""
+
+
+class UsageError(TrackerError):
+    """An argument that names nothing, or names too much."""

@@ -1,0 +1,405 @@
+"""THE CONTRACT between readers, timeline and store: what one source of a profile says, in columns.
+
+A reader turns files into a `Profile`: who ran (facts) and, per rank, what happened (`Events`, columns of NumPy arrays,
+never one object per event). `tracker.timeline` turns the events of one rank into `Rows`: sums per distinct thing, the
+grain of the database. A source that has only sums fills `Rows` itself.
+
+Conventions: times are int64 ns on one clock per source; spans are half open, `start_ns <= end_ns`. Text is
+dictionary-coded: an int32 code into `Strings`, code 0 is the empty string ("none"). A missing integer is `MISSING`
+(never 0), a missing reference is -1. All arrays of one table have equal length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+MISSING: Final = int(np.iinfo(np.int64).min)
+"""The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
+
+NO_STEP: Final = -1
+"""The step of what lies outside all step markers."""
+
+UNLINKED_OP: Final = "(unlinked)"
+"""Name of the op that stands for device events without a launch in the capture."""
+
+NO_OP: Final = "(no op)"
+"""Name of the op that stands for device events whose launch lies in no op."""
+
+
+class Strings:
+    """A pool of distinct texts; each has a code, in order of first use.
+
+    >>> pool = Strings(); pool.code("aten::mm"), pool.code("aten::mm"), pool.code(""), pool.texts
+    (1, 1, 0, ['', 'aten::mm'])
+    """
+
+    __slots__ = ("_codes", "texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = [""]
+        self._codes: dict[str, int] = {"": 0}
+        for text in texts:
+            self.code(text)
+
+    def code(self, text: str) -> int:
+        """The code of `text`, given out on first use."""
+        known = self._codes.get(text)
+        if known is None:
+            known = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def __getitem__(self, code: int) -> str:
+        return self.texts[code]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class DeviceKind(IntEnum):
+    """What the source says about a device event; timeline decides which kernels are communication."""
+
+    KERNEL = 0
+    COMMUNICATION = 1
+    COPY = 2
+    MEMSET = 3
+
+
+class LaunchLevel(IntEnum):
+    """Where a launch call was seen. FLOW is no call: a flow arrow of the trace, kept only to link a device event."""
+
+    RUNTIME = 0
+    DRIVER = 1
+    FLOW = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Base of the column tables: equal lengths, checked dtypes."""
+
+    def __post_init__(self) -> None:
+        lengths = {len(getattr(self, f.name)) for f in fields(self)}
+        if len(lengths) > 1:
+            raise ValueError(f"{type(self).__name__}: columns of different length {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+
+@dataclass(frozen=True, slots=True)
+class HostOps(Columns):
+    """Operators and user annotations on host threads, in any order; step markers are not among them.
+
+    `thread`: index into `Events.threads`. `is_annotation`: 1 for user annotations. `module`: the module path the source
+    itself names (0: none; timeline then looks at `Frames`). `sequence`: autograd sequence number or -1;
+    `is_backward`: 1 where the source says the op ran for a forward op of the same `sequence`.
+    `collective`: index into `Collectives` or -1.
+    """
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    input_shapes: I32
+    input_types: I32
+    module: I32
+    call_stack: I32
+    sequence: I64
+    is_backward: I8
+    is_annotation: I8
+    collective: I32
+
+
+@dataclass(frozen=True, slots=True)
+class Frames(Columns):
+    """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance (`Linear_0`)."""
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    is_module: I8
+
+
+@dataclass(frozen=True, slots=True)
+class Launches(Columns):
+    """Host calls of the device runtime and driver, launching or not. `correlation` is -1 for calls without one."""
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    level: I8
+    correlation: I64
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEvents(Columns):
+    """Kernels, copies and memsets of ONE device. `step`: the source's own step id, or MISSING. `bytes`: or MISSING.
+
+    `process`: index of the host process whose launches may match (see `Events.thread_process`).
+    `correlation`: equal to that of its launch, -1 for none. `collective`: index into `Collectives` or -1.
+    `type`, `core_type`, `input_shapes`, `input_types`, `input_formats`: what NPU profilers say of a kernel, else 0.
+    """
+
+    start_ns: I64
+    end_ns: I64
+    stream: I64
+    process: I32
+    correlation: I64
+    name: I32
+    kind: I8
+    bytes: I64
+    step: I64
+    collective: I32
+    type: I32
+    core_type: I32
+    input_shapes: I32
+    input_types: I32
+    input_formats: I32
+    wait_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives(Columns):
+    """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 / MISSING.
+
+    `bytes`: payload of one call on this rank. `group`: the source's raw group id (only kept as a fact of the run).
+    """
+
+    kind: I32
+    group: I32
+    group_role: I32
+    group_size: I64
+    data_type: I32
+    bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations(Columns):
+    """Allocator events. `bytes` < 0 frees. `component`: `cpu`, `device` or a profiler's own word.
+
+    `on_device`: 0 host memory, 1 device memory. `total_*`: the allocator's counters after the event, or MISSING.
+    """
+
+    time_ns: I64
+    thread: I32
+    bytes: I64
+    address: I64
+    on_device: I8
+    component: I32
+    total_allocated_bytes: I64
+    total_reserved_bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Markers(Columns):
+    """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start."""
+
+    start_ns: I64
+    end_ns: I64
+    step: I64
+    process: I32
+
+
+def empty(table: type[Columns]) -> Any:
+    """A table of `table`'s columns without rows.
+
+    >>> len(empty(Markers))
+    0
+    """
+    kinds = {"I8": np.int8, "I32": np.int32, "I64": np.int64}
+    return table(**{f.name: np.zeros(0, dtype=kinds[str(f.type)]) for f in fields(table)})
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """All that happened on one rank. `threads[i]` names thread i; `thread_process[i]` is the index of its process."""
+
+    strings: Strings
+    threads: tuple[str, ...]
+    thread_process: tuple[int, ...]
+    ops: HostOps
+    frames: Frames
+    launches: Launches
+    device: DeviceEvents
+    collectives: Collectives
+    allocations: Allocations
+    markers: Markers
+    host_is_primary: bool = True
+    """False for the second and further devices of one process: their host time is counted with the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content."""
+
+    path: str
+    bytes: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A hardware model; `cpu` without a device, `unknown` where the source has device work but does not name it."""
+
+    vendor: str
+    model: str
+
+
+CPU: Final = Device("", "cpu")
+UNKNOWN_DEVICE: Final = Device("", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
+
+    compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
+    `duration_ns`: the marker's duration, or the span of the capture. None: the source does not say.
+    `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
+    """
+
+    timeline: str
+    duration_ns: int | None
+    e2e_ns: int | None
+    compute_ns: int | None
+    communication_ns: int | None
+    overlap_ns: int | None
+    exposed_communication_ns: int | None
+    copy_ns: int | None
+    exposed_copy_ns: int | None
+    free_ns: int | None
+    kernel_count: int | None
+    kernel_total_ns: int | None
+    compute_total_ns: int | None
+    communication_total_ns: int | None
+    copy_total_ns: int | None
+    unlinked_kernel_count: int | None
+    unlinked_kernel_total_ns: int | None
+    peak_allocated_bytes: int | None
+    peak_reserved_bytes: int | None
+    data_loading_ns: int | None = None
+    bubble_ns: int | None = None
+    preparing_ns: int | None = None
+    samples_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step of one rank; `start_ns` counts from the first event of the capture."""
+
+    step: int
+    start_ns: int
+    breakdown: Breakdown
+
+
+Column = NDArray[Any] | list[str]
+Table = Mapping[str, Column]
+
+ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    # dimension tables: position = the index that the fact tables below refer to
+    "op_key": {"name": "text", "input_shapes": "text", "input_types": "text", "module": "text", "phase": "text"},
+    "kernel_key": {
+        "name": "text", "canonical_name": "text", "type": "text", "core_type": "text",
+        "input_shapes": "text", "input_types": "text", "input_formats": "text",
+    },
+    # fact tables: `op_key`, `kernel_key` are indices into the above; `ns` and `bytes` are int64 and may be MISSING
+    "op": {
+        "step": "int", "op_key": "int", "calls": "int",
+        "host_total_ns": "ns", "host_self_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns",
+        "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "kernel_count": "int", "call_stack": "text",
+    },
+    # one row per step and calling context; a context keeps its `node` number in every step of the capture
+    "op_tree": {
+        "step": "int", "node": "int", "parent": "int", "op_key": "int", "calls": "int",
+        "host_total_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns", "kernel_count": "int",
+    },
+    "kernel": {
+        "step": "int", "kernel_key": "int", "op_key": "int", "category": "text", "calls": "int",
+        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "wait_ns": "ns", "bytes": "bytes",
+    },
+    "communication": {
+        "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
+        "size_class_bytes": "int", "calls": "int", "bytes": "bytes", "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
+        "sum_squares_ns2": "float", "transit_ns": "ns", "wait_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns",
+        "exposed_ns": "ns",
+    },
+    # communication: index of the row of "communication" that the task belongs to
+    "communication_task": {
+        "communication": "int", "name": "text", "plane": "text", "calls": "int",
+        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
+    },
+    "memory": {
+        "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
+        "unreleased_bytes": "bytes",
+    },
+    "memory_curve": {
+        "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
+    },
+    "api": {
+        "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
+        "min_ns": "ns", "max_ns": "ns",
+    },
+}
+"""Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
+
+    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`, `elapse_ns`), in
+    order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks are at hand.
+    """
+
+    overall: Breakdown
+    steps: tuple[StepRow, ...]
+    tables: Mapping[str, Table]
+    collective_calls: Table = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One rank of a run: one process and one device.
+
+    `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the source's clock is not
+    absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment, allow-listed by the reader.
+    `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is set.
+    """
+
+    rank: int | None
+    world_size: int | None
+    host: str
+    device: Device
+    device_ordinal: int | None
+    started_at_ns: int | None
+    ended_at_ns: int | None
+    sources: tuple[Source, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    quality: str = "ok"
+    quality_reason: str = ""
+    events: Events | None = None
+    rows: Rows | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one claimed file or folder holds: the reader's name, and a capture per process and device."""
+
+    format: str
+    path: str
+    captures: tuple[Capture, ...]
+    warnings: tuple[str, ...] = ()

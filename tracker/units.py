@@ -1,0 +1,96 @@
+"""Nanoseconds and bytes: every conversion into them and every human form of them.
+
+Times are integer nanoseconds from the door of a reader to the door of a report; nothing between rounds.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+
+NS_PER_US = 1_000
+NS_PER_MS = 1_000_000
+NS_PER_S = 1_000_000_000
+BYTES_PER_KIB = 1_024
+MISSING_TEXT = "-"
+
+_TIME_UNITS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "us"), (1, "ns"))
+_SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
+
+
+def us_to_ns(text: str | bytes | int | float) -> int:
+    """Microseconds as the profiler wrote them, in ns, exact to the last digit.
+
+    Text is parsed as a decimal, since a double cannot hold `1736413971558972.912`; pass floats only below 2**52 ns.
+    Half a nanosecond rounds to even. Raises ValueError for anything that is not a finite number.
+
+    >>> us_to_ns("1736413971558972.912")
+    1736413971558972912
+    >>> us_to_ns(7)
+    7000
+    """
+    if isinstance(text, int):
+        return text * NS_PER_US
+    if isinstance(text, bytes):
+        text = text.decode("ascii", "replace")
+    try:
+        value = Decimal(repr(text) if isinstance(text, float) else text.strip())
+    except InvalidOperation as error:
+        raise ValueError(f"{text!r} is not a number of microseconds") from error
+    if not value.is_finite():
+        raise ValueError(f"{text!r} is not a finite number of microseconds")
+    return int((value * NS_PER_US).to_integral_value())
+
+
+def time_unit(*values_ns: float | None) -> tuple[int, str]:
+    """The one unit in which all `values_ns` read well: (ns per unit, its name). None values are left out.
+
+    Values that will be compared share a unit, chosen for the largest.
+
+    >>> time_unit(1_500_000, 900, None)
+    (1000000, 'ms')
+    """
+    largest = max((abs(value) for value in values_ns if value is not None), default=0)
+    for size, name in _TIME_UNITS:
+        if largest >= size:
+            return size, name
+    return 1, "ns"
+
+
+def format_ns(value_ns: float | None, unit: tuple[int, str] | None = None) -> str:
+    """A duration for people: `24.40 us`. None gives `-`; `unit` from `time_unit` makes neighbours comparable.
+
+    >>> format_ns(24_400), format_ns(0), format_ns(None)
+    ('24.40 us', '0 ns', '-')
+    """
+    if value_ns is None:
+        return MISSING_TEXT
+    size, name = unit or time_unit(value_ns)
+    if size == 1:
+        return f"{value_ns:.0f} {name}"
+    return f"{value_ns / size:,.2f} {name}"
+
+
+def format_bytes(value_bytes: float | None) -> str:
+    """A size for people, in powers of 1024. None gives `-`.
+
+    >>> format_bytes(1536), format_bytes(7), format_bytes(None)
+    ('1.50 KiB', '7 B', '-')
+    """
+    if value_bytes is None:
+        return MISSING_TEXT
+    for size, name in _SIZE_UNITS:
+        if abs(value_bytes) >= size:
+            return f"{value_bytes:.0f} B" if size == 1 else f"{value_bytes / size:,.2f} {name}"
+    return "0 B"
+
+
+def format_diff(diff: float | None) -> str:
+    """DIFF = candidate / baseline - 1 as signed per cent; None (no baseline, or nothing to compare) gives `-`.
+
+    >>> format_diff(0.164), format_diff(-0.5), format_diff(0.0), format_diff(None)
+    ('+16.4 %', '-50.0 %', '0.0 %', '-')
+    """
+    if diff is None:
+        return MISSING_TEXT
+    percent = round(diff * 100, 1)
+    return f"{percent:+,.1f} %" if percent else "0.0 %"
