@@ -1,1 +1,87 @@
-"""Reads profiles into a database and compares versions."""
+"""Reads profiles of AI training into a database, compares versions, and says what became slower and why.
+
+    import tracker
+
+    with tracker.open_store("sqlite:///profiles.db") as store:
+        tracker.ingest("run1.pt.trace.json.gz", version="v1", workload="resnet50", store=store)
+        tracker.ingest("run2.pt.trace.json.gz", version="v2", workload="resnet50", store=store)
+        print(tracker.diff("v1", "v2", store=store).ops.head())
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.results import Diff, Shown
+    from tracker.store import Store
+
+__all__ = ["__version__", "diff", "ingest", "open_store", "show"]
+
+__version__ = "0.1.0"
+
+
+def open_store(url: str | None = None, **options: Any) -> Store:
+    """The database at `url`, made on first use; None means the one that the command line uses (see `tracker db info`).
+
+    `url`: an SQLAlchemy URL or the path of an SQLite file. Close it, or use it in a `with` statement.
+    """
+    from tracker import config
+    from tracker.store import open_store as open_url
+
+    settings = config.load(url)
+    if settings.origin == "default":
+        config.make_default_folder()
+    return open_url(settings.database, **options)
+
+
+def ingest(
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]],
+    *,
+    version: str,
+    workload: str,
+    store: Store,
+    **options: Any,
+) -> pd.DataFrame:
+    """Read profiles into `store`, as `tracker ingest` does; one row per run that they form.
+
+    `options`: the fields of `tracker.intake.IngestOptions`. Columns: those of `tracker.intake.IngestResult`.
+    """
+    from dataclasses import asdict
+
+    import pandas as pd
+
+    from tracker.intake import IngestOptions, IngestResult
+    from tracker.intake import ingest as ingest_paths
+
+    listed = [paths] if isinstance(paths, str | PathLike) else list(paths)
+    results = ingest_paths(
+        store, [Path(path) for path in listed], version=version, workload=workload, options=IngestOptions(**options)
+    )
+    columns = list(IngestResult.__dataclass_fields__)
+    return pd.DataFrame([asdict(result) for result in results], columns=columns)
+
+
+def diff(baseline: str, candidate: str, *, store: Store | None = None, **options: Any) -> Diff:
+    """Candidate against baseline, as `tracker diff` does; the tables of the result are pandas frames.
+
+    The sides are what `tracker diff` takes; `store` may be left out when both are paths. `options`: the fields of
+    `tracker.results.DiffOptions`.
+    """
+    from tracker.compare import diff as compare
+    from tracker.results import DiffOptions
+
+    return compare(store, str(baseline), str(candidate), options=DiffOptions(**options))
+
+
+def show(reference: str, *, store: Store | None = None, **options: Any) -> Shown:
+    """One run, as `tracker show` does; the tables of the result are pandas frames. `options`: `ShowOptions` fields."""
+    from tracker.compare import show as show_run
+    from tracker.results import ShowOptions
+
+    return show_run(store, str(reference), options=ShowOptions(**options))

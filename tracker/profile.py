@@ -123,7 +123,9 @@ class HostOps(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Frames(Columns):
-    """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance (`Linear_0`)."""
+    """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance
+    (`Linear_0`).
+    """
 
     start_ns: I64
     end_ns: I64
@@ -173,7 +175,8 @@ class DeviceEvents(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Collectives(Columns):
-    """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 / MISSING.
+    """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 /
+    MISSING.
 
     `bytes`: payload of one call on this rank. `group`: the source's raw group id (only kept as a fact of the run).
     """
@@ -360,8 +363,9 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 class Rows:
     """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
 
-    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`, `elapse_ns`), in
-    order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks are at hand.
+    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,
+    `elapse_ns`), in order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks
+    are at hand.
     """
 
     overall: Breakdown
@@ -374,9 +378,10 @@ class Rows:
 class Capture:
     """One rank of a run: one process and one device.
 
-    `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the source's clock is not
-    absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment, allow-listed by the reader.
-    `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is set.
+    `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
+    source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment,
+    allow-listed by the reader. `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is
+    set.
     """
 
     rank: int | None

@@ -70,18 +70,31 @@ def format_ns(value_ns: float | None, unit: tuple[int, str] | None = None) -> st
     return f"{value_ns / size:,.2f} {name}"
 
 
-def format_bytes(value_bytes: float | None) -> str:
-    """A size for people, in powers of 1024. None gives `-`.
+def size_unit(*values_bytes: float | None) -> tuple[int, str]:
+    """The one unit in which all `values_bytes` read well: (bytes per unit, its name). None values are left out.
+
+    >>> size_unit(3 << 20, 900, None)
+    (1048576, 'MiB')
+    """
+    largest = max((abs(value) for value in values_bytes if value is not None), default=0)
+    for size, name in _SIZE_UNITS:
+        if largest >= size:
+            return size, name
+    return 1, "B"
+
+
+def format_bytes(value_bytes: float | None, unit: tuple[int, str] | None = None) -> str:
+    """A size for people, in powers of 1024. None gives `-`; `unit` from `size_unit` makes neighbours comparable.
 
     >>> format_bytes(1536), format_bytes(7), format_bytes(None)
     ('1.50 KiB', '7 B', '-')
     """
     if value_bytes is None:
         return MISSING_TEXT
-    for size, name in _SIZE_UNITS:
-        if abs(value_bytes) >= size:
-            return f"{value_bytes:.0f} B" if size == 1 else f"{value_bytes / size:,.2f} {name}"
-    return "0 B"
+    size, name = unit or size_unit(value_bytes)
+    if size == 1:
+        return f"{value_bytes:.0f} {name}"
+    return f"{value_bytes / size:,.2f} {name}"
 
 
 def format_diff(diff: float | None) -> str:

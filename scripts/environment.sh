@@ -1,0 +1,36 @@
+# Sourced by demo.sh and test.sh: makes .venv with tracker in it, once; later calls change nothing.
+# Looks for a Python 3.11 or newer that can make virtual environments; PYTHON=/path/to/python names another one.
+set -eu
+cd "$(dirname "$0")/.."
+
+usable() {
+    "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1
+}
+
+find_python() {
+    for candidate in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
+        if usable "$candidate"; then
+            command -v "$candidate"
+            return
+        fi
+    done
+    echo "tracker needs Python 3.11 or newer with the module venv (on Debian and Ubuntu: apt install python3-venv);" >&2
+    echo "if it is installed under another name, say PYTHON=/path/to/python sh $0" >&2
+    return 1
+}
+
+# install EXTRA MARK: EXTRA is what follows the dot in `pip install -e .EXTRA`.
+install() {
+    wanted="$(cksum <pyproject.toml) $1"
+    if [ -f ".venv/$2" ] && [ "$(cat ".venv/$2")" = "$wanted" ]; then
+        return
+    fi
+    if ! [ -x .venv/bin/python ]; then
+        python="$(find_python)"
+        echo "--- $python -m venv .venv" >&2
+        "$python" -m venv .venv
+    fi
+    echo "--- .venv/bin/python -m pip install -e '.$1'" >&2
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$1"
+    echo "$wanted" >".venv/$2"
+}

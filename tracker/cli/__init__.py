@@ -1,0 +1,84 @@
+"""The command `tracker`: one file per command; errors are caught here and nowhere else.
+
+Importing this room stays cheap, so that `tracker --help` starts fast: a command imports what it needs when it runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+from typer.core import TyperGroup
+
+from tracker.cli import db, demo, diff, ingest, runs, show, versions
+from tracker.errors import TrackerError
+
+_EXIT_INTERRUPTED = 130
+
+_ORDER = ("demo", "ingest", "runs", "versions", "show", "diff", "db")
+"""The commands in the order of the work, as the help lists them."""
+
+
+class _InOrderOfWork(TyperGroup):
+    def list_commands(self, ctx: typer.Context) -> list[str]:
+        return sorted(self.commands, key=_ORDER.index)
+
+
+app = typer.Typer(
+    name="tracker",
+    cls=_InOrderOfWork,
+    help=(
+        "Follow AI-training profiles over versions: what became slower, since when, and why.\n\n"
+        "\b\nStart here:\n"
+        "  tracker demo                                           # bundled profiles, in seconds\n"
+        "  tracker diff a.pt.trace.json b.pt.trace.json.gz        # two files, nothing to set up\n"
+        "  tracker ingest ./profiles --version v1 --workload gpt  # keep them in a database\n"
+        "  tracker diff v1 v2                                     # compare versions\n\n"
+        "Results go to stdout, everything else to stderr. Exit code 0: it ran, 2: it could not."
+    ),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"tracker {version('tracker')}\n")
+        raise typer.Exit
+
+
+@app.callback()
+def _tracker(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", help="Print the version of tracker and stop.", callback=_print_version, is_eager=True
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
+app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
+app.add_typer(runs.app, name="runs", short_help="Find runs; edit, tag, exclude, restore, delete them.")
+app.add_typer(versions.app, name="versions", short_help="List versions; pin the one to compare with.")
+app.command("show", short_help="Show one run: where its time went.")(show.show)
+app.command("diff", short_help="Compare two sides: what became slower, and why.")(diff.diff)
+app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
+
+
+def main() -> None:
+    """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
+    try:
+        app()
+    except TrackerError as error:
+        sys.stderr.write(f"tracker: {error}\n")
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        sys.exit(_EXIT_INTERRUPTED)

@@ -1,0 +1,181 @@
+"""Options that several commands share, so that they read the same everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracker.errors import UsageError
+
+Database = Annotated[
+    str | None,
+    typer.Option(
+        "--db",
+        metavar="URL|PATH",
+        help="The database: a SQLite file, or postgresql://USER@HOST/NAME. Default: TRACKER_DB, else the settings "
+        "file, else a SQLite file in your data folder (tracker db info names it).",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE|FOLDER",
+        help="Also write the report there; the text stays on screen. A folder gets a file named after what was asked. "
+        "Without --format the file's ending chooses the format. Default: no file.",
+        show_default=False,
+    ),
+]
+Workload = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Only this workload. Needed where a version label is used by several workloads. Default: any.",
+        show_default=False,
+    ),
+]
+Top = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=0,
+        help="Rows per table, largest first; 0 for all. Default: 10 on screen and in Markdown, all in the other "
+        "formats.",
+        show_default=False,
+    ),
+]
+Ranks = Annotated[
+    list[int] | None,
+    typer.Option(
+        "--rank",
+        metavar="N",
+        min=0,
+        help="Only this rank; may be given again. Tells a slow rank from a slow version. Default: all ranks.",
+        show_default=False,
+    ),
+]
+Stage = Annotated[
+    int | None,
+    typer.Option(metavar="N", min=0, help="Only this pipeline stage. Default: all stages.", show_default=False),
+]
+Module = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only ops in modules whose path matches, such as '*/Attention_0*'; * is any text. Default: all modules.",
+        show_default=False,
+    ),
+]
+Op = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only ops whose name matches, such as 'aten::*norm*', and what they launched; * is any text. Default: "
+        "all.",
+        show_default=False,
+    ),
+]
+Kind = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only communication of a kind that matches, such as all_reduce; * is any text. Default: all kinds.",
+        show_default=False,
+    ),
+]
+MinimumUs = Annotated[
+    float | None,
+    typer.Option(
+        "--min-us",
+        metavar="US",
+        min=0,
+        help="Leave out rows below this many microseconds per step, on both sides: they seldom decide. Default: 0.",
+        show_default=False,
+    ),
+]
+InputFormat = Annotated[
+    str | None,
+    typer.Option(
+        "--input-format",
+        metavar="NAME",
+        help="How to read paths, when their format is not recognised or two formats claim them. Default: recognise it.",
+        show_default=False,
+    ),
+]
+FlowCategory = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Category of the flow arrows that link ops to kernels, for traces without correlation ids, such as "
+        "async_gpu. A wrong one leaves kernels without an op. Default: recognise it.",
+        show_default=False,
+    ),
+]
+AllowPartial = Annotated[
+    bool,
+    typer.Option(
+        "--allow-partial",
+        help="Accept a truncated trace up to where it ends; its run is marked partial, and its totals are too low. "
+        "Default: refuse it.",
+    ),
+]
+Runs = Annotated[
+    list[str], typer.Argument(metavar="RUN...", help="Run numbers: 41 or run:41. tracker runs lists them.")
+]
+
+
+class Format(StrEnum):
+    """How a report is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    XLSX = "xlsx"
+
+
+ReportFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format",
+        help="How to write it: text for people, json for scripts (schema 1, see the README), markdown for a pull "
+        "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o). Default: text.",
+        show_default=False,
+    ),
+]
+
+
+def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
+    """`KEY=VALUE` arguments of `option` as a mapping.
+
+    >>> pairs(["batch=32", "precision=bf16"], "--config")
+    {'batch': '32', 'precision': 'bf16'}
+    """
+    found: dict[str, str] = {}
+    for text in values or ():
+        key, separator, value = text.partition("=")
+        if not separator or not key.strip():
+            raise UsageError(f"{option} {text!r} is not KEY=VALUE", remedy=f"write it like {option} batch=32")
+        if key.strip() in found:
+            raise UsageError(f"{option} names {key.strip()!r} twice", remedy="give each key once")
+        found[key.strip()] = value.strip()
+    return found
+
+
+def run_ids(values: Sequence[str]) -> list[int]:
+    """Run numbers as `tracker runs` prints them; `run:` in front may be left out.
+
+    >>> run_ids(["41", "run:7"])
+    [41, 7]
+    """
+    texts = [text.removeprefix("run:") for text in values]
+    for text in texts:
+        if not (text.isascii() and text.isdigit()):
+            raise UsageError(f"{text!r} is not a run number", remedy="tracker runs lists them: 41 or run:41")
+    return [int(text) for text in texts]

@@ -1,0 +1,97 @@
+"""Lists (of runs, of versions) for people, scripts and spreadsheets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tracker.units import MISSING_TEXT, NS_PER_S, format_ns
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+
+
+class ListFormat(StrEnum):
+    """How a list is written."""
+
+    TEXT = "text"
+    JSON = "json"
+    CSV = "csv"
+
+
+ListFormatOption = Annotated[
+    ListFormat,
+    typer.Option("--format", help="How to write the list: text for people, json for scripts, csv for a spreadsheet."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of the text form: its head, and its cell for a row (column name -> value, None where missing)."""
+
+    title: str
+    cell: Callable[[Mapping[str, Any]], str]
+    right: bool = False
+
+
+def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *, name: str, last_line: str) -> str:
+    """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key "
+    "`name`."""
+    if format is ListFormat.CSV:
+        return str(frame.to_csv(index=False))
+    rows = _rows(frame)
+    if format is ListFormat.JSON:
+        return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)
+    return "\n".join([*_aligned(rows, columns), last_line]) if rows else last_line
+
+
+def text_of(key: str) -> Callable[[Mapping[str, Any]], str]:
+    """A cell that shows the value of `key` as it is, `-` where it is missing or empty."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        value = row[key]
+        return MISSING_TEXT if value is None or value == "" else str(value)
+
+    return cell
+
+
+def time_of(key: str) -> Callable[[Mapping[str, Any]], str]:
+    """A cell that shows a duration of `key` in ns for people."""
+    return lambda row: format_ns(row[key])
+
+
+def moment_of(key: str) -> Callable[[Mapping[str, Any]], str]:
+    """A cell that shows a moment of `key` in ns since 1970 to the minute, in UTC."""
+
+    def cell(row: Mapping[str, Any]) -> str:
+        value = row[key]
+        if value is None:
+            return MISSING_TEXT
+        return datetime.fromtimestamp(value // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M")
+
+    return cell
+
+
+def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    plain = frame.astype(object).where(frame.notna(), None)
+    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
+
+
+def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:
+    table = [[column.title for column in columns], *([column.cell(row) for column in columns] for row in rows)]
+    widths = [max(len(line[position]) for line in table) for position in range(len(columns))]
+    return [
+        "  ".join(
+            cell.rjust(width) if column.right else cell.ljust(width)
+            for cell, width, column in zip(line, widths, columns, strict=True)
+        ).rstrip()
+        for line in table
+    ]

@@ -1,0 +1,181 @@
+"""`tracker diff`: candidate against baseline."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracker.cli import _options as options
+from tracker.errors import SourceError
+
+_SIDE = "A version, VERSION@DEVICE, run:41, run:41:rank3, latest, latest~1, pinned, or a path on disk."
+
+
+class Match(StrEnum):
+    """When two ops are the same op."""
+
+    SHAPE = "shape"
+    NAME = "name"
+
+
+class Section(StrEnum):
+    """The words of --only."""
+
+    OVERALL = "overall"
+    OPERATOR = "operator"
+    COMMUNICATION = "communication"
+    MEMORY = "memory"
+    KERNEL = "kernel"
+    MODULE = "module"
+    API = "api"
+
+
+def diff(
+    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help=f"What it was. {_SIDE}", show_default=False)],
+    candidate: Annotated[
+        str, typer.Argument(metavar="CANDIDATE", help="What it is now; named in the same ways.", show_default=False)
+    ],
+    only: Annotated[
+        str,
+        typer.Option(
+            metavar="WORDS",
+            help=f"Sections of the report, separated by commas: {', '.join(Section)}. Default: all.",
+            show_default=False,
+        ),
+    ] = "",
+    match: Annotated[
+        Match,
+        typer.Option(
+            help="Ops are the same by name and input shapes, or by name alone. Choose name where shapes change "
+            "between the sides, or every op of a new batch size is ADDED."
+        ),
+    ] = Match.SHAPE,
+    max_kernels: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Compare the children of an op that launches more kernels than this per call, instead of the op. "
+            "Default: never.",
+            show_default=False,
+        ),
+    ] = None,
+    op_map: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE|JSON",
+            help="Ops that are the same under another name: a JSON object of baseline name to candidate name, as a "
+            "file or "
+            'as text: \'{"Optimizer.step#SGD.step": "Optimizer.step#NpuFusedSGD.step"}\'. Default: none.',
+            show_default=False,
+        ),
+    ] = None,
+    top: options.Top = None,
+    rank: options.Ranks = None,
+    stage: options.Stage = None,
+    module: options.Module = None,
+    op: options.Op = None,
+    kind: options.Kind = None,
+    min_us: options.MinimumUs = None,
+    workload: options.Workload = None,
+    format: options.ReportFormat = None,
+    output: options.Output = None,
+    input_format: options.InputFormat = None,
+    flow_category: options.FlowCategory = None,
+    allow_partial: options.AllowPartial = False,
+    db: options.Database = None,
+) -> None:
+    """Compare two sides: what became slower, by how much, and why.
+
+    Every number is the mean per step and rank, the median over the runs of a side. DIFF = candidate / baseline - 1. The
+    explanation at the end adds up to the change, and the last line answers the question. Two paths need no database.
+
+    \b
+    Example:
+      tracker diff v1 v2
+      tracker diff a.pt.trace.json b.pt.trace.json.gz --only overall,operator
+      tracker diff v1 v2 --format xlsx -o diff.xlsx
+    """
+    from tracker import compare, reports
+    from tracker import config as configuration
+    from tracker.cli import _store
+    from tracker.cli._output import plan, screen, tell
+    from tracker.cli._progress import progress
+    from tracker.results import DiffOptions
+    from tracker.units import us_to_ns
+
+    delivery = plan(format, output, f"diff_{Path(baseline).name}_{Path(candidate).name}")
+    chosen = sections(only)
+    names = read_op_map(op_map) if op_map else {}
+    settings = configuration.load(db)
+    with progress() as report, _store.opened_for(settings, [baseline, candidate]) as store:
+        result = compare.diff(
+            store,
+            baseline,
+            candidate,
+            options=DiffOptions(
+                match=match.value,
+                max_kernels=max_kernels,
+                op_map=names,
+                only=chosen,
+                workload=workload,
+                module=module,
+                op=op,
+                kind=kind,
+                ranks=tuple(rank or ()),
+                stage=stage,
+                minimum_ns=None if min_us is None else us_to_ns(min_us),
+                format=input_format,
+                flow_category=flow_category,
+                allow_partial=allow_partial,
+                max_bytes=settings.max_bytes,
+                on_progress=report,
+            ),
+        )
+    look = screen()
+    delivery.deliver(
+        lambda wanted: reports.render_diff(
+            result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
+        )
+    )
+
+
+def sections(only: str) -> tuple[str, ...]:
+    """The words of `--only`, checked.
+
+    >>> sections("overall, operator")
+    ('overall', 'operator')
+    """
+    words = [word.strip() for word in only.split(",") if word.strip()]
+    for word in words:
+        if word not in list(Section):
+            raise typer.BadParameter(f"{word!r} is no section; choose from {', '.join(Section)}", param_hint="--only")
+    return tuple(dict.fromkeys(words))
+
+
+def read_op_map(text: str) -> dict[str, str]:
+    """The op map in `text`, which is JSON itself or the path of a file that holds it: baseline name to candidate "
+    "name."""
+    inline = text.lstrip().startswith(("{", "["))
+    place = "--op-map" if inline else text
+    remedy = """write a JSON object of names, such as {"aten::mul": "npu::mul"}"""
+    try:
+        content = text if inline else Path(text).read_text(encoding="utf-8")
+        found = json.loads(content)
+    except OSError as error:
+        raise SourceError(place, "", f"the op map cannot be read ({error.strerror})", remedy=remedy) from error
+    except UnicodeDecodeError as error:
+        raise SourceError(place, f"byte {error.start}", "the op map is not text", remedy=remedy) from error
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise SourceError(place, where, f"the op map is not JSON ({error.msg})", remedy=remedy) from error
+    if not isinstance(found, dict):
+        raise SourceError(place, "", f"the op map is a JSON {type(found).__name__}, not an object", remedy=remedy)
+    for name, other in found.items():
+        if not isinstance(other, str):
+            raise SourceError(place, f"key {name!r}", f"the op map has {other!r} instead of a name", remedy=remedy)
+    return found

@@ -1,0 +1,193 @@
+"""`tracker ingest`: profiles into the database."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from tracker.cli import _options as options
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestResult
+
+
+def ingest(  # one parameter per option
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="PATH...", help="Profiles: files, or folders that are searched for them.", show_default=False
+        ),
+    ],
+    version: Annotated[
+        str,
+        typer.Option(
+            metavar="LABEL",
+            help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
+            "versions.",
+            show_default=False,
+        ),
+    ],
+    workload: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The training job that is followed, such as resnet50. Only runs of one workload form a history.",
+            show_default=False,
+        ),
+    ],
+    commit: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="The version's commit, shown beside it. Default: none.", show_default=False),
+    ] = None,
+    note: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="A remark on the run. Default: none.", show_default=False)
+    ] = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="What must be equal for runs to be compared, such as batch=32 or precision=bf16; may be given again. "
+            "Another value starts a history of its own. Default: only the world size, where the profile says it.",
+            show_default=False,
+        ),
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE",
+            help="A mark to find the run by, such as image=2024-06; may be given again. It decides nothing. Default: "
+            "none.",
+            show_default=False,
+        ),
+    ] = None,
+    device: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL",
+            help="The hardware model, such as 'NVIDIA H100', where the profile does not name it. Default: read from "
+            "the profile; cpu without a device.",
+            show_default=False,
+        ),
+    ] = None,
+    expect_ranks: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Number of ranks until the run counts as complete; further ranks may come later and from other "
+            "machines. Default: those given now.",
+            show_default=False,
+        ),
+    ] = None,
+    as_run: Annotated[
+        bool,
+        typer.Option(
+            "--as-run",
+            help="All files are ranks of one run. Default: files with distinct ranks, equal world size and overlapping "
+            "times are one run, anything else is a run each.",
+        ),
+    ] = False,
+    format: Annotated[
+        str | None,
+        typer.Option(
+            "--format",
+            "--input-format",
+            metavar="NAME",
+            help="The profiler's format, when it is not recognised or two formats claim a file. Default: recognise it.",
+            show_default=False,
+        ),
+    ] = None,
+    flow_category: options.FlowCategory = None,
+    allow_partial: options.AllowPartial = False,
+    skip_bad_rows: Annotated[
+        bool,
+        typer.Option(
+            "--skip-bad-rows", help="Leave out unreadable rows and say how many. Default: one bad row is an error."
+        ),
+    ] = False,
+    db: options.Database = None,
+) -> None:
+    """Read profiles into the database as runs of a version.
+
+    The same file again changes nothing. All files of one call come in, or none.
+
+    \b
+    Example:
+      tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
+      tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
+    """
+    from tracker import config as configuration
+    from tracker import intake
+    from tracker.cli import _store
+    from tracker.cli._output import emit, tell
+    from tracker.cli._progress import progress
+
+    settings = configuration.load(db)
+    with progress() as report, _store.writing(settings, create=True) as store:
+        results = intake.ingest(
+            store,
+            paths,
+            version=version,
+            workload=workload,
+            options=intake.IngestOptions(
+                commit=commit,
+                note=note,
+                configuration=options.pairs(config, "--config"),
+                tags=options.pairs(tag, "--tag"),
+                device=device,
+                expect_ranks=expect_ranks,
+                as_run=as_run,
+                format=format,
+                flow_category=flow_category,
+                allow_partial=allow_partial,
+                skip_bad_rows=skip_bad_rows,
+                max_bytes=settings.max_bytes,
+                on_progress=report,
+            ),
+        )
+    for result in results:
+        for warning in result.warnings:
+            tell(f"warning: {warning}")
+        emit(describe(result))
+    emit(summary(results))
+
+
+def describe(result: IngestResult) -> str:
+    """One line on a run: `run:1  new  v1 of gpt on cpu, rank 0, 5 steps: trace.json.gz`."""
+    state = "already in" if result.already else "ranks added" if result.joined else "new"
+    what = f"{result.version} of {result.workload} on {result.device}"
+    ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {_ranges(result.ranks)}"
+    return f"run:{result.run_id}  {state}  {what}, {ranks}, {_count(result.steps, 'step')}: {_names(result.paths)}"
+
+
+def summary(results: list[IngestResult]) -> str:
+    """The last line: what changed in the database."""
+    new = sum(result.created for result in results)
+    joined = sum(result.joined for result in results)
+    already = sum(result.already for result in results)
+    parts = [f"{_count(new, 'new run')}"] if new or not (joined or already) else []
+    parts += [f"ranks added to {_count(joined, 'run')}"] if joined else []
+    parts += [f"{_count(already, 'run')} already in, unchanged"] if already else []
+    return f"{', '.join(parts)}.  Next: tracker show run:{results[-1].run_id}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _ranges(numbers: tuple[int, ...]) -> str:
+    """Consecutive numbers as ranges: (0, 1, 2, 5) is `0-2, 5`."""
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    return ", ".join(f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups)
+
+
+def _names(paths: tuple[str, ...]) -> str:
+    names = [Path(path).name for path in paths]
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"

@@ -1,0 +1,74 @@
+"""The one line that answers "did it become slower, and why?"."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tracker.results import ADDED, REMOVED, Cause, Part
+from tracker.units import format_diff, format_ns, time_unit
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+_SMALL_CHANGE: Final = 0.005
+
+
+def answer(
+    baseline: Loaded,
+    candidate: Loaded,
+    metric: str,
+    total0: float | None,
+    total1: float | None,
+    parts: tuple[Part, ...],
+    rollup: tuple[Cause, ...],
+    explained: float,
+) -> str:
+    """One line: how much slower or faster, and what carries the change. It claims nothing that one run cannot say."""
+    a, b = baseline.side.label, candidate.side.label
+    what = "step" if metric == "step_ns" else "E2E"
+    if not total0 or total1 is None:
+        return f"{b} against {a}: the captures say nothing about the {what} time."
+    delta = total1 - total0
+    unit = time_unit(total0, total1)
+    change = f"{format_diff(delta / total0)}, {_signed(delta)}"
+    size = f"{what} {format_ns(total0, unit)} -> {format_ns(total1, unit)} ({change})"
+    noise = _noise_remark(baseline, candidate)
+    if delta == 0:
+        return f"{b} is as fast as {a}: {size}.{noise}"
+    word = "slower" if delta > 0 else "faster"
+    if abs(delta / total0) < _SMALL_CHANGE:
+        return f"{b} is about as fast as {a}: {size}.{noise}"
+    return f"{b} is {word} than {a}: {size}; {_reason(delta, parts, rollup, explained)}.{noise}"
+
+
+def _reason(delta: float, parts: tuple[Part, ...], rollup: tuple[Cause, ...], explained: float) -> str:
+    """Operators where they carry at least half of the change, else the part of the step that does."""
+    same_way = [cause for cause in rollup if cause.delta_ns * delta > 0]
+    if same_way and explained * delta > 0 and abs(explained) >= abs(delta) / 2:
+        named = [f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in same_way[:3]]
+        return f"operators explain {explained / delta:.0%}: " + ", ".join(named)
+    largest = max(parts, key=lambda part: part.delta_ns * delta, default=None)
+    if largest is None or largest.delta_ns * delta <= 0:
+        return "no part of the step explains it"
+    carried = f"{largest.title} {_signed(largest.delta_ns)}"
+    return f"no operator explains it: {carried} ({largest.delta_ns / delta:.0%} of the change)"
+
+
+def _how(cause: Cause) -> str:
+    if cause.status in (ADDED, REMOVED):
+        return f" ({cause.status})"
+    if cause.calls_delta_ns is None or cause.per_call_delta_ns is None:
+        return ""
+    return " (calls)" if abs(cause.calls_delta_ns) > abs(cause.per_call_delta_ns) else " (per call)"
+
+
+def _signed(delta_ns: float) -> str:
+    text = format_ns(delta_ns)
+    return text if delta_ns < 0 else f"+{text}"
+
+
+def _noise_remark(baseline: Loaded, candidate: Loaded) -> str:
+    fewest = min(baseline.side.runs, candidate.side.runs)
+    if set(baseline.run_ids) == set(candidate.run_ids) and baseline.store is candidate.store:
+        return ""
+    return " One run a side cannot tell change from noise." if fewest == 1 else ""

@@ -1,0 +1,51 @@
+"""What else changed between two sides: a slower operator on another driver is another story than on the same one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tracker.results import DIFF_COLUMNS
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+_KIND_ORDER = ("workload", "device", "configuration", "code", "fact", "host", "setting", "capture", "tag")
+
+
+def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
+    """The `environment` frame of a Diff: only what differs, None where a side does not say. Several values of a side
+    join with ` | `.
+    """
+    before, after = _known(baseline), _known(candidate)
+    differing = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
+    differing.sort(key=lambda key: (_KIND_ORDER.index(key[0]), key[1]))
+    rows = [(kind, key, before.get((kind, key)), after.get((kind, key))) for kind, key in differing]
+    return pd.DataFrame(rows, columns=list(DIFF_COLUMNS["environment"]), dtype=object)
+
+
+def _known(side: Loaded) -> dict[tuple[str, str], str]:
+    values: dict[tuple[str, str], set[str]] = {}
+
+    def add(kind: str, key: str, value: object) -> None:
+        if value is not None and not pd.isna(value) and str(value) != "":  # type: ignore[call-overload]
+            values.setdefault((kind, key), set()).add(str(value))
+
+    for run in side.runs.itertuples():
+        add("workload", "workload", run.workload)
+        add("device", "device", f"{run.vendor} {run.device}".strip())
+        add("capture", "format", run.format)
+        add("code", "commit", getattr(run, "commit", None))
+    for fact in queries.facts(side.store, side.run_ids).itertuples():
+        add(fact.kind, fact.key, fact.value)
+    for capture in side.captures.itertuples():
+        add("host", "host", capture.host)
+        add("capture", "timeline", capture.timeline)
+        add("capture", "quality", capture.quality)
+        for key, value in queries.settings_of(capture.settings).items():
+            add("setting", key, value)
+    add("capture", "ranks", side.side.ranks)
+    add("capture", "steps", side.side.steps)
+    return {key: " | ".join(sorted(texts)) for key, texts in values.items()}

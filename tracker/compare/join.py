@@ -1,0 +1,90 @@
+"""Two sides side by side: one row per key on either side, ADDED and REMOVED told apart, DIFF in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from tracker.results import ADDED, BOTH, REMOVED
+
+
+def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
+    """Both frames (same index names, same columns) joined on their index: `status`, then `baseline_x`, `candidate_x`
+    for each x.
+
+    A key on one side only is ADDED or REMOVED, and its numbers on the other side are NA.
+    """
+    names = list(baseline.index.names)
+    columns = list(baseline.columns)
+    joined = baseline.add_prefix("baseline_").join(candidate.add_prefix("candidate_"), how="outer")
+    on_baseline = joined.index.isin(baseline.index)
+    on_candidate = joined.index.isin(candidate.index)
+    joined["status"] = np.where(on_baseline & on_candidate, BOTH, np.where(on_candidate, ADDED, REMOVED))
+    joined.index.names = names
+    order = [f"{side}_{column}" for column in columns for side in ("baseline", "candidate")]
+    return joined[["status", *order]].reset_index()
+
+
+def with_difference(frame: pd.DataFrame, value: str, *, unit: str = "ns") -> pd.DataFrame:
+    """`frame` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
+    largest change first.
+
+    `diff` = candidate / baseline - 1; NA where the baseline is missing or 0 and where the candidate is missing.
+    """
+    baseline, candidate = frame[f"baseline_{value}"], frame[f"candidate_{value}"]
+    known = baseline.notna() | candidate.notna()
+    delta = (candidate.fillna(0.0) - baseline.fillna(0.0)).where(known)
+    result = frame.assign(**{f"delta_{unit}": delta, "diff": ratio(baseline, candidate)})
+    return by_size(result, f"delta_{unit}", [f"candidate_{value}", f"baseline_{value}"])
+
+
+def ratio(baseline: pd.Series, candidate: pd.Series) -> pd.Series:
+    """candidate / baseline - 1, NA where it says nothing (no baseline, or nothing on either side).
+
+    >>> ratio(pd.Series([2.0, 0.0, 5.0]), pd.Series([3.0, 1.0, None])).tolist()
+    [0.5, nan, nan]
+    """
+    return (candidate / baseline.where(baseline != 0) - 1).astype("float64")
+
+
+def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.DataFrame:
+    """Rows by |`delta`| descending, NA last; ties by the larger of `ties`, then by the text columns, so that the
+    order is total.
+    """
+    texts = [
+        column
+        for column in frame.columns
+        if pd.api.types.is_string_dtype(frame[column].dtype) or frame[column].dtype == object
+    ]
+    size = frame[delta].abs().round(6)
+    largest = frame[list(ties)].max(axis=1) if ties else size
+    keyed = frame.assign(_size=size, _tie=largest)
+    keyed = keyed.sort_values(
+        ["_size", "_tie", *texts], ascending=[False, False, *[True] * len(texts)], na_position="last"
+    )
+    return keyed.drop(columns=["_size", "_tie"]).reset_index(drop=True)
+
+
+def average(frame: pd.DataFrame, total: str, calls: str, into: str) -> pd.DataFrame:
+    """`frame` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, NA without calls."""
+    added = {}
+    for side in ("baseline", "candidate"):
+        count = frame[f"{side}_{calls}"]
+        added[f"{side}_{into}"] = frame[f"{side}_{total}"] / count.where(count > 0)
+    return frame.assign(**added)
+
+
+def split_calls(frame: pd.DataFrame) -> pd.DataFrame:
+    """The change of each row that is on both sides, split exactly: more calls at the old price, then the new price
+    for the new calls.
+
+    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (JUDGEMENT section 1). NA where a
+    side has no calls.
+    """
+    calls0, calls1 = frame["baseline_calls"], frame["candidate_calls"]
+    price0 = frame["baseline_ns"] / calls0.where(calls0 > 0)
+    by_calls = ((calls1 - calls0) * price0).where((calls0 > 0) & (calls1 > 0))
+    delta = frame["candidate_ns"] - frame["baseline_ns"]
+    return frame.assign(calls_delta_ns=by_calls, per_call_delta_ns=delta - by_calls)

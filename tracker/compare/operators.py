@@ -1,0 +1,218 @@
+"""Operators of two sides: which rows there are, how they are matched, and what each consists of.
+
+Without options a row is an op by its own (self) time, so that the rows add up to the time of the timeline.
+`max_kernels` and `op_map` look at calling contexts instead: an op may then stand for everything below it, and nothing
+is counted twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from tracker.compare import join, means
+from tracker.results import DIFF_COLUMNS, OP_KEY
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions
+
+_MATCH: Final = ["name", "input_shapes"]
+_TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
+_SUMS: Final = ["calls", "own_ns", *_TIMES]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Operators:
+    """`ops` and `op_details` of a Diff, and the rows they were made of (grain run_id, stage, op; column `own_ns`) per
+    side.
+    """
+
+    ops: pd.DataFrame
+    details: pd.DataFrame
+    baseline_rows: pd.DataFrame
+    candidate_rows: pd.DataFrame
+
+
+def own_time(side: Loaded) -> str:
+    """The column that judges an op on this side: its device self time, or host self time without device activity."""
+    return "device_self_ns" if side.side.timeline == "device" else "host_self_ns"
+
+
+def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
+    """The `ops` and `op_details` frames of a Diff."""
+    sides = (baseline, candidate)
+    trees = [queries.op_tree(side.store, side.run_ids, ranks=side.ranks, in_steps=True) for side in sides]
+    if options.max_kernels is None and not options.op_map:
+        rows = [_self_rows(side) for side in sides]
+        parts = [_kernel_parts(side) for side in sides]
+    else:
+        drilled = _drilled(trees, options.max_kernels)
+        whole = (set(options.op_map), set(options.op_map.values()))
+        listed = [
+            _context_rows(side, tree, drilled, names) for side, tree, names in zip(sides, trees, whole, strict=True)
+        ]
+        rows = [pair[0] for pair in listed]
+        parts = [
+            pd.concat([_kernel_parts(side, set(_own_keys(own))), below])
+            for side, (own, below) in zip(sides, listed, strict=True)
+        ]
+    rows = [_filtered(frame, options) for frame in rows]
+    renamed = _rename(rows[0], options.op_map)
+    if options.match == "name":
+        renamed, rows[1] = renamed.assign(input_shapes=""), rows[1].assign(input_shapes="")
+        parts = [part.assign(input_shapes="") for part in parts]
+    ops = _join_ops(baseline, candidate, renamed, rows[1], options)
+    details = _join_details(baseline, candidate, _rename(parts[0], options.op_map), parts[1], ops)
+    return Operators(ops, details, renamed, rows[1])
+
+
+def _self_rows(side: Loaded) -> pd.DataFrame:
+    frame = queries.ops(side.store, side.run_ids, by=("run", "stage"), ranks=side.ranks, in_steps=True)
+    return frame.assign(own_ns=frame[own_time(side)])
+
+
+def _filtered(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
+    if options.op:
+        frame = frame[frame["name"].map(lambda name: fnmatchcase(name, options.op or "*"))]
+    if options.module and "module" in frame:
+        frame = frame[frame["module"].map(lambda name: fnmatchcase(name, options.module or "*"))]
+    return frame
+
+
+def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
+    """The baseline's rows under the names of the candidate; `baseline_name` keeps the old name of a mapped op, else
+    "".
+    """
+    old = frame["name"]
+    return frame.assign(
+        name=old.map(lambda name: op_map.get(name, name)), baseline_name=old.where(old.isin(list(op_map)), "")
+    )
+
+
+def _join_ops(
+    baseline: Loaded, candidate: Loaded, left: pd.DataFrame, right: pd.DataFrame, options: DiffOptions
+) -> pd.DataFrame:
+    joined = join.outer(
+        means.per_step(baseline, left, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
+        means.per_step(candidate, right, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
+    )
+    index = pd.MultiIndex.from_frame(joined[_MATCH])
+    types = [means.distinct_texts(frame, _MATCH, "input_types").reindex(index).fillna("") for frame in (left, right)]
+    joined["input_types"] = [_changed(a, b) for a, b in zip(types[0], types[1], strict=True)]
+    mapped = means.distinct_texts(left, _MATCH, "baseline_name").reindex(index)
+    joined["baseline_name"] = mapped.where(mapped != "").to_numpy()
+    for name, frame in (("baseline", left), ("candidate", right)):
+        calls = frame.groupby(_MATCH, sort=False)["calls"].sum().astype("float64")
+        joined[f"{name}_total_calls"] = calls.reindex(index).to_numpy()
+    if options.minimum_ns is not None:
+        largest = joined[["baseline_ns", "candidate_ns"]].max(axis=1)
+        joined = joined[largest.fillna(0.0) >= options.minimum_ns]
+    result = join.with_difference(join.split_calls(joined), "ns")
+    return result[list(DIFF_COLUMNS["ops"])]
+
+
+def _changed(before: str, after: str) -> str:
+    """One text for both sides; where both have one and they differ, `before -> after`."""
+    if not before or not after or before == after:
+        return after or before
+    return f"{before} -> {after}"
+
+
+def _kernel_parts(side: Loaded, keys: set[tuple[str, str]] | None = None) -> pd.DataFrame:
+    """The kernels of each op: rows run_id, stage, name, input_shapes, kernel, category, calls, ns. `keys`: only these
+    ops.
+    """
+    frame = queries.kernels(side.store, side.run_ids, by=("run", "stage"), ranks=side.ranks, in_steps=True)
+    frame = frame[
+        ["run_id", "stage", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns"]
+    ].rename(columns={"op": "name", "op_input_shapes": "input_shapes", "canonical_name": "kernel", "total_ns": "ns"})
+    if keys is None:
+        return frame
+    return frame[[pair in keys for pair in zip(frame["name"], frame["input_shapes"], strict=True)]]
+
+
+def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
+    own = rows[~rows["is_whole"]]
+    return list(zip(own["name"], own["input_shapes"], strict=True))
+
+
+def _join_details(
+    baseline: Loaded, candidate: Loaded, left: pd.DataFrame, right: pd.DataFrame, ops: pd.DataFrame
+) -> pd.DataFrame:
+    key = [*_MATCH, "kernel", "category"]
+    joined = join.outer(
+        means.per_step(baseline, left, key, ["calls", "ns"]), means.per_step(candidate, right, key, ["calls", "ns"])
+    )
+    joined = joined.merge(ops[list(OP_KEY)], on=_MATCH, how="inner")
+    return join.with_difference(joined, "ns")[list(DIFF_COLUMNS["op_details"])]
+
+
+def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tuple[str, str]]:
+    """Ops (name, shapes) that launch more than `max_kernels` kernels in a call on either side: their children are
+    compared.
+    """
+    if max_kernels is None:
+        return {key for tree in trees for key in zip(tree["name"], tree["input_shapes"], strict=True)}
+    drilled: set[tuple[str, str]] = set()
+    for tree in trees:
+        per_call = tree["kernel_count"].fillna(0) / tree["calls"].where(tree["calls"] > 0, 1)
+        large = tree[per_call.astype("float64") > max_kernels]
+        drilled.update(zip(large["name"], large["input_shapes"], strict=True))
+    return drilled
+
+
+def _context_rows(
+    side: Loaded, tree: pd.DataFrame, drilled: set[tuple[str, str]], whole_names: set[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Rows that share out the tree: an op that is not drilled, or is named in `whole_names`, stands for all below it.
+
+    Returns the rows (as `_self_rows`, with `is_whole`) and what the whole ones consist of (as `_kernel_parts`).
+    """
+    total, own = (
+        ("device_total_ns", "device_self_ns") if side.side.timeline == "device" else ("host_total_ns", "host_self_ns")
+    )
+    tree = _with_host_self(tree.reset_index(drop=True))
+    owner = np.arange(len(tree))
+    is_whole = np.zeros(len(tree), dtype=bool)
+    for _, part in tree.groupby(["run_id", "rank"], sort=False):
+        _assign_owners(part, drilled, whole_names, owner, is_whole)
+    stands = owner == np.arange(len(tree))
+    tree = tree.assign(is_whole=is_whole, own_ns=tree[own].where(~is_whole, tree[total]))
+    head = tree.iloc[owner[~stands]].reset_index(drop=True)
+    inner = tree[~stands].reset_index(drop=True)
+    below = pd.DataFrame(
+        {
+            "run_id": head["run_id"], "stage": head["stage"],
+            "name": head["name"], "input_shapes": head["input_shapes"],
+            "kernel": inner["name"], "category": "op", "calls": inner["calls"], "ns": inner[own],
+        }
+    )  # fmt: skip
+    return tree[stands], below[below["ns"].fillna(0) > 0]
+
+
+def _with_host_self(tree: pd.DataFrame) -> pd.DataFrame:
+    children = tree[tree["parent"] >= 0].groupby(["run_id", "rank", "parent"])["host_total_ns"].sum()
+    at = pd.MultiIndex.from_frame(tree[["run_id", "rank", "node"]])
+    below = children.reindex(at).fillna(0).to_numpy()
+    return tree.assign(host_self_ns=tree["host_total_ns"] - below)
+
+
+def _assign_owners(
+    part: pd.DataFrame, drilled: set[tuple[str, str]], whole_names: set[str], owner: np.ndarray, is_whole: np.ndarray
+) -> None:
+    """For one rank: `owner[i]` becomes the position of the row that stands for row i; parents come before children."""
+    position = dict(zip(part["node"], part.index, strict=True))
+    for node in part.sort_values("node").itertuples():
+        at = node.Index
+        above = position.get(node.parent)
+        if above is not None and (is_whole[owner[above]] or owner[above] != above):
+            owner[at] = owner[above]
+        else:
+            is_whole[at] = node.name in whole_names or (node.name, node.input_shapes) not in drilled

@@ -1,0 +1,91 @@
+"""Results -> documents: one module `to_<name>.py` per format, loaded on use; knows no SQL and no input format.
+
+To add a format: write `to_<name>.py` with `TITLE`, `SUFFIX`, `BINARY`, `diff(diff, style)` and `show(shown, style)`,
+and put `<name>` into `NAMES`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from tracker.errors import UsageError
+
+if TYPE_CHECKING:
+    from tracker.results import Diff, Shown
+
+NAMES = ("csv", "json", "markdown", "text", "xlsx")
+
+
+def render_diff(
+    diff: Diff,
+    format: str = "text",
+    *,
+    only: Iterable[str] = (),
+    limit: int | None = None,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of `diff`: text of a format, or bytes where `binary(format)`.
+
+    `only`: words of `results.SECTIONS`, empty for the format's default. `limit`: rows per table; None for the format's
+    default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`: ANSI colours; both for
+    text only. `tell` gets a sentence for everything that did not fit into the document.
+    """
+    style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).diff(diff, style)
+    return document
+
+
+def render_show(
+    shown: Shown,
+    format: str = "text",
+    *,
+    only: Iterable[str] = (),
+    limit: int | None = None,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of one run; arguments and result as in `render_diff`."""
+    style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).show(shown, style)
+    return document
+
+
+def suffix(format: str) -> str:
+    """The file name suffix of `format`, with its dot: `.xlsx`."""
+    return str(_module(format).SUFFIX)
+
+
+def title(format: str) -> str:
+    """What `format` is good for, in a few words."""
+    return str(_module(format).TITLE)
+
+
+def binary(format: str) -> bool:
+    """Whether a document of `format` is bytes, which no terminal should see."""
+    return bool(_module(format).BINARY)
+
+
+def _module(format: str) -> ModuleType:
+    if format not in NAMES:
+        raise UsageError(f"no report format {format!r}", remedy=f"choose one of {', '.join(NAMES)}")
+    return import_module(f"tracker.reports.to_{format}")
+
+
+def _style(
+    *, only: Iterable[str], limit: int | None, width: int | None, color: bool, tell: Callable[[str], None]
+) -> object:
+    from tracker.reports._shared import Style
+    from tracker.results import SECTIONS
+
+    sections = tuple(only)
+    for word in sections:
+        if word not in SECTIONS:
+            raise UsageError(f"no section {word!r}", remedy=f"choose from {', '.join(SECTIONS)}")
+    return Style(only=sections, limit=limit, width=width, color=color, tell=tell)

@@ -1,0 +1,169 @@
+"""Tables for people: full names, one unit for all values of a row; `to_text` and `to_markdown` decide how they look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+import pandas as pd
+
+from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.reports._shared import records
+from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+
+Row = dict[str, Any]
+Unit = tuple[int, str]
+
+READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(no op) launched outside any op"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
+
+    `drop`: what may be left out where there is no room, highest first; 0 never.
+    """
+
+    header: str
+    left: bool = False
+    elastic: bool = False
+    fold: bool = False
+    drop: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows of cells for people. `tones`: per row `worse`, `better`, `strong` or nothing. `more`: rows that are not
+    shown."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[str, ...], ...]
+    tones: tuple[str, ...]
+    more: int = 0
+    note: str = ""
+
+
+NAME: Final = {"left": True, "elastic": True}
+UNDER: Final = {"left": True, "elastic": True, "fold": True}
+
+
+def make(
+    title: str, columns: Sequence[Column], rows: Sequence[tuple[str, Sequence[str]]], *, more: int = 0, note: str = ""
+) -> Table:
+    """A table from (tone, cells) pairs."""
+    return Table(
+        title, tuple(columns), tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows), more, note
+    )
+
+
+def readable(name: Any) -> str:
+    """An op name as people should read it; the stand-ins for missing ops say what they are."""
+    return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
+
+
+def signed(text: str, value: float | None) -> str:
+    """`text` of a change with its sign; no sign where it shows as zero."""
+    digits = text.lstrip("-")
+    if value is None or not any(char in "123456789" for char in digits):
+        return digits if value is not None else text
+    return text if value < 0 else f"+{text}"
+
+
+def number(value: float | None) -> str:
+    """A count, or a mean of counts.
+
+    >>> number(1200), number(2.5), number(0.333), number(None)
+    ('1,200', '2.5', '0.33', '-')
+    """
+    if value is None:
+        return MISSING_TEXT
+    text = f"{value:,.2f}".rstrip("0").rstrip(".")
+    return text or "0"
+
+
+def share(value: float | None) -> str:
+    """A quotient in per cent, without sign rules."""
+    return MISSING_TEXT if value is None else f"{value * 100:.1f} %"
+
+
+def pair(baseline: str, candidate: str) -> str:
+    """Two cells as one: `12` where they are equal, else `12 -> 14`."""
+    return baseline if baseline == candidate else f"{baseline} -> {candidate}"
+
+
+def values(
+    unit_name: str, baseline: float | None, candidate: float | None, delta: float | None
+) -> tuple[str, str, str]:
+    """Baseline, candidate and change in one unit; `unit_name`: ns, bytes, count or ratio."""
+    form: Callable[[float | None], str]
+    if unit_name == "ns":
+        form = partial(format_ns, unit=time_unit(baseline, candidate, delta))
+    elif unit_name == "bytes":
+        form = partial(format_bytes, unit=size_unit(baseline, candidate, delta))
+    elif unit_name == "ratio":
+        change = MISSING_TEXT if delta is None else signed(f"{delta * 100:.1f} pp", delta)
+        return share(baseline), share(candidate), change
+    else:
+        form = number
+    return form(baseline), form(candidate), signed(form(delta), delta)
+
+
+def tone(row: Row, delta: float | None) -> str:
+    """`worse` or `better` by the sign of the change, as far as DIFF shows one."""
+    if not delta or (row.get("status", BOTH) == BOTH and format_diff(row.get("diff")) == "0.0 %"):
+        return ""
+    return "worse" if delta > 0 else "better"
+
+
+def diff_cell(row: Row) -> str:
+    """DIFF in per cent, or ADDED or REMOVED."""
+    status = row.get("status", BOTH)
+    return str(status) if status in (ADDED, REMOVED) else format_diff(row.get("diff"))
+
+
+def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
+    """The columns that every comparison ends with."""
+    counts = [Column(calls, drop=1)] if calls else []
+    return [*counts, Column(f"baseline{what}"), Column(f"candidate{what}"), Column("change"), Column("DIFF")]
+
+
+def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:
+    """The cells under `side_columns`: calls, both values, change, DIFF."""
+    calls = pair(number(row.get("baseline_calls")), number(row.get("candidate_calls")))
+    cells = values(unit, row.get(f"baseline_{of}"), row.get(f"candidate_{of}"), row.get(f"delta_{of}"))
+    return [calls, *cells, diff_cell(row)]
+
+
+def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
+    """The first rows of a frame that is ordered by importance, and how many are left out."""
+    rows = records(frame if limit is None else frame.head(limit))
+    return rows, len(frame) - len(rows)
+
+
+def side_line(side: Side) -> list[str]:
+    """What a side is: label, workload, device, configuration and how much lies behind its numbers."""
+    counts = [number(side.runs), number(side.ranks), number(side.steps)]
+    return [
+        side.label,
+        side.workload or MISSING_TEXT,
+        side.device or MISSING_TEXT,
+        side.configuration or MISSING_TEXT,
+        *counts,
+    ]
+
+
+def sides(diff: Diff) -> Table:
+    """Both sides at a glance."""
+    columns = [Column("", left=True), Column("label", **NAME), Column("workload", **UNDER), Column("device", **UNDER)]
+    columns += [Column("configuration", **UNDER), Column("runs"), Column("ranks"), Column("steps")]
+    rows = [("", ["baseline", *side_line(diff.baseline)]), ("", ["candidate", *side_line(diff.candidate)])]
+    return make("", columns, rows)
+
+
+def metric_words(diff: Diff) -> str:
+    """What the times of ops are, in words."""
+    return "host self time" if diff.metric == "host_self_ns" else "device self time"

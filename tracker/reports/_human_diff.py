@@ -1,0 +1,284 @@
+"""The tables of a diff for people, and the explanation that adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tracker.reports._human import (
+    NAME,
+    UNDER,
+    Column,
+    Row,
+    Table,
+    Unit,
+    make,
+    metric_words,
+    number,
+    pair,
+    readable,
+    share,
+    side_cells,
+    side_columns,
+    signed,
+    tone,
+    top,
+    values,
+)
+from tracker.reports._shared import command, records
+from tracker.results import BOTH, Cause, Diff, Explanation
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, time_unit
+
+NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
+
+
+def environment(diff: Diff, limit: int | None) -> Table:
+    """What else differs between the two sides: read this before the numbers."""
+    rows, more = top(diff.environment, limit)
+    columns = [
+        Column("kind", left=True),
+        Column("key", **NAME),
+        Column("baseline", **NAME),
+        Column("candidate", **NAME),
+    ]
+    cells = [("", [readable(row[name]) for name in ("kind", "key", "baseline", "candidate")]) for row in rows]
+    note = "" if rows else "nothing that was recorded differs"
+    return make("What else changed", columns, cells, more=more, note=note)
+
+
+def overall(diff: Diff, limit: int | None) -> Table:
+    """Where the time of a step went, on both sides."""
+    columns = [Column("metric", **NAME), Column("baseline"), Column("candidate"), Column("change"), Column("DIFF")]
+    columns.append(Column("share of E2E", drop=1))
+    rows = []
+    for row in records(diff.overall):
+        # a rate is no quotient of equal units: no per cent
+        unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
+        cells = values(unit, row["baseline_value"], row["candidate_value"], row["delta"])
+        label = "  " * int(row["level"] or 0) + str(row["title"] or row["metric"])
+        shares = pair(share(row["baseline_share"]), share(row["candidate_share"]))
+        rows.append((_overall_tone(row), [label, *cells, format_diff(row["diff"]), shares]))
+    return make("Overall, per step and rank", columns, rows)
+
+
+def _overall_tone(row: Row) -> str:
+    # more overlap and more samples are good news; a count is neither good nor bad
+    flip = row["metric"] in ("overlap_ns", "samples_per_second")
+    if row["unit"] == "count" and not flip:
+        return ""
+    return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
+
+
+def operators(diff: Diff, limit: int | None) -> Table:
+    """Ops by contribution to the change."""
+    rows, more = top(diff.ops, limit)
+    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
+    cells = [(tone(row, row["delta_ns"]), [_op_name(row), _shapes(row), *side_cells(row)]) for row in rows]
+    return make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
+
+
+def _op_name(row: Row) -> str:
+    before = row.get("baseline_name")
+    name = readable(row["name"])
+    return f"{before} => {name}" if before and before != row["name"] else name
+
+
+def _shapes(row: Row) -> str:
+    return str(row["input_shapes"] or "")
+
+
+def kernels(diff: Diff, limit: int | None) -> Table:
+    """Kernels by change of their total time."""
+    rows, more = top(diff.kernels, limit)
+    columns = [Column("kernel", **NAME), Column("launched by", **UNDER), Column("category", left=True, drop=2)]
+    cells = []
+    for row in rows:
+        launched = " ".join(filter(None, (readable(row["op"]), _shapes(row))))
+        line = [readable(row["name"]), launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        cells.append((tone(row, row["delta_ns"]), line))
+    return make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
+
+
+def group_words(row: Row) -> str:
+    """The key of a communication row behind its kind: group, data type, size class.
+
+    >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
+    'dp x8, bfloat16, size class 1.00 MiB'
+    """
+    size, class_bytes = row["group_size"], row["size_class_bytes"]
+    # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
+    group = " ".join(filter(None, (row["group_role"], f"x{size}" if size and size > 0 else "")))
+    size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
+    return ", ".join(filter(None, (group, row["data_type"], size_class))) or MISSING_TEXT
+
+
+def communication(diff: Diff, limit: int | None) -> Table:
+    """Collectives by change of their total time, with what of it compute does not hide."""
+    rows, more = top(diff.communication, limit)
+    columns = [Column("communication", **NAME), Column("group", **UNDER), *side_columns()]
+    columns += [Column("exposed", drop=2), Column("wait", drop=3)]
+    cells = []
+    for row in rows:
+        spans = [_span(row, "exposed_ns"), _span(row, "wait_ns")]
+        cells.append((tone(row, row["delta_ns"]), [readable(row["kind"]), group_words(row), *side_cells(row), *spans]))
+    return make("Communication by change of total time", columns, cells, more=more)
+
+
+def _span(row: Row, name: str) -> str:
+    baseline, candidate, _ = values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)
+    return pair(baseline, candidate)
+
+
+def memory(diff: Diff, limit: int | None) -> Table:
+    """Ops by change of the bytes that they allocate."""
+    rows, more = top(diff.memory, limit)
+    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(calls="allocations")]
+    cells = []
+    for row in rows:
+        line = [readable(row["name"]), _shapes(row), *side_cells(row, of="bytes", unit="bytes")]
+        cells.append((tone(row, row["delta_bytes"]), line))
+    return make("Memory allocated by operators", columns, cells, more=more)
+
+
+def modules(diff: Diff, limit: int | None) -> Table:
+    """Modules by change of the time of their ops."""
+    rows, more = top(diff.modules, limit)
+    columns = [Column("module", **NAME), Column("phase", left=True), *side_columns()]
+    cells = []
+    for row in rows:
+        line = [readable(row["module"]), readable(row["phase"]), *side_cells(row)]
+        cells.append((tone(row, row["delta_ns"]), line))
+    return make(f"Modules by change of {metric_words(diff)}", columns, cells, more=more)
+
+
+def api(diff: Diff, limit: int | None) -> Table:
+    """Host API calls by change of their total time."""
+    rows, more = top(diff.api, limit)
+    columns = [Column("API call", **NAME), Column("level", left=True, drop=2), *side_columns()]
+    cells = []
+    for row in rows:
+        line = [readable(row["name"]), readable(row["level"]), *side_cells(row)]
+        cells.append((tone(row, row["delta_ns"]), line))
+    return make("Host API calls by change of total time", columns, cells, more=more)
+
+
+TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
+    "overall": overall,
+    "operator": operators,
+    "kernel": kernels,
+    "communication": communication,
+    "memory": memory,
+    "module": modules,
+    "api": api,
+}
+"""Section -> its table."""
+
+
+def total_words(explanation: Explanation) -> str:
+    """The total that is explained, in words."""
+    return {"step_ns": "step time", "e2e_ns": "E2E time"}.get(explanation.total_metric, explanation.total_metric)
+
+
+def parts(explanation: Explanation) -> Table:
+    """The change of the total, split so that the parts sum to it; all in one unit."""
+    total = (explanation.baseline_ns, explanation.candidate_ns, explanation.delta_ns)
+    unit = time_unit(*total, *(part.delta_ns for part in explanation.parts))
+    columns = [
+        Column("part", **NAME),
+        Column("baseline"),
+        Column("candidate"),
+        Column("change"),
+        Column("of the change"),
+    ]
+    rows = []
+    for part in explanation.parts:
+        numbers = [format_ns(part.baseline_ns, unit), format_ns(part.candidate_ns, unit), _change(part.delta_ns, unit)]
+        rows.append(("", [part.title or part.name, *numbers, _of(part.delta_ns, explanation.delta_ns)]))
+    ends = [format_ns(total[0], unit), format_ns(total[1], unit), _change(total[2], unit)]
+    rows.append(("strong", [f"= {total_words(explanation)}", *ends, _of(total[2], total[2])]))
+    return make(f"Why: the parts of the change of {total_words(explanation)}", columns, rows)
+
+
+def _change(value: float | None, unit: Unit) -> str:
+    return signed(format_ns(value, unit), value)
+
+
+def _of(value: float | None, total: float | None) -> str:
+    return MISSING_TEXT if value is None or not total else share(value / total)
+
+
+def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False) -> Table:
+    """Ops by contribution, split into more calls and slower calls; with the others and the rest they sum to the
+    total."""
+    ranked = explanation.rollup if by_name else explanation.causes
+    listed = ranked if limit is None else ranked[:limit]
+    unit = time_unit(explanation.delta_ns, explanation.rest_ns, *(cause.delta_ns for cause in listed))
+    columns = [Column("operator", **NAME)] if by_name else [Column("operator", **NAME), Column("input shapes", **UNDER)]
+    columns += [
+        Column("change"),
+        Column("of the change"),
+        Column("by calls", drop=1),
+        Column("by time per call", drop=1),
+    ]
+    columns += [Column("calls", drop=2), Column("where", **UNDER)]
+    rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name)) for cause in listed]
+
+    def closing(label: str, value: float | None, tone: str = "") -> tuple[str, list[str]]:
+        cells = [label] if by_name else [label, ""]
+        cells += [_change(value, unit), _of(value, explanation.delta_ns)]
+        return tone, cells + [""] * (len(columns) - len(cells))
+
+    others = explanation.explained_ns - sum(cause.delta_ns for cause in listed)
+    if len(listed) < len(ranked) or abs(others) >= 1:
+        rows.append(closing("all other operators", others))
+    rows.append(closing("rest (not op time)", explanation.rest_ns))
+    rows.append(closing(f"= {total_words(explanation)}", explanation.delta_ns, "strong"))
+    title = "Why: by operator name" if by_name else "Why: operators, ranked by contribution"
+    return make(title, columns, rows, note=_cancelling(explanation))
+
+
+def _cause_tone(cause: Cause) -> str:
+    return "worse" if cause.delta_ns > 0 else "better" if cause.delta_ns < 0 else ""
+
+
+def _cause_cells(cause: Cause, unit: Unit, by_name: bool) -> list[str]:
+    status = "" if cause.status == BOTH else f" {cause.status}"
+    keys = [f"{readable(cause.name)}{status}"] if by_name else [f"{readable(cause.name)}{status}", cause.input_shapes]
+    split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
+    calls = pair(number(cause.baseline_calls), number(cause.candidate_calls))
+    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, cause.where]
+
+
+def _cancelling(explanation: Explanation) -> str:
+    if not explanation.cancelling:
+        return ""
+    loss, gain = format_ns(explanation.gross_loss_ns), format_ns(abs(explanation.gross_gain_ns))
+    return f"Changes cancel each other: operators lost {loss} and gained {gain}."
+
+
+def renames(explanation: Explanation) -> list[str]:
+    """A sentence per pair of ops that look like one op under two names."""
+    lines = []
+    for rename in explanation.renames:
+        unit = time_unit(rename.removed_ns, rename.added_ns)
+        times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
+        under = f" under {rename.parent}" if rename.parent else ""
+        lines.append(f"Renamed or fused{under}: {rename.removed} => {rename.added} ({times})")
+    return lines
+
+
+def hint(diff: Diff) -> str:
+    """The command that gives all details."""
+    words = ("tracker", "diff", diff.baseline.label, diff.candidate.label, "--format", "xlsx", "-o", "diff.xlsx")
+    return f"Details: {command(*words)}"
+
+
+def explanation(explanation: Explanation, limit: int | None) -> list[Table]:
+    """The tables that say why: the parts, the causes, and sums by op name where they say more than the causes."""
+    tables = [parts(explanation)]
+    if explanation.causes:
+        tables.append(causes(explanation, limit))
+    # sums by name say more than the single causes only where a name has several shapes
+    if len(explanation.rollup) < len(explanation.causes):
+        tables.append(causes(explanation, limit, by_name=True))
+    return tables

@@ -1,0 +1,112 @@
+"""Fits a table into a terminal: shortens long names in the middle, folds columns under others, leaves some out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len, set_cell_size
+
+from tracker.reports._human import Column, Table
+from tracker.reports._shared import printable
+
+GAP: Final = 2
+_WIDE: Final = 24  # an elastic column keeps at least this, before columns fold
+_NARROW: Final = 20  # and this, before columns are left out
+_LEAST: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes."""
+
+    columns: tuple[Column, ...]
+    widths: tuple[int, ...]
+    rows: tuple[tuple[tuple[str, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Which columns stand beside each other, which fold under the first elastic one, and the least elastic width."""
+
+    kept: tuple[int, ...]
+    folded: tuple[int, ...]
+    least: int
+
+
+def shorten(text: str, width: int) -> str:
+    """`text` in at most `width` terminal cells, cut in the middle: names differ at both ends.
+
+    >>> shorten("void at::native::vectorized_kernel<4>", 16), shorten("relu", 16)
+    ('void at:…rnel<4>', 'relu')
+    """
+    if cell_len(text) <= width:
+        return text
+    if width < 2:
+        return "…"[:width]
+    head = set_cell_size(text, width // 2)
+    tail, room = "", width - 1 - cell_len(head)
+    for char in reversed(text):
+        if cell_len(char + tail) > room:
+            break
+        tail = char + tail
+    return f"{head}…{tail}"
+
+
+def fit(table: Table, width: int) -> Fitted:
+    """`table` in at most `width` terminal cells, as far as its fixed columns allow."""
+    cells = [[printable(cell) for cell in row] for row in table.rows]
+    natural = [
+        max([cell_len(column.header), *(cell_len(row[index]) for row in cells)])
+        for index, column in enumerate(table.columns)
+    ]
+    for plan in _plans(table.columns):
+        widths = _widths(table.columns, natural, plan, width)
+        if widths is not None:
+            break
+    else:
+        raise AssertionError("the last plan always fits")
+    rows = tuple(_cells(row, plan, widths) for row in cells)
+    return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows)
+
+
+def _plans(columns: Sequence[Column]) -> Iterator[_Plan]:
+    everything = tuple(range(len(columns)))
+    yield _Plan(everything, (), _WIDE)
+    folded = tuple(index for index in everything if columns[index].fold)
+    kept = tuple(index for index in everything if index not in folded)
+    yield _Plan(kept, folded, _NARROW)
+    for drop in sorted({column.drop for column in columns if column.drop}, reverse=True):
+        kept = tuple(index for index in kept if columns[index].drop < drop)
+        yield _Plan(kept, folded, _NARROW)
+    yield _Plan(kept, folded, 0)
+
+
+def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: int) -> tuple[int, ...] | None:
+    """The width of each kept column, None where an elastic one would get too little. The last plan (least 0) fits."""
+    wanted = {index: natural[index] for index in plan.kept}
+    elastic = [index for index in plan.kept if columns[index].elastic]
+    if plan.folded and elastic:
+        wanted[elastic[0]] = max(wanted[elastic[0]], *(natural[index] + GAP for index in plan.folded))
+    fixed = sum(size for index, size in wanted.items() if index not in elastic)
+    room = width - fixed - GAP * (len(plan.kept) - 1)
+    needed = sum(min(wanted[index], plan.least or _LEAST) for index in elastic)
+    if plan.least and room < needed:
+        return None
+    # the narrowest first: what they do not need goes to the wider ones
+    for position, index in enumerate(sorted(elastic, key=lambda index: wanted[index])):
+        fair = room // (len(elastic) - position)
+        wanted[index] = min(wanted[index], max(fair, _LEAST))
+        room -= wanted[index]
+    return tuple(wanted[index] for index in plan.kept)
+
+
+def _cells(row: Sequence[str], plan: _Plan, widths: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+    fitted: list[tuple[str, ...]] = [(shorten(row[index], size),) for index, size in zip(plan.kept, widths, strict=True)]
+    if plan.folded:
+        main = plan.kept.index(min(plan.folded) - 1) if min(plan.folded) - 1 in plan.kept else 0
+        size = widths[main]
+        below = [" " * GAP + shorten(row[index], size - GAP) for index in plan.folded if row[index] not in ("", "-")]
+        fitted[main] = (*fitted[main], *below)
+    return tuple(fitted)

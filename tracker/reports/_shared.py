@@ -1,0 +1,147 @@
+"""What several report formats need: the wishes of the reader, plain values, harmless text, which tables belong to a
+section."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+from tracker.results import SECTIONS, Diff, Shown
+
+DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "overall": ("overall",),
+    "operator": ("ops",),
+    "kernel": ("kernels",),
+    "communication": ("communication",),
+    "memory": ("memory",),
+    "module": ("modules",),
+    "api": ("api",),
+}
+"""Section -> the frames of a `Diff` that answer it."""
+
+SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "overall": ("overall", "steps"),
+    "operator": ("ops",),
+    "kernel": ("kernels", "copies"),
+    "communication": ("communication",),
+    "memory": ("memory",),
+    "module": ("modules",),
+    "api": ("api",),
+}
+"""Section -> the frames of a `Shown` that answer it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """What the reader asked for; `render_diff` says what each wish means."""
+
+    only: tuple[str, ...] = ()
+    limit: int | None = None
+    width: int | None = None
+    color: bool = False
+    tell: Callable[[str], None] = print
+
+    def sections(self, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
+        """The sections to show, in reading order."""
+        wanted = self.only or tuple(default)
+        return tuple(section for section in SECTIONS if section in wanted)
+
+    def rows(self, default: int | None) -> int | None:
+        """How many rows a table may have, None for all."""
+        limit = default if self.limit is None else self.limit
+        return limit or None
+
+
+def selected(result: Diff | Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Name and frame of every table of the chosen sections, cut to the limit."""
+    tables = DIFF_TABLES if isinstance(result, Diff) else SHOW_TABLES
+    limit = style.rows(None)
+    for section in style.sections():
+        for name in tables[section]:
+            frame: pd.DataFrame = getattr(result, name)
+            yield name, frame if limit is None else frame.head(limit)
+
+
+def plain(value: Any) -> Any:
+    """`value` as JSON knows it: None for anything missing or not finite, exact ints, text, lists, dicts.
+
+    >>> plain(float("nan")), plain(pd.NA), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
+    (None, None, 1736413971558972912, {'a': ['01', 2.5]})
+    """
+    if isinstance(value, Mapping):
+        return {_no_surrogates(str(key)): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(item) for item in value]
+    return _plain_scalar(value)
+
+
+def _plain_scalar(value: Any) -> bool | int | float | str | None:
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, bool | int):
+        return value
+    text = value.hex() if isinstance(value, bytes) else str(value)
+    return text if text.isascii() else _no_surrogates(text)
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of `frame` as dicts of plain values, keys in column order.
+
+    Column by column, since iterating over rows turns the ints of mixed rows into floats.
+    """
+    columns = {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
+    names = list(columns)
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def printable(text: str) -> str:
+    r"""`text` on one line, without characters that a terminal or a file format acts on: those show as escapes.
+
+    >>> printable("a\nb\x1b[31mc")
+    'a\\nb\\x1b[31mc'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if _harmless(char) else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def _harmless(char: str) -> bool:
+    # Cc control, Cf direction marks and zero-width, Cs lone surrogates, Co and Cn unassigned, Zl and Zp line ends
+    return char == " " or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+
+
+def no_formula(text: str) -> str:
+    """`text` such that no spreadsheet takes it for a formula: a leading `= + - @`, tab or line end gets a `'` before
+    it.
+
+    >>> no_formula("=1+1"), no_formula("aten::mm"), no_formula("")
+    ("'=1+1", 'aten::mm', '')
+    """
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r", "\n")) else text
+
+
+def _no_surrogates(text: str) -> str:
+    # no strict decoder of UTF-8 or JSON takes a lone surrogate
+    return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def command(*words: str) -> str:
+    """A command line that a shell takes as these words.
+
+    >>> command("tracker", "diff", "v 1", "v2")
+    "tracker diff 'v 1' v2"
+    """
+    import shlex
+
+    return " ".join(printable(shlex.quote(word)) for word in words)

@@ -1,0 +1,71 @@
+"""CSV for spreadsheets and data frames: the rows of JSON, one header, missing numbers as empty fields.
+
+One table (`--only operator`) is plain CSV. Several tables share one header: the column `section` first, then the union
+of their columns; fields that a table does not have stay empty.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import asdict
+from typing import Any
+
+from tracker.reports._shared import Style, no_formula, plain, records, selected
+from tracker.results import Diff, Shown
+
+TITLE = "comma-separated values, all tables or the chosen one"
+SUFFIX = ".csv"
+BINARY = False
+
+Rows = list[dict[str, Any]]
+
+
+def diff(diff: Diff, style: Style) -> str:
+    """The chosen tables; without `only` also `environment`, and the explanation as `parts` and `causes`."""
+    tables: dict[str, tuple[list[str], Rows]] = {}
+    if not style.only:
+        tables["environment"] = _table(diff.environment)
+    tables.update((name, _table(frame)) for name, frame in selected(diff, style))
+    if not style.only:
+        explanation = diff.explanation
+        tables["parts"] = _listed([asdict(part) for part in explanation.parts])
+        tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
+    return _write(tables)
+
+
+def show(shown: Shown, style: Style) -> str:
+    """The chosen tables; without `only` also `facts` and `sources`."""
+    tables = {name: _table(frame) for name, frame in selected(shown, style)}
+    if not style.only:
+        tables["facts"] = _table(shown.facts)
+        tables["sources"] = _table(shown.sources)
+    return _write(tables)
+
+
+def _table(frame: Any) -> tuple[list[str], Rows]:
+    return [str(name) for name in frame.columns], records(frame)
+
+
+def _listed(rows: Rows) -> tuple[list[str], Rows]:
+    return list(rows[0]) if rows else [], plain(rows)
+
+
+def _write(tables: dict[str, tuple[list[str], Rows]]) -> str:
+    header = list(dict.fromkeys(name for columns, _ in tables.values() for name in columns))
+    several = len(tables) > 1
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow((["section"] if several else []) + header)
+    for section, (_, rows) in tables.items():
+        for row in rows:
+            writer.writerow(([section] if several else []) + [_field(row.get(name)) for name in header])
+    return out.getvalue()
+
+
+def _field(value: Any) -> Any:
+    if value is None:
+        return ""
+    if isinstance(value, list | dict):
+        value = str(value)
+    return no_formula(value) if isinstance(value, str) else value

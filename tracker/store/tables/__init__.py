@@ -1,0 +1,58 @@
+"""The tables of the database, as SQLModel classes; `metadata` holds them all.
+
+Nothing here runs on the way of a query or an ingest: those are SQL. The classes are what the migrations are checked
+against, and what a database in memory is made from.
+"""
+
+from __future__ import annotations
+
+from tracker.store.tables.base import metadata
+from tracker.store.tables.details import (
+    Api,
+    Communication,
+    CommunicationTask,
+    Kernel,
+    Memory,
+    MemoryCurve,
+    Op,
+    OpTree,
+    Step,
+)
+from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
+from tracker.store.tables.runs import (
+    Capture,
+    Configuration,
+    ConfigurationValue,
+    Device,
+    Run,
+    RunFact,
+    Source,
+    Version,
+    Workload,
+)
+
+__all__ = [
+    "Api",
+    "CallStack",
+    "Capture",
+    "Communication",
+    "CommunicationTask",
+    "Configuration",
+    "ConfigurationValue",
+    "Device",
+    "Kernel",
+    "KernelKey",
+    "Memory",
+    "MemoryCurve",
+    "Op",
+    "OpKey",
+    "OpTree",
+    "ProcessGroup",
+    "Run",
+    "RunFact",
+    "Source",
+    "Step",
+    "Version",
+    "Workload",
+    "metadata",
+]

@@ -1,0 +1,107 @@
+"""What all tables share: constraint names, column kinds, and the columns of a breakdown.
+
+Column kinds: `key` is NOT NULL (empty string or -1 for "none"), `value` is NULL where the source does not say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from sqlalchemy import BigInteger, Double, Integer, LargeBinary, MetaData, Text
+from sqlalchemy.orm import registry
+from sqlmodel import Field, SQLModel
+
+metadata: Final = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+# Collation "C" sorts by code point, as SQLite does, so that both databases return rows in one order.
+TEXT: Final = Text(collation="C").with_variant(Text(), "sqlite")
+# Only INTEGER PRIMARY KEY numbers its rows in SQLite.
+ID: Final = BigInteger().with_variant(Integer(), "sqlite")
+DETAIL: Final[dict[str, Any]] = {"sqlite_with_rowid": False, "postgresql_partition_by": "RANGE (run_id)"}
+"""Options of a detail table: clustered by its key in SQLite, partitioned by run in Postgres.
+
+Detail tables have no foreign keys: a check per row would cost more than the load, and their rows come and go only
+together with their run, in `save` and `runs.purge`.
+"""
+
+
+# The type under a name that no column has: a column called `bytes` hides it inside its class.
+Binary: TypeAlias = bytes
+
+
+class Base(SQLModel, registry=registry(metadata=metadata)):
+    """Base of every table of tracker."""
+
+
+def row_id() -> Any:
+    """The number that the database gives to a new row."""
+    return Field(default=None, primary_key=True, sa_type=ID, nullable=False)
+
+
+def key(*, references: str | None = None, primary: bool = True) -> Any:
+    """An integer that identifies: part of the primary key, or a reference that is always there."""
+    extra = {"autoincrement": False} if primary else {}
+    if references is None:
+        return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
+    return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra, foreign_key=references)
+
+
+def text_key(*, primary: bool = False) -> Any:
+    """Text that identifies or classifies; empty for "none"."""
+    return Field(sa_type=TEXT, primary_key=primary, nullable=False)
+
+
+def digest() -> Any:
+    """16 bytes that stand for a row in its unique index; text keys can be too long for one."""
+    return Field(sa_type=LargeBinary, nullable=False)
+
+
+def value() -> Any:
+    """A whole number (ns, bytes or a count) that may be missing."""
+    return Field(default=None, sa_type=BigInteger, nullable=True)
+
+
+def real() -> Any:
+    """A real number that may be missing."""
+    return Field(default=None, sa_type=Double, nullable=True)
+
+
+def text_value() -> Any:
+    """Text that may be missing."""
+    return Field(default=None, sa_type=TEXT, nullable=True)
+
+
+class BreakdownColumns(SQLModel):
+    """The fields of `tracker.profile.Breakdown` as columns, under their names."""
+
+    timeline: str = text_key()
+    duration_ns: int | None = value()
+    e2e_ns: int | None = value()
+    compute_ns: int | None = value()
+    communication_ns: int | None = value()
+    overlap_ns: int | None = value()
+    exposed_communication_ns: int | None = value()
+    copy_ns: int | None = value()
+    exposed_copy_ns: int | None = value()
+    free_ns: int | None = value()
+    kernel_count: int | None = value()
+    kernel_total_ns: int | None = value()
+    compute_total_ns: int | None = value()
+    communication_total_ns: int | None = value()
+    copy_total_ns: int | None = value()
+    unlinked_kernel_count: int | None = value()
+    unlinked_kernel_total_ns: int | None = value()
+    peak_allocated_bytes: int | None = value()
+    peak_reserved_bytes: int | None = value()
+    data_loading_ns: int | None = value()
+    bubble_ns: int | None = value()
+    preparing_ns: int | None = value()
+    samples_per_second: float | None = real()

@@ -1,0 +1,182 @@
+"""Per run, rank and step: one row per distinct thing, with counts and sums.
+
+Columns carry the names of `tracker.profile.ROW_COLUMNS`; a reference to a dimension ends in `_id`. `ordinal`: the
+position of the row in its capture, where the natural key holds text too long for an index.
+"""
+
+from __future__ import annotations
+
+from tracker.store.tables.base import (
+    DETAIL,
+    Base,
+    BreakdownColumns,
+    key,
+    real,
+    text_key,
+    value,
+)
+
+
+class StepKey(Base):
+    """What identifies a step; `start_ns` counts from the first event of the capture."""
+
+    run_id: int = key()
+    rank: int = key()
+    step: int = key()
+    start_ns: int = key(primary=False)
+
+
+class Step(BreakdownColumns, StepKey, table=True):
+    """One step of one rank, with its breakdown; only steps between markers have a row."""
+
+    __tablename__ = "step"
+    __table_args__ = DETAIL
+
+
+class Op(Base, table=True):
+    """The calls of one op."""
+
+    __tablename__ = "op"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    step: int = key()
+    op_key_id: int = key()
+    calls: int | None = value()
+    host_total_ns: int | None = value()
+    host_self_ns: int | None = value()
+    device_total_ns: int | None = value()
+    device_self_ns: int | None = value()
+    min_ns: int | None = value()
+    max_ns: int | None = value()
+    sum_squares_ns2: float | None = real()
+    kernel_count: int | None = value()
+    call_stack_id: int | None = value()
+
+
+class OpTree(Base, table=True):
+    """The calls of one op in one calling context, over all steps; `parent` is -1 for a root."""
+
+    __tablename__ = "op_tree"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    node: int = key()
+    parent: int = key(primary=False)
+    op_key_id: int = key(primary=False)
+    calls: int | None = value()
+    host_total_ns: int | None = value()
+    device_total_ns: int | None = value()
+    device_self_ns: int | None = value()
+    kernel_count: int | None = value()
+
+
+class Kernel(Base, table=True):
+    """The device events of one kernel that one op launched; copies and memsets are among them."""
+
+    __tablename__ = "kernel"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    step: int = key()
+    kernel_key_id: int = key()
+    op_key_id: int = key()
+    category: str = text_key(primary=True)
+    calls: int | None = value()
+    total_ns: int | None = value()
+    min_ns: int | None = value()
+    max_ns: int | None = value()
+    sum_squares_ns2: float | None = real()
+    wait_ns: int | None = value()
+    bytes: int | None = value()
+
+
+class Communication(Base, table=True):
+    """The calls of one collective: kind, group, data type and size class (-1: the source does not say)."""
+
+    __tablename__ = "communication"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    kind: str = text_key()
+    process_group_id: int = key(primary=False)
+    data_type: str = text_key()
+    size_class_bytes: int = key(primary=False)
+    calls: int | None = value()
+    bytes: int | None = value()
+    total_ns: int | None = value()
+    min_ns: int | None = value()
+    max_ns: int | None = value()
+    sum_squares_ns2: float | None = real()
+    transit_ns: int | None = value()
+    wait_ns: int | None = value()
+    synchronization_ns: int | None = value()
+    idle_ns: int | None = value()
+    exposed_ns: int | None = value()
+
+
+class CommunicationTask(Base, table=True):
+    """What a row of `communication` (its `ordinal`) consists of: one task name on one plane."""
+
+    __tablename__ = "communication_task"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    communication: int = key(primary=False)
+    name: str = text_key()
+    plane: str = text_key()
+    calls: int | None = value()
+    total_ns: int | None = value()
+    min_ns: int | None = value()
+    max_ns: int | None = value()
+
+
+class Memory(Base, table=True):
+    """What one op allocated while it was the innermost one."""
+
+    __tablename__ = "memory"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    step: int = key()
+    op_key_id: int = key()
+    component: str = text_key(primary=True)
+    calls: int | None = value()
+    bytes: int | None = value()
+    held_ns: int | None = value()
+    unreleased_bytes: int | None = value()
+
+
+class MemoryCurve(Base, table=True):
+    """A point of the allocator's counters over time; `time_ns` counts from the first event of the capture."""
+
+    __tablename__ = "memory_curve"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    component: str = text_key()
+    time_ns: int = key(primary=False)
+    allocated_bytes: int | None = value()
+    reserved_bytes: int | None = value()
+
+
+class Api(Base, table=True):
+    """The calls of one function of the device runtime or driver."""
+
+    __tablename__ = "api"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    level: str = text_key()
+    name: str = text_key()
+    calls: int | None = value()
+    total_ns: int | None = value()
+    self_ns: int | None = value()
+    min_ns: int | None = value()
+    max_ns: int | None = value()

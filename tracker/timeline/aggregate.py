@@ -1,0 +1,104 @@
+"""Group by equal columns, with sums that stay exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import F64, I64, MISSING
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Rows that agree in every key column form a group; groups are ordered by the key columns, first column first.
+
+    `first`: for each group the index of its first row. `group`: for each row the number of its group. `order`, `bounds`: the
+    rows sorted by group, and where in `order` each group starts.
+    """
+
+    first: I64
+    group: I64
+    order: I64
+    bounds: I64
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def counts(self) -> I64:
+        """Rows per group."""
+        return np.bincount(self.group, minlength=len(self)).astype(np.int64)
+
+    def sums(self, values: I64) -> I64:
+        """Sum of `values` per group, exact; values must be known."""
+        return self._reduce(np.add, values, 0)
+
+    def known_sums(self, values: I64) -> I64:
+        """Sum per group of the values that are known; MISSING where none is."""
+        known = values != MISSING
+        sums = self.sums(np.where(known, values, 0))
+        return np.where(self.sums(known.astype(np.int64)) > 0, sums, MISSING)
+
+    def smallest(self, values: I64) -> I64:
+        """Smallest value per group."""
+        return self._reduce(np.minimum, values, MISSING)
+
+    def largest(self, values: I64) -> I64:
+        """Largest value per group."""
+        return self._reduce(np.maximum, values, MISSING)
+
+    def sums_of_squares(self, values: I64) -> F64:
+        """Sum of the squares per group, as float since ns2 soon leaves the int64."""
+        squares = values[self.order].astype(np.float64) ** 2
+        return np.add.reduceat(squares, self.bounds) if len(self) else squares
+
+    def _reduce(self, function: np.ufunc, values: I64, default: int) -> I64:
+        if len(self) == 0:
+            return np.zeros(0, dtype=np.int64) + default
+        reduced: I64 = function.reduceat(values.astype(np.int64, copy=False)[self.order], self.bounds)
+        return reduced
+
+
+def group_by(*columns: NDArray[Any]) -> Groups:
+    """The groups of rows that agree in all `columns` (integers, equal lengths, at least one).
+
+    >>> groups = group_by(np.array([7, 3, 7])); groups.first.tolist(), groups.group.tolist(), groups.counts.tolist()
+    ([1, 0], [1, 0, 1], [1, 2])
+    """
+    order = np.lexsort(columns[::-1])
+    rows = len(order)
+    if rows == 0:
+        none = np.zeros(0, dtype=np.int64)
+        return Groups(none, none, none, none)
+    opens = np.zeros(rows, dtype=bool)
+    opens[0] = True
+    for column in columns:
+        ordered = column[order]
+        opens[1:] |= ordered[1:] != ordered[:-1]
+    group = np.empty(rows, dtype=np.int64)
+    group[order] = np.cumsum(opens) - 1
+    bounds = np.flatnonzero(opens)
+    return Groups(order[bounds], group, order, bounds)
+
+
+def texts_of(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
+    """The text behind each code.
+
+    >>> texts_of(np.array([1, 0]), ["", "aten::mm"])
+    ['aten::mm', '']
+    """
+    return [texts[code] for code in codes.tolist()]
+
+
+def rank_of_texts(texts: Sequence[str]) -> I64:
+    """For each code its place among the sorted texts (equal texts share one): sorting by it does not depend on the order of the input.
+
+    >>> rank_of_texts(["b", "a", "b"]).tolist()
+    [1, 0, 1]
+    """
+    place = {text: index for index, text in enumerate(sorted(set(texts)))}
+    return np.array([place[text] for text in texts], dtype=np.int64)

@@ -1,0 +1,75 @@
+"""The key of each op: name, shapes, types, module and phase."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracker.profile import NO_OP, UNLINKED_OP, I64, Events
+from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+from tracker.timeline.tree import Tree
+
+PHASES = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
+DATA_LOADING = "enumerate(DataLoader)#"
+_PHASE_PREFIXES = (
+    ("autograd::engine::evaluate_function", "backward"),
+    ("Optimizer.step#", "optimizer"),
+    ("Optimizer.zero_grad#", "clear_grad"),
+    (DATA_LOADING, "dataloader"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class OpKeys:
+    """Distinct op keys, sorted by text; two pseudo-ops are always among them.
+
+    `of_op[i]` is the key of op i; `unlinked` and `no_op` those of the pseudo-ops (see `tracker.profile`).
+    """
+
+    name: list[str]
+    input_shapes: list[str]
+    input_types: list[str]
+    module: list[str]
+    phase: list[str]
+    of_op: I64
+    unlinked: int
+    no_op: int
+
+    def __len__(self) -> int:
+        return len(self.name)
+
+
+def phases_of(events: Events, tree: Tree, module: I64) -> I64:
+    """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
+
+    A prefix of the op's own name or of the nearest named ancestor's decides; backward ops are backward; whatever else runs
+    inside a module (`module` > 0) is forward.
+    """
+    ops, texts = events.ops, events.strings.texts
+    of_name = np.zeros(len(texts), dtype=np.int64)
+    for code in np.unique(ops.name).tolist():
+        for prefix, phase in _PHASE_PREFIXES:
+            if texts[code].startswith(prefix):
+                of_name[code] = PHASES.index(phase)
+    own = of_name[ops.name]
+    own[(own == 0) & (ops.is_backward == 1)] = PHASES.index("backward")
+    phase = tree.passed_down(own, unset=0)
+    return np.where((phase == 0) & (module > 0), PHASES.index("forward"), phase)
+
+
+def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) -> OpKeys:
+    """The distinct keys of all ops."""
+    ops, texts = events.ops, events.strings.texts
+    columns = (ops.name, ops.input_shapes, ops.input_types, module, phase)
+    groups = group_by(*columns)
+    sources = (texts, texts, texts, module_texts, list(PHASES))
+    rows = [texts_of(column[groups.first], source) for column, source in zip(columns, sources, strict=True)]
+    keys = list(zip(*rows, strict=True)) if len(groups) else []
+    pseudo = [(UNLINKED_OP, "", "", "", ""), (NO_OP, "", "", "", "")]
+    place = rank_of_texts(["\0".join(key) for key in [*keys, *pseudo]])
+    ordered = sorted({*keys, *pseudo}, key="\0".join)
+    named, shapes, types, modules, phases = (list(column) for column in zip(*ordered, strict=True))
+    return OpKeys(
+        named, shapes, types, modules, phases, place[: len(keys)][groups.group], int(place[-2]), int(place[-1])
+    )

@@ -1,0 +1,72 @@
+"""Which host call launched which device event, and which op made that call."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracker.profile import I64, Events, Launches, LaunchLevel
+from tracker.timeline.tree import NONE, Tree
+
+
+def launches_of(events: Events) -> I64:
+    """For each device event the row of its launch in `events.launches`, or -1.
+
+    Event and launch agree in process and correlation; runtime and driver calls count alike, a flow arrow only where no
+    call matches. A graph launch serves many events. Where a correlation occurs again (ids wrap, captures are joined), the
+    launch that starts latest before the event is meant, or the first of all when none starts before it.
+    """
+    launches = events.launches
+    if len(launches) == 0:
+        return np.full(len(events.device), NONE, dtype=np.int64)
+    is_flow = launches.level == LaunchLevel.FLOW
+    by_call = _match(events, np.flatnonzero(~is_flow & (launches.correlation >= 0)))
+    by_flow = _match(events, np.flatnonzero(is_flow & (launches.correlation >= 0)))
+    return np.where(by_call >= 0, by_call, by_flow)
+
+
+def launching_ops(tree: Tree, launches: Launches, launch: I64) -> I64:
+    """For each device event the innermost op of its launch's thread around the start of the launch, or -1."""
+    op = np.full(len(launch), NONE, dtype=np.int64)
+    linked = np.flatnonzero(launch >= 0)
+    used, back = np.unique(launch[linked], return_inverse=True)
+    op[linked] = tree.innermost(launches.thread[used], launches.start_ns[used])[back]
+    return op
+
+
+def _match(events: Events, candidates: I64) -> I64:
+    """For each device event the row of the best of the launches `candidates`, or -1."""
+    device, launches = events.device, events.launches
+    found = np.full(len(device), NONE, dtype=np.int64)
+    asking = np.flatnonzero(device.correlation >= 0)
+    if len(candidates) == 0 or len(asking) == 0:
+        return found
+    process = np.array(events.thread_process, dtype=np.int64)[launches.thread[candidates]]
+    order = np.lexsort((launches.start_ns[candidates], launches.correlation[candidates], process))
+    candidates, process = candidates[order], process[order]
+    pair = _pair_ids(process, launches.correlation[candidates], device.process[asking], device.correlation[asking])
+    known, wanted = pair[: len(candidates)], pair[len(candidates) :]
+    first = np.searchsorted(known, wanted, side="left")
+    exists = first < np.searchsorted(known, wanted, side="right")
+    # `known` is sorted, so (pair, start) is too: the last launch of the pair that starts no later than the event
+    place = np.lexsort(
+        (
+            np.concatenate((np.zeros(len(candidates), dtype=np.int64), np.ones(len(asking), dtype=np.int64))),
+            np.concatenate((launches.start_ns[candidates], device.start_ns[asking])),
+            pair,
+        )
+    )
+    is_launch = place < len(candidates)
+    before = np.empty(len(place), dtype=np.int64)
+    before[place] = np.cumsum(is_launch) - 1
+    latest = np.maximum(before[len(candidates) :], first)
+    found[asking[exists]] = candidates[latest[exists]]
+    return found
+
+
+def _pair_ids(process: I64, correlation: I64, other_process: I64, other_correlation: I64) -> I64:
+    """One integer per (process, correlation), ordered alike, for both lists one after the other."""
+    all_processes = np.concatenate((process, other_process.astype(np.int64)))
+    all_correlations = np.concatenate((correlation, other_correlation))
+    ids, codes = np.unique(all_correlations, return_inverse=True)
+    pairs: I64 = all_processes * len(ids) + codes
+    return pairs

@@ -1,0 +1,96 @@
+"""Canonical names: what stays of a kernel's name when what changes from build to build and run to run is taken out."""
+
+from __future__ import annotations
+
+import re
+
+RULES_VERSION = 1
+"""Version of the rules in this file and in `categories`; rows made under different versions do not form one series."""
+
+# demanglers and compilers spell one anonymous namespace in many ways; nvcc puts a hash and the file's name into it
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\(anonymous\)::|_GLOBAL__N__\w+::|\b__[12]::")
+_RETURN_TYPE = re.compile(r"^(?:void|static void|__global__ void)\s+")
+_CLONE = re.compile(r"\s*\[clone [^\]]*\]|\s*\(\.kd\)$|\.kd$|\[abi:\w+\]|\.constprop\.\d+|\.isra\.\d+")
+_LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\]]*\]|lambda\(([^()]*)\)#\d+")
+_CALL_CHAIN = re.compile(r"::lambda\[\]::operator\(\)\(\)(?: const)?")
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
+# TorchInductor and autograd caches: 51 characters of base 32 (sha256), or 32 to 64 hex digits
+_HASH = re.compile(r"(?<![A-Za-z0-9])(?:(?=[a-z]*[0-9])[a-z2-7]{51,52}|[0-9a-f]{32,64})(?![A-Za-z0-9])")
+_HEX_SUFFIX = re.compile(r"_(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?=_|$)")
+# Ascend: hcom_allReduce__501_0_1 is kind, then the group's hash, then running numbers
+_HCOM = re.compile(r"^(hcom_[A-Za-z]+(?:_[A-Za-z]+)*?)_{1,2}\d+(?:_\d+)*$")
+# Triton: the running number within one compiled graph, and the argument specialization 0d1d2de3 of Triton 2
+_TRITON_GENERATED = re.compile(r"^(triton_(?:poi|red|per|for|tem|spl|foreach|unk)_.*?)_\d+$")
+_TRITON_SPECIALIZATION = re.compile(r"_(?:\d+(?:d|c|e|de|dc)?){3,}$")
+_DEVICE_ARRAY = re.compile(r"\b(?:at::detail::Array|std::array)<")
+_UNSIGNED_LITERAL = re.compile(r"(?<=\d)(?:ull|ul|u|l)\b", re.IGNORECASE)
+_SPACE = re.compile(r"\s+")
+
+
+def canonical_name(name: str) -> str:
+    """The part of a kernel's name that is equal in every build and every run, and differs between distinct kernels.
+
+    Taken out: return type, parameter lists, anonymous namespaces, numbers of lambdas, clone suffixes, addresses, hashes,
+    Triton's running numbers and argument specialization, hash and running numbers of `hcom_*`. Kept: template arguments
+    that say which computation it is, and what Triton fused. Applying it twice changes nothing.
+
+    >>> canonical_name("triton_poi_fused_add_cos_sin_0"), canonical_name("hcom_allReduce__501_0_1")
+    ('triton_poi_fused_add_cos_sin', 'hcom_allReduce')
+    >>> canonical_name("void f<4, g(at::Iter&)::{lambda(float)#1}, std::array<char*, 2ul> >(int, char*)")
+    'f<4, g::lambda[float], Array<char*, 2>>'
+    >>> canonical_name("Memcpy HtoD (Pageable -> Device)")
+    'Memcpy HtoD (Pageable -> Device)'
+    """
+    while (shorter := _stripped_once(name)) != name:
+        name = shorter
+    return name
+
+
+def _stripped_once(name: str) -> str:
+    text = _CLONE.sub("", _RETURN_TYPE.sub("", name.strip()))
+    if "(" in text or "<" in text:
+        text = _without_signatures(text)
+    text = _HASH.sub("#", _ADDRESS.sub("0x#", text))
+    if match := _HCOM.match(text):
+        return match.group(1)
+    if match := _TRITON_GENERATED.match(text):
+        return match.group(1)
+    if "triton" in text or "_kernel_" in text:
+        text = _TRITON_SPECIALIZATION.sub("", text)
+    return _HEX_SUFFIX.sub("", text) if text.startswith("triton") else text
+
+
+def _without_signatures(text: str) -> str:
+    """A C++ name without parameter lists; of a lambda only its parameter types stay."""
+    text = _ANONYMOUS.sub("", text)
+    text = _LAMBDA.sub(lambda match: f"lambda[{next(group for group in match.groups() if group is not None)}]", text)
+    text = _CALL_CHAIN.sub("", text)
+    text = _without_parameters(text)
+    text = _DEVICE_ARRAY.sub("Array<", _UNSIGNED_LITERAL.sub("", text))
+    return _SPACE.sub(" ", text.replace("> >", ">>").replace("> >", ">>").replace(" ,", ",")).strip()
+
+
+def _without_parameters(text: str) -> str:
+    """Drops each (...) that follows a name or a template argument list; `Memcpy HtoD (Device)` keeps its own."""
+    kept: list[str] = []
+    index = 0
+    while index < len(text):
+        letter = text[index]
+        if letter == "(" and kept and (kept[-1].isalnum() or kept[-1] in "_>]"):
+            index = _closing(text, index) + 1
+            if text.startswith(" const", index):
+                index += len(" const")
+        else:
+            kept.append(letter)
+            index += 1
+    return "".join(kept)
+
+
+def _closing(text: str, index: int) -> int:
+    """The place of the parenthesis that closes the one at `index`, or the last place."""
+    depth = 0
+    for place in range(index, len(text)):
+        depth += (text[place] == "(") - (text[place] == ")")
+        if depth == 0:
+            return place
+    return len(text) - 1
