@@ -16,14 +16,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from tracker.errors import SourceError, UsageError
+from tracker.errors import SourceError
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
 FILE_VARIABLE: Final = "TRACKER_CONFIG"
 MAX_BYTES: Final = 64 * 1024**3
 """Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
-_SCHEMES = ("sqlite", "postgresql", "postgresql+psycopg", "postgres")
 _KEYS: Mapping[str, tuple[type, str]] = {
     "database": (str, "a URL or a path"),
     "limits": (dict, "a table"),
@@ -35,7 +34,7 @@ _KEYS: Mapping[str, tuple[type, str]] = {
 class Settings:
     """What holds for one call of the program.
 
-    `database`: SQLAlchemy URL. `origin`: who named it: `--db`, `TRACKER_DB`, a settings file's path or `default`.
+    `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, a settings file's path or `default`.
     `max_bytes`: largest decompressed size of one input file.
     """
 
@@ -47,19 +46,18 @@ class Settings:
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this call; `database` is what `--db` says.
 
-    Raises SourceError for a settings file that cannot be read or has a wrong entry, UsageError for a database that is
-    neither SQLite nor Postgres. Creates nothing.
+    Raises SourceError for a settings file that cannot be read or has a wrong entry. Creates nothing, opens no database.
     """
     path, asked_for = _file_path(environ)
     entries = _entries(path) if asked_for or path.is_file() else {}
     max_bytes = entries.get("limits.max_bytes", MAX_BYTES)
     if database:
-        return Settings(database_url(database), "--db", max_bytes)
+        return Settings(_located(database, Path.cwd()), "--db", max_bytes)
     if environ.get(DATABASE_VARIABLE):
-        return Settings(database_url(environ[DATABASE_VARIABLE]), DATABASE_VARIABLE, max_bytes)
+        return Settings(_located(environ[DATABASE_VARIABLE], Path.cwd()), DATABASE_VARIABLE, max_bytes)
     if "database" in entries:
-        return Settings(database_url(entries["database"], folder=path.parent), str(path), max_bytes)
-    return Settings(database_url(str(_default_folder() / "tracker.db")), "default", max_bytes)
+        return Settings(_located(entries["database"], path.parent.absolute()), str(path), max_bytes)
+    return Settings(str(_default_folder() / "tracker.db"), "default", max_bytes)
 
 
 def make_default_folder() -> None:
@@ -76,25 +74,9 @@ def make_default_folder() -> None:
         ) from error
 
 
-def database_url(text: str, *, folder: Path | None = None) -> str:
-    """A URL for SQLAlchemy from what a user writes: a URL, or the path of a SQLite file.
-
-    A relative path starts at `folder`, default the current one.
-
-    >>> database_url("postgres://tracker@db.example/tracker")
-    'postgresql+psycopg://tracker@db.example/tracker'
-    >>> database_url("/data/profiles.db")
-    'sqlite:////data/profiles.db'
-    """
-    scheme, separator, rest = text.partition("://")
-    if not separator:
-        return f"sqlite:///{(folder or Path.cwd()) / Path(text).expanduser()}"
-    if scheme not in _SCHEMES:
-        raise UsageError(
-            f"the database URL starts with {scheme}://, which is neither SQLite nor Postgres",
-            remedy="write sqlite:///PATH, postgresql://USER@HOST/NAME, or the path of a SQLite file",
-        )
-    return f"sqlite://{rest}" if scheme == "sqlite" else f"postgresql+psycopg://{rest}"
+def _located(text: str, folder: Path) -> str:
+    """A URL as it is; the path of a SQLite file made absolute, starting at `folder`."""
+    return text if "://" in text else str(folder / Path(text).expanduser())
 
 
 def _file_path(environ: Mapping[str, str]) -> tuple[Path, bool]:

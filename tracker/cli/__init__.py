@@ -6,7 +6,7 @@ Importing this room stays cheap, so that `tracker --help` starts fast: a command
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -21,7 +21,7 @@ _ORDER = ("demo", "ingest", "runs", "versions", "show", "diff", "db")
 
 
 class _InOrderOfWork(TyperGroup):
-    def list_commands(self, ctx: typer.Context) -> list[str]:
+    def list_commands(self, ctx: Any) -> list[str]:
         return sorted(self.commands, key=_ORDER.index)
 
 

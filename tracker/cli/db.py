@@ -14,3 +14,73 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+
+
+@app.command()
+def info(db: options.Database = None) -> None:
+    """Say which database is used and why, its schema, its size, and what it holds.
+
+    \b
+    Example:
+      tracker db info
+    """
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+    from tracker.store import health
+    from tracker.units import format_bytes
+
+    settings = config.load(db)
+    with _store.reading(settings) as store:
+        found = health.info(store)
+    lines = {
+        "database": f"{found.name}  (named by {settings.origin})",
+        "server": found.server,
+        "schema": f"{found.schema}, the newest" if found.schema == found.newest_schema else found.schema,
+        "size": format_bytes(found.bytes),
+        **{f"rows of {table}": f"{count:,}" for table, count in found.rows.items() if count},
+    }
+    width = max(len(title) for title in lines)
+    emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
+
+
+@app.command()
+def check(db: options.Database = None) -> None:
+    """Look for damage: in the file, in the tables, and rows whose run is gone. Exit code 2 where there is some.
+
+    \b
+    Example:
+      tracker db check
+    """
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit, tell
+    from tracker.errors import StoreError
+    from tracker.store import health
+
+    with _store.reading(config.load(db)) as store:
+        problems = health.check(store)
+        name = store.url
+    for problem in problems:
+        tell(f"tracker: {problem}")
+    if problems:
+        raise StoreError(
+            f"{name} is damaged: {len(problems)} problems", remedy="restore it from a copy, or ingest again"
+        )
+    emit(f"{name} is sound")
+
+
+@app.command()
+def upgrade(db: options.Database = None) -> None:
+    """Bring the tables up to date with this version of tracker; the rows stay. Writing commands do it by themselves.
+
+    \b
+    Example:
+      tracker db upgrade --db postgresql://tracker@db.example/tracker
+    """
+    from tracker import config
+    from tracker.cli._output import emit
+    from tracker.store import connect
+
+    before, after = connect.upgrade(config.load(db).database)
+    emit(f"schema {after}, nothing to do" if before == after else f"schema {before or 'none'} upgraded to {after}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import tomllib
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +21,9 @@ class Samples:
 
 def samples() -> Samples:
     """What `tracker/samples` holds, as its manifest says."""
+    import tomllib
+    from importlib.resources import files
+
     folder = Path(str(files("tracker") / "samples"))
     manifest = tomllib.loads((folder / "manifest.toml").read_text(encoding="utf-8"))
     versions = tuple((version["label"], version["note"]) for version in manifest["version"])
@@ -49,7 +50,7 @@ def demo(
     """
     from tempfile import TemporaryDirectory
 
-    from tracker import compare, config, intake, reports
+    from tracker import compare, intake, reports
     from tracker.cli._output import emit, screen, tell
     from tracker.results import DiffOptions
     from tracker.store import open_store
@@ -58,7 +59,7 @@ def demo(
     (baseline, _), (candidate, _) = bundled.versions
     with ExitStack() as stack:
         database = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tracker-demo-"))) / "demo.db"
-        store = stack.enter_context(open_store(config.database_url(str(database))))
+        store = stack.enter_context(open_store(str(database)))
         for label, note in bundled.versions:
             tell(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {note}")
             options = intake.IngestOptions(note=note)

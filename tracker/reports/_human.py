@@ -90,6 +90,13 @@ def share(value: float | None) -> str:
     return MISSING_TEXT if value is None else f"{value * 100:.1f} %"
 
 
+def calls_cell(baseline: float | None, candidate: float | None) -> str:
+    """The calls of both sides; of the one side that has some where a row is ADDED or REMOVED."""
+    if baseline is None or candidate is None:
+        return number(candidate if baseline is None else baseline)
+    return pair(number(baseline), number(candidate))
+
+
 def pair(baseline: str, candidate: str) -> str:
     """Two cells as one: `12` where they are equal, else `12 -> 14`."""
     return baseline if baseline == candidate else f"{baseline} -> {candidate}"
@@ -125,6 +132,19 @@ def diff_cell(row: Row) -> str:
     return str(status) if status in (ADDED, REMOVED) else format_diff(row.get("diff"))
 
 
+def group_words(row: Row) -> str:
+    """The key of a communication row behind its kind: group, data type, size class.
+
+    >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
+    'dp x8, bfloat16, size class 1.00 MiB'
+    """
+    size, class_bytes = row["group_size"], row["size_class_bytes"]
+    # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
+    group = " ".join(filter(None, (row["group_role"], f"x{size}" if size and size > 0 else "")))
+    size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
+    return ", ".join(filter(None, (group, row["data_type"], size_class))) or MISSING_TEXT
+
+
 def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
     """The columns that every comparison ends with."""
     counts = [Column(calls, drop=1)] if calls else []
@@ -133,7 +153,7 @@ def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
 
 def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:
     """The cells under `side_columns`: calls, both values, change, DIFF."""
-    calls = pair(number(row.get("baseline_calls")), number(row.get("candidate_calls")))
+    calls = calls_cell(row.get("baseline_calls"), row.get("candidate_calls"))
     cells = values(unit, row.get(f"baseline_{of}"), row.get(f"candidate_{of}"), row.get(f"delta_{of}"))
     return [calls, *cells, diff_cell(row)]
 
@@ -144,24 +164,18 @@ def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
     return rows, len(frame) - len(rows)
 
 
-def side_line(side: Side) -> list[str]:
-    """What a side is: label, workload, device, configuration and how much lies behind its numbers."""
-    counts = [number(side.runs), number(side.ranks), number(side.steps)]
-    return [
-        side.label,
-        side.workload or MISSING_TEXT,
-        side.device or MISSING_TEXT,
-        side.configuration or MISSING_TEXT,
-        *counts,
-    ]
-
-
 def sides(diff: Diff) -> Table:
-    """Both sides at a glance."""
-    columns = [Column("", left=True), Column("label", **NAME), Column("workload", **UNDER), Column("device", **UNDER)]
-    columns += [Column("configuration", **UNDER), Column("runs"), Column("ranks"), Column("steps")]
-    rows = [("", ["baseline", *side_line(diff.baseline)]), ("", ["candidate", *side_line(diff.candidate)])]
-    return make("", columns, rows)
+    """Both sides at a glance: label, workload, device, configuration, and how much lies behind the numbers."""
+    columns = [Column("", left=True), Column("label", **NAME), Column("what", **UNDER)]
+    columns += [Column("runs"), Column("ranks"), Column("steps")]
+    return make(
+        "", columns, [("", _side_cells("baseline", diff.baseline)), ("", _side_cells("candidate", diff.candidate))]
+    )
+
+
+def _side_cells(role: str, side: Side) -> list[str]:
+    what = ", ".join(filter(None, (side.workload, side.device, side.configuration)))
+    return [role, side.label, what, number(side.runs), number(side.ranks), number(side.steps)]
 
 
 def metric_words(diff: Diff) -> str:

@@ -12,9 +12,10 @@ from tracker.reports._human import (
     Row,
     Table,
     Unit,
+    calls_cell,
+    group_words,
     make,
     metric_words,
-    number,
     pair,
     readable,
     share,
@@ -27,7 +28,7 @@ from tracker.reports._human import (
 )
 from tracker.reports._shared import command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, format_diff, format_ns, time_unit
 
 NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
 
@@ -97,19 +98,6 @@ def kernels(diff: Diff, limit: int | None) -> Table:
         line = [readable(row["name"]), launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
         cells.append((tone(row, row["delta_ns"]), line))
     return make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
-
-
-def group_words(row: Row) -> str:
-    """The key of a communication row behind its kind: group, data type, size class.
-
-    >>> group_words({"group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20})
-    'dp x8, bfloat16, size class 1.00 MiB'
-    """
-    size, class_bytes = row["group_size"], row["size_class_bytes"]
-    # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
-    group = " ".join(filter(None, (row["group_role"], f"x{size}" if size and size > 0 else "")))
-    size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
-    return ", ".join(filter(None, (group, row["data_type"], size_class))) or MISSING_TEXT
 
 
 def communication(diff: Diff, limit: int | None) -> Table:
@@ -245,7 +233,7 @@ def _cause_cells(cause: Cause, unit: Unit, by_name: bool) -> list[str]:
     status = "" if cause.status == BOTH else f" {cause.status}"
     keys = [f"{readable(cause.name)}{status}"] if by_name else [f"{readable(cause.name)}{status}", cause.input_shapes]
     split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
-    calls = pair(number(cause.baseline_calls), number(cause.candidate_calls))
+    calls = calls_cell(cause.baseline_calls, cause.candidate_calls)
     return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, cause.where]
 
 
@@ -279,6 +267,7 @@ def explanation(explanation: Explanation, limit: int | None) -> list[Table]:
     if explanation.causes:
         tables.append(causes(explanation, limit))
     # sums by name say more than the single causes only where a name has several shapes
-    if len(explanation.rollup) < len(explanation.causes):
+    single = {(cause.name, cause.delta_ns) for cause in explanation.causes}
+    if any((cause.name, cause.delta_ns) not in single for cause in explanation.rollup):
         tables.append(causes(explanation, limit, by_name=True))
     return tables

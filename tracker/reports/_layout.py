@@ -10,10 +10,11 @@ from rich.cells import cell_len, set_cell_size
 
 from tracker.reports._human import Column, Table
 from tracker.reports._shared import printable
+from tracker.units import MISSING_TEXT
 
 GAP: Final = 2
 _WIDE: Final = 24  # an elastic column keeps at least this, before columns fold
-_NARROW: Final = 20  # and this, before columns are left out
+_NARROW: Final = 26  # and this, before columns are left out
 _LEAST: Final = 8
 
 
@@ -28,10 +29,11 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """Which columns stand beside each other, which fold under the first elastic one, and the least elastic width."""
+    """Which columns stand beside each other, which fold under column `main`, and the least width of an elastic one."""
 
     kept: tuple[int, ...]
     folded: tuple[int, ...]
+    main: int
     least: int
 
 
@@ -61,7 +63,10 @@ def fit(table: Table, width: int) -> Fitted:
         max([cell_len(column.header), *(cell_len(row[index]) for row in cells)])
         for index, column in enumerate(table.columns)
     ]
-    for plan in _plans(table.columns):
+    empty = frozenset(
+        index for index, column in enumerate(table.columns) if column.fold and not any(row[index] for row in cells)
+    )
+    for plan in _plans(table.columns, empty):
         widths = _widths(table.columns, natural, plan, width)
         if widths is not None:
             break
@@ -71,24 +76,25 @@ def fit(table: Table, width: int) -> Fitted:
     return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows)
 
 
-def _plans(columns: Sequence[Column]) -> Iterator[_Plan]:
-    everything = tuple(range(len(columns)))
-    yield _Plan(everything, (), _WIDE)
-    folded = tuple(index for index in everything if columns[index].fold)
-    kept = tuple(index for index in everything if index not in folded)
-    yield _Plan(kept, folded, _NARROW)
+def _plans(columns: Sequence[Column], empty: frozenset[int]) -> Iterator[_Plan]:
+    kept = tuple(index for index in range(len(columns)) if index not in empty)
+    main = next((index for index in kept if columns[index].elastic), -1)
+    yield _Plan(kept, (), main, _WIDE)
+    folded = tuple(index for index in kept if columns[index].fold and index != main)
+    kept = tuple(index for index in kept if index not in folded)
+    yield _Plan(kept, folded, main, _NARROW)
     for drop in sorted({column.drop for column in columns if column.drop}, reverse=True):
         kept = tuple(index for index in kept if columns[index].drop < drop)
-        yield _Plan(kept, folded, _NARROW)
-    yield _Plan(kept, folded, 0)
+        yield _Plan(kept, folded, main, _NARROW)
+    yield _Plan(kept, folded, main, 0)
 
 
 def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: int) -> tuple[int, ...] | None:
     """The width of each kept column, None where an elastic one would get too little. The last plan (least 0) fits."""
     wanted = {index: natural[index] for index in plan.kept}
     elastic = [index for index in plan.kept if columns[index].elastic]
-    if plan.folded and elastic:
-        wanted[elastic[0]] = max(wanted[elastic[0]], *(natural[index] + GAP for index in plan.folded))
+    if plan.folded:
+        wanted[plan.main] = max(wanted[plan.main], *(natural[index] + GAP for index in plan.folded))
     fixed = sum(size for index, size in wanted.items() if index not in elastic)
     room = width - fixed - GAP * (len(plan.kept) - 1)
     needed = sum(min(wanted[index], plan.least or _LEAST) for index in elastic)
@@ -103,10 +109,9 @@ def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: i
 
 
 def _cells(row: Sequence[str], plan: _Plan, widths: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
-    fitted: list[tuple[str, ...]] = [(shorten(row[index], size),) for index, size in zip(plan.kept, widths, strict=True)]
-    if plan.folded:
-        main = plan.kept.index(min(plan.folded) - 1) if min(plan.folded) - 1 in plan.kept else 0
-        size = widths[main]
-        below = [" " * GAP + shorten(row[index], size - GAP) for index in plan.folded if row[index] not in ("", "-")]
-        fitted[main] = (*fitted[main], *below)
-    return tuple(fitted)
+    cells = []
+    for index, size in zip(plan.kept, widths, strict=True):
+        below = plan.folded if index == plan.main else ()
+        lines = [" " * GAP + shorten(row[under], size - GAP) for under in below if row[under] not in ("", MISSING_TEXT)]
+        cells.append((shorten(row[index], size), *lines))
+    return tuple(cells)

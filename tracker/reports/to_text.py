@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from typing import Literal
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -50,7 +51,8 @@ def show(shown: Shown, style: Style) -> str:
     for line in _human_show.header(shown):
         page.text(line)
     for section in style.sections(_SHOW_SECTIONS):
-        for table in _human_show.TABLES[section](shown, limit):
+        for make in _human_show.TABLES[section]:
+            table = make(shown, limit)
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")
@@ -108,7 +110,7 @@ class _Page:
         grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
         grid.add_column("", width=0, no_wrap=True)
         for column, width in zip(fitted.columns, fitted.widths, strict=True):
-            justify = "left" if column.left else "right"
+            justify: Literal["left", "right"] = "left" if column.left else "right"
             grid.add_column(Text(column.header), justify=justify, width=width, no_wrap=True, overflow="crop")
         for tone, row in zip(table.tones, fitted.rows, strict=True):
             grid.add_row("", *(_cell(lines, _STYLES.get(tone, "")) for lines in row))

@@ -26,10 +26,18 @@ CATEGORIES: Final = (
 """Every category a row of `kernel` can have; `other` is compute that no rule could name."""
 
 _MATMUL, _CONVOLUTION, _FLASH, _PAGE, _VECTOR, _MOVE, _OTHER = (
-    "matmul", "convolution", "flash_attention", "page_attention", "vector", "tensor_move", "other",
+    "matmul",
+    "convolution",
+    "flash_attention",
+    "page_attention",
+    "vector",
+    "tensor_move",
+    "other",
 )
 _DIRECTED = {_CONVOLUTION, _FLASH}
-_BACKWARD = re.compile(r"backward|bwd|back\b|dgrad|wgrad|wrw|grad_|_grad|strided?b_|splitk_?(?:small|medium|large)_nn", re.ASCII)
+_BACKWARD = re.compile(
+    r"backward|bwd|back\b|dgrad|wgrad|wrw|grad_|_grad|strided?b_|splitk_?(?:small|medium|large)_nn", re.ASCII
+)
 
 _OP_RULES: Final = tuple(
     (re.compile(pattern), category)
@@ -40,7 +48,10 @@ _OP_RULES: Final = tuple(
             r"|cudnn_attention|xformers|ring_attention|flex_attention|attentionforward|attn_fwd|attn_bwd",
             _FLASH,
         ),
-        (r"conv(?:olution)?(?:_?(?:transpose)?[123]d)?(?:_|$|backward)|::conv|convolution|slow_conv|^conv[123]?d?\b", _CONVOLUTION),
+        (
+            r"conv(?:olution)?(?:_?(?:transpose)?[123]d)?(?:_|$|backward)|::conv|convolution|slow_conv|^conv[123]?d?\b",
+            _CONVOLUTION,
+        ),
         (
             r"(?:^|::|_)(?:addmm|addbmm|baddbmm|bmm|mm|matmul|linear|einsum|mv|addmv|dot|vdot|outer_matmul|scaled_mm"
             r"|grouped_mm|int_mm|mixed_mm|tensordot|chain_matmul|linalg_multi_dot)(?:_|\d|$|\.)",
@@ -68,7 +79,10 @@ _KERNEL_RULES: Final = tuple(
             _FLASH,
         ),
         # cudnn's batch norm, softmax and pooling kernels live beside its convolutions
-        (r"(?:cudnn|miopen)\w*(?:::\w+)*::?(?:bn_|softmax|pooling|op_tensor|reduce|ops::)|miopenbatchnorm|bnfwd|bnbwd", _VECTOR),
+        (
+            r"(?:cudnn|miopen)\w*(?:::\w+)*::?(?:bn_|softmax|pooling|op_tensor|reduce|ops::)|miopenbatchnorm|bnfwd|bnbwd",
+            _VECTOR,
+        ),
         (
             r"conv2d|conv3d|conv1d|convolv|convolution|_conv_|scudnn|hcudnn|dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
             r"|im2d2col|im2col|col2im|nchwtonhwc|nhwctonchw|miopensp|miopenconv|gridwise_.*conv|naive_conv|cask_cudnn"

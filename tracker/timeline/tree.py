@@ -129,9 +129,7 @@ def grow(thread: I32, start_ns: I64, end_ns: I64) -> Tree:
     order = np.lexsort((-end_ns, start_ns, thread))
     parent = np.full(len(order), NONE, dtype=np.int64)
     depth = np.zeros(len(order), dtype=np.int64)
-    parents, depths = _walk(
-        order.tolist(), thread[order].tolist(), start_ns[order].tolist(), end_ns[order].tolist()
-    )
+    parents, depths = _walk(order.tolist(), thread[order].tolist(), start_ns[order].tolist(), end_ns[order].tolist())
     parent[order], depth[order] = parents, depths
     return Tree(thread, start_ns, end_ns, parent, order, _levels(depth))
 

@@ -1,0 +1,191 @@
+"""Brings README.md up to date with the code: generated sections, and the output of every command it shows.
+
+    .venv/bin/python scripts/write_docs.py            # rewrite README.md
+    .venv/bin/python scripts/write_docs.py --check    # exit 1 and show the difference where it is out of date
+
+A generated section stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; SECTIONS below says what writes it. In
+a ```console block, lines that start with `$ ` are run in order in a shell, at the root of the repository, with an empty
+database; what they print to stdout stands below them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+README = ROOT / "README.md"
+sys.path.insert(0, str(ROOT))
+
+
+def commands() -> str:
+    """The commands and what they are for, in the order of the work."""
+    import typer
+
+    from tracker.cli import app
+
+    lines = ["| command | what it does |", "|---|---|"]
+    for path, command in walk(typer.main.get_command(app)):
+        if len(path) > 1:
+            what = command.get_short_help_str(limit=200) if len(path) == 2 else first_sentence(command.help or "")
+            lines.append(f"| `{' '.join(path)}` | {what} |")
+    return "\n".join(lines)
+
+
+def walk(command: Any, path: tuple[str, ...] = ("tracker",)) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Every command below `command` with the words that call it, in the order of the help."""
+    yield path, command
+    if hasattr(command, "commands"):
+        for name in command.list_commands(None):
+            yield from walk(command.commands[name], (*path, name))
+
+
+def first_sentence(text: str) -> str:
+    """The first paragraph of a help text on one line."""
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split())
+
+
+def readers() -> str:
+    """The formats that can be read."""
+    from tracker import readers as room
+
+    lines = ["| format | what it reads |", "|---|---|"]
+    return "\n".join([*lines, *(f"| `{name}` | {room.load(name).TITLE} |" for name in room.NAMES)])
+
+
+def reports() -> str:
+    """The forms in which results are written."""
+    from tracker import reports as room
+
+    lines = ["| `--format` | file | what it is good for |", "|---|---|---|"]
+    return "\n".join([*lines, *(f"| `{name}` | `{room.suffix(name)}` | {room.title(name)} |" for name in room.NAMES)])
+
+
+def dictionary() -> str:
+    """All tables of the database and their columns."""
+    from tracker.store.tables import metadata
+    from tracker.store.tables.meanings import meaning
+
+    blocks = []
+    for table in metadata.sorted_tables:
+        lines = [
+            f"**`{table.name}`** {first_sentence(doc_of(table.name))}",
+            "",
+            "| column | type | meaning |",
+            "|---|---|---|",
+        ]
+        for column in table.columns:
+            kind = str(column.type).split("(")[0].split(" COLLATE")[0].lower() + (
+                "" if column.nullable else ", not null"
+            )
+            lines.append(f"| `{column.name}` | {kind} | {meaning(table.name, column.name)} |")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def doc_of(table: str) -> str:
+    """The docstring of the class behind a table."""
+    from tracker.store import tables
+
+    classes = [getattr(tables, name) for name in tables.__all__]
+    return next(str(found.__doc__) for found in classes if getattr(found, "__tablename__", None) == table)
+
+
+def json_contract() -> str:
+    """The keys of the JSON documents, taken from real ones."""
+    samples = "tracker/samples"
+    shown = json.loads(shell(f"tracker show {samples}/v01/run1.pt.trace.json.gz --format json"))
+    compared = json.loads(shell(f"tracker diff {samples}/v01 {samples}/v08 --format json"))
+    return "\n\n".join(
+        f"`{command}`:\n\n| key | holds |\n|---|---|\n"
+        + "\n".join(f"| `{key}` | {content(document[key])} |" for key in document)
+        for command, document in (
+            ("tracker show RUN --format json", shown),
+            ("tracker diff BASELINE CANDIDATE --format json", compared),
+        )
+    )
+
+
+def content(value: Any) -> str:
+    """What stands under a key of a JSON document, as column names."""
+    if isinstance(value, list):
+        return "rows of " + ", ".join(value[0]) if value else "rows"
+    if isinstance(value, Mapping):
+        return ", ".join(value)
+    return repr(value) if isinstance(value, int) else "text"
+
+
+SECTIONS: Mapping[str, Callable[[], str]] = {
+    "commands": commands,
+    "readers": readers,
+    "reports": reports,
+    "json": json_contract,
+    "dictionary": dictionary,
+}
+
+_SECTION = re.compile(r"(<!-- begin (?P<name>\w+) -->\n).*?(\n<!-- end (?P=name) -->)", re.DOTALL)
+_CONSOLE = re.compile(r"(?P<head>```console\n)(?P<body>.*?)(?P<tail>```)", re.DOTALL)
+
+
+def updated(text: str) -> str:
+    """`text` with its generated sections and the output of its commands as they are now."""
+    text = _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}{m[3]}", text)
+    with tempfile.TemporaryDirectory() as folder:
+        return _CONSOLE.sub(lambda m: m["head"] + played(m["body"], Path(folder)) + m["tail"], text)
+
+
+def played(body: str, folder: Path) -> str:
+    """The commands of a console block with what they print now."""
+    lines = []
+    for command in re.findall(r"^\$ (.*)$", body, re.MULTILINE):
+        output = shell(command, folder)
+        lines.append(f"$ {command}\n{output}" if output.endswith("\n") or not output else f"$ {command}\n{output}\n")
+    return "".join(lines)
+
+
+def shell(command: str, folder: Path | None = None) -> str:
+    """What `command` prints to stdout at the root of the repository; `folder` keeps the database between commands."""
+    with tempfile.TemporaryDirectory() as scratch:
+        tracker = Path(scratch) / "tracker"
+        tracker.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracker "$@"\n')
+        tracker.chmod(0o755)
+        environment = {
+            "PATH": f"{scratch}:{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
+            "TRACKER_DB": str((folder or Path(scratch)) / "tracker.db"),
+            "HOME": scratch,
+            "LC_ALL": "C.UTF-8",
+        }
+        # The demo script would install tracker; here it is at hand.
+        command = command.replace("sh scripts/demo.sh", "tracker demo")
+        done = subprocess.run(  # noqa: PLW1510
+            ["sh", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
+        )
+    if done.returncode:
+        raise SystemExit(f"$ {command}\nexit {done.returncode}\n{done.stderr}")
+    return done.stdout
+
+
+def main() -> None:
+    """Rewrite README.md, or with --check only say whether it is up to date."""
+    before = README.read_text(encoding="utf-8")
+    after = updated(before)
+    if "--check" not in sys.argv[1:]:
+        README.write_text(after, encoding="utf-8")
+    elif before != after:
+        sys.stdout.writelines(
+            difflib.unified_diff(before.splitlines(True), after.splitlines(True), "README.md", "as it should be")
+        )
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

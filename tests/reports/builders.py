@@ -1,0 +1,316 @@
+"""Small results made by hand, with numbers that a reader can check in the head."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.results import DIFF_COLUMNS, Cause, Diff, Explanation, Part, Rename, Shown, Side
+
+MS = 1_000_000
+KIB = 1_024
+LONG_KERNEL = (
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
+    "std::array<char*, 3ul>>(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
+)
+
+_TEXT = {
+    "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
+    "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
+    "module", "phase", "level_name",
+}  # fmt: skip
+
+
+def frame(table, rows):
+    """A frame of a Diff; columns that a row leaves out are missing, change and DIFF are computed."""
+    columns = DIFF_COLUMNS[table]
+    made = pd.DataFrame([_complete(table, row) for row in rows], columns=list(columns))
+    for column in columns:
+        is_text = column in _TEXT or (table, column) == ("api", "level")
+        if not is_text and column not in ("level", "group_size", "size_class_bytes"):
+            made[column] = made[column].astype("float64")
+    return made
+
+
+def _complete(table, row):
+    of = {"overall": "value", "memory": "bytes", "memory_details": "bytes"}.get(table, "ns")
+    before, after = row.get(f"baseline_{of}"), row.get(f"candidate_{of}")
+    row = dict(row)
+    if table != "environment":
+        change = (after or 0) - (before or 0) if table != "overall" or None not in (before, after) else None
+        row["delta" if of == "value" else f"delta_{of}"] = change
+        row["diff"] = after / before - 1 if before and after is not None else None
+    if "status" in DIFF_COLUMNS[table]:
+        row["status"] = "ADDED" if before is None else "REMOVED" if after is None else "both"
+    return row
+
+
+def op(name, shapes, before, after, calls=(1, 1), types="float", **more):
+    """An op row: device self time and calls of both sides, in ns."""
+    numbers = {"baseline_ns": before, "candidate_ns": after}
+    if before is not None:
+        numbers |= {"baseline_calls": calls[0], "baseline_total_calls": calls[0] * 20}
+        numbers |= {"baseline_device_self_ns": before, "baseline_host_self_ns": 5_000}
+    if after is not None:
+        numbers |= {"candidate_calls": calls[1], "candidate_total_calls": calls[1] * 20}
+        numbers |= {"candidate_device_self_ns": after, "candidate_host_self_ns": 6_000}
+    return {"name": name, "input_shapes": shapes, "input_types": types, **numbers, **more}
+
+
+def side(label="v41", **changes):
+    """One side: two runs of two ranks, five steps each."""
+    facts = {
+        "label": label, "run_ids": (1, 2), "workload": "resnet50", "version": label, "device": "NVIDIA H100",
+        "configuration": "batch=64, world_size=2", "runs": 2, "ranks": 2, "steps": 5, "timeline": "device",
+    }  # fmt: skip
+    return Side(**(facts | changes))
+
+
+def operators():
+    """mm slower per call, conv called less, a rename, an op map, stand-ins, and names that formats must not act on."""
+    return [
+        op("aten::mm", "[[64, 512], [512, 512]]", 20 * MS, 26 * MS, (10, 10)),
+        op(
+            "aten::convolution_backward",
+            "[[64, 3, 224, 224], [64, 64, 112, 112], [64, 3, 7, 7]]",
+            9 * MS,
+            6 * MS,
+            (3, 2),
+        ),
+        op("fused|add`relu<x>", "[[64, 512]]", None, 2 * MS, (0, 4)),
+        op("aten::add", "[[64, 512], [64, 512]]", 1_500_000, None, (4, 0)),
+        op("=cmd|' /C calc'!A0", "", 1_000, 2_000),
+        op("Optimizer.step#NpuFusedSGD.step", "", 800_000, 800_000, baseline_name="Optimizer.step#SGD.step"),
+        op(UNLINKED_OP, "", 24_400, 28_400),
+        op(NO_OP, "", 0, 400),
+    ]
+
+
+def overall():
+    rows = [
+        ("step_ns", "Step time", 0, "ns", 100 * MS, 104 * MS, None, None),
+        ("e2e_ns", "E2E", 0, "ns", 98 * MS, 102 * MS, 1, 1),
+        ("compute_ns", "Computing", 1, "ns", 70 * MS, 74 * MS, 0.714, 0.725),
+        ("matmul", "Matmul", 2, "ns", 20 * MS, 26 * MS, 0.204, 0.255),
+        ("matmul:cube", "Matmul (cube)", 3, "ns", 20 * MS, 26 * MS, 0.204, 0.255),
+        ("exposed_communication_ns", "Exposed communication", 1, "ns", 20 * MS, 20 * MS, 0.204, 0.196),
+        ("free_ns", "Free (scheduling)", 1, "ns", 8 * MS, 8 * MS, 0.082, 0.078),
+        ("overlap_ns", "Communication overlapped with computing", 0, "ns", 4 * MS, 5 * MS, 0.041, 0.049),
+        ("kernel_count", "Kernels", 0, "count", 1200, 1100.5, None, None),
+        ("data_loading_ns", "Data loading", 0, "ns", None, 400_000, None, None),
+        ("peak_reserved_bytes", "Peak memory reserved", 0, "bytes", 3 << 30, 4 << 30, None, None),
+    ]  # fmt: skip
+    names = (
+        "metric",
+        "title",
+        "level",
+        "unit",
+        "baseline_value",
+        "candidate_value",
+        "baseline_share",
+        "candidate_share",
+    )
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def kernels():
+    key = {"input_shapes": "", "category": "vector", "core_type": ""}
+    return [
+        {**key, "name": "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "category": "matmul",
+         "op": "aten::mm", "baseline_calls": 10, "candidate_calls": 10, "baseline_ns": 20 * MS, "candidate_ns": 26 * MS,
+         "baseline_average_ns": 2 * MS, "candidate_average_ns": 2_600_000, "baseline_min_ns": MS,
+         "candidate_min_ns": MS, "baseline_max_ns": 3 * MS, "candidate_max_ns": 4 * MS},
+        {**key, "name": LONG_KERNEL, "op": "aten::add", "baseline_calls": 4, "baseline_ns": 1_500_000,
+         "baseline_average_ns": 375_000, "baseline_min_ns": 370_000, "baseline_max_ns": 380_000},
+        {**key, "name": "triton_poi_fused_add_relu_0", "op": "fused|add`relu<x>", "candidate_calls": 4,
+         "candidate_ns": 2 * MS, "candidate_average_ns": 500_000, "candidate_min_ns": 490_000,
+         "candidate_max_ns": 510_000},
+        {**key, "name": "Memcpy HtoD", "category": "copy", "op": UNLINKED_OP, "baseline_calls": 1, "candidate_calls": 1,
+         "baseline_ns": 24_400, "candidate_ns": 28_400, "baseline_average_ns": 24_400, "candidate_average_ns": 28_400},
+    ]  # fmt: skip
+
+
+ALL_REDUCE = {
+    "kind": "all_reduce", "group_role": "dp", "group_size": 8, "data_type": "bfloat16", "size_class_bytes": 1 << 20
+}  # fmt: skip
+BROADCAST = {"kind": "broadcast", "group_role": "", "group_size": -1, "data_type": "", "size_class_bytes": -1}
+
+
+def communication():
+    return [
+        {**ALL_REDUCE, "baseline_calls": 10, "candidate_calls": 12, "baseline_bytes": 10 << 20,
+         "candidate_bytes": 12 << 20, "baseline_ns": 24 * MS, "candidate_ns": 25_500_000,
+         "baseline_average_ns": 2_400_000, "candidate_average_ns": 2_125_000, "baseline_max_ns": 3 * MS,
+         "candidate_max_ns": 3 * MS, "baseline_min_ns": 2 * MS, "candidate_min_ns": 2 * MS,
+         "baseline_exposed_ns": 20 * MS, "candidate_exposed_ns": 20 * MS, "baseline_wait_ns": 5 * MS},
+        {**BROADCAST, "baseline_calls": 1, "candidate_calls": 1, "baseline_ns": 900_000, "candidate_ns": 800_000,
+         "baseline_average_ns": 900_000, "candidate_average_ns": 800_000},
+    ]  # fmt: skip
+
+
+def memory():
+    return [
+        {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+         "baseline_bytes": 128 * KIB, "candidate_bytes": 192 * KIB, "baseline_calls": 10, "candidate_calls": 10},
+        {"name": "aten::add", "input_shapes": "[[64, 512], [64, 512]]", "input_types": "float",
+         "baseline_bytes": 512 * KIB, "baseline_calls": 4},
+    ]  # fmt: skip
+
+
+def explanation():
+    """+4 ms: mm +6, conv -3, add renamed +0.5, small ones +0.005; the rest is 0.4946 ms."""
+    causes = (
+        Cause("op", "aten::mm", "[[64, 512], [512, 512]]", "both", 6.0 * MS, 1.5, 0.0, 6.0 * MS, 10, 10, 20.0 * MS,
+              26.0 * MS, "ResNet_0/Linear_3, train.py(42)"),
+        Cause("op", "aten::convolution_backward", "[[64, 3, 224, 224], [64, 64, 112, 112], [64, 3, 7, 7]]", "both",
+              -3.0 * MS, -0.75, -3.0 * MS, 0.0, 3, 2, 9.0 * MS, 6.0 * MS, "ResNet_0/Conv2d_0"),
+        Cause("op", "fused|add`relu<x>", "[[64, 512]]", "ADDED", 2.0 * MS, 0.5, None, None, None, 4, None, 2.0 * MS, ""),
+        Cause("op", "aten::add", "[[64, 512], [64, 512]]", "REMOVED", -1.5 * MS, -0.375, None, None, 4, None, 1.5 * MS,
+              None, ""),
+    )  # fmt: skip
+    explained = 3_505_400.0
+    return Explanation(
+        total_metric="step_ns",
+        baseline_ns=100.0 * MS,
+        candidate_ns=104.0 * MS,
+        delta_ns=4.0 * MS,
+        parts=(
+            Part("compute_ns", "Computing", 70.0 * MS, 74.0 * MS, 4.0 * MS),
+            Part("exposed_communication_ns", "Exposed communication", 20.0 * MS, 20.0 * MS, 0.0),
+            Part("free_ns", "Free (scheduling)", 8.0 * MS, 8.0 * MS, 0.0),
+            Part("outside_ns", "Step without device activity", 2.0 * MS, 2.0 * MS, 0.0),
+        ),
+        causes=causes,
+        rest_ns=4.0 * MS - explained,
+        explained_ns=explained,
+        cancelling=True,
+        gross_loss_ns=8_005_400.0,
+        gross_gain_ns=-4_500_000.0,
+        rollup=causes,
+        renames=(Rename("aten::add", "fused|add`relu<x>", "ResNet_0", 1.5 * MS, 2.0 * MS),),
+        answer="v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %, +4.00 ms); operators explain 88%: "
+        "aten::mm +6.00 ms (per call).",
+    )
+
+
+def diff(**changes):
+    """v42 against v41: one step takes 104 instead of 100 ms."""
+    mm = {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float"}
+    frames = {
+        "environment": [
+            {"kind": "fact", "key": "cuda_driver", "baseline": "550.54", "candidate": "560.28"},
+            {"kind": "code", "key": "commit", "baseline": "aaaa111", "candidate": "bbbb222"},
+            {"kind": "setting", "key": "with_stack", "baseline": None, "candidate": "1"},
+        ],
+        "overall": overall(),
+        "ops": operators(),
+        "op_details": [
+            {**mm, "kernel": "sm90_xmma_gemm_bf16", "category": "matmul", "baseline_calls": 10, "candidate_calls": 10,
+             "baseline_ns": 19 * MS, "candidate_ns": 25 * MS},
+            {**mm, "kernel": "splitKreduce_kernel", "category": "vector", "baseline_calls": 2, "candidate_calls": 2,
+             "baseline_ns": 1 * MS, "candidate_ns": 1 * MS},
+        ],
+        "kernels": kernels(),
+        "communication": communication(),
+        "communication_details": [
+            {**ALL_REDUCE, "name": "Notify_Wait", "plane": "0", "baseline_calls": 20, "candidate_calls": 24,
+             "baseline_ns": 5 * MS, "candidate_ns": 6 * MS},
+        ],
+        "memory": memory(),
+        "memory_details": [
+            {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "component": "device", "baseline_bytes": 128 * KIB, "candidate_bytes": 192 * KIB, "baseline_calls": 10,
+             "candidate_calls": 10, "baseline_held_ns": 2 * MS, "candidate_held_ns": 3 * MS},
+        ],
+        "modules": [
+            {"module": "ResNet_0/Linear_3", "phase": "forward", "baseline_calls": 10, "candidate_calls": 10,
+             "baseline_ns": 20 * MS, "candidate_ns": 26 * MS},
+        ],
+        "api": [
+            {"level": "runtime", "name": "cudaLaunchKernel", "baseline_calls": 1200, "candidate_calls": 1100,
+             "baseline_ns": 6 * MS, "candidate_ns": 5 * MS, "baseline_self_ns": 6 * MS, "candidate_self_ns": 5 * MS,
+             "baseline_average_ns": 5_000, "candidate_average_ns": 4_545.5},
+        ],
+    }  # fmt: skip
+    content = {name: frame(name, rows) for name, rows in frames.items()}
+    content |= {"baseline": side("v41"), "candidate": side("v42", run_ids=(3, 4)), "metric": "device_self_ns"}
+    return Diff(**(content | {"explanation": explanation()} | changes))
+
+
+def breakdown(rank, **changes):
+    """The numbers of one rank: 60 + 10 + 2 + 8 = 80 ms."""
+    numbers = {
+        "rank": rank, "timeline": "device", "duration_ns": 90 * MS, "e2e_ns": 80 * MS, "compute_ns": 60 * MS,
+        "communication_ns": 15 * MS, "overlap_ns": 5 * MS, "exposed_communication_ns": 10 * MS, "copy_ns": 3 * MS,
+        "exposed_copy_ns": 2 * MS, "free_ns": 8 * MS, "kernel_count": 240, "kernel_total_ns": 76 * MS,
+        "compute_total_ns": 61 * MS, "communication_total_ns": 15 * MS, "copy_total_ns": 3 * MS,
+        "unlinked_kernel_count": 0, "unlinked_kernel_total_ns": 0, "peak_allocated_bytes": 1 << 30,
+        "peak_reserved_bytes": None, "data_loading_ns": None, "bubble_ns": None, "preparing_ns": None,
+        "samples_per_second": None,
+    }  # fmt: skip
+    return numbers | changes
+
+
+def nullable(rows, columns=()):
+    """A frame as the store gives it: integers exact, missing is NA."""
+    made = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(columns), dtype=object)
+    return made.convert_dtypes(dtype_backend="numpy_nullable", convert_floating=False)
+
+
+def shown(**changes):
+    """One run of two ranks and two steps."""
+    kernel = {"type": "", "core_type": "", "input_shapes": "", "op_input_shapes": "", "sum_squares_ns2": 0.5,
+              "wait_ns": None, "bytes": None}  # fmt: skip
+    frames = {
+        "overall": [breakdown(0, quality="ok", quality_reason=""),
+                    breakdown(1, free_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
+        "steps": [breakdown(rank, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
+        "ops": [
+            {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
+             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 1736413971558972913,
+             "min_ns": 1 * MS, "max_ns": 2 * MS, "sum_squares_ns2": 1.5e12, "kernel_count": 40, "call_stack": "train.py(42)"},
+            {"name": NO_OP, "input_shapes": "", "input_types": "", "module": "", "phase": "", "calls": 0,
+             "host_total_ns": None, "host_self_ns": None, "device_total_ns": 24_400, "device_self_ns": 24_400,
+             "min_ns": None, "max_ns": None, "sum_squares_ns2": None, "kernel_count": 1, "call_stack": ""},
+        ],
+        "kernels": [
+            {**kernel, "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "category": "vector", "op": "aten::add",
+             "calls": 3, "total_ns": 3_000, "min_ns": 900, "max_ns": 1_100},
+        ],
+        "copies": [
+            {**kernel, "name": "Memcpy HtoD", "canonical_name": "Memcpy HtoD", "category": "copy", "op": NO_OP,
+             "calls": 1, "total_ns": 24_400, "min_ns": 24_400, "max_ns": 24_400, "bytes": 4096},
+        ],
+        "communication": [
+            {**ALL_REDUCE, "calls": 40, "bytes": 40 << 20, "total_ns": 15 * MS, "min_ns": 300_000, "max_ns": 500_000,
+             "transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "exposed_ns": 10 * MS},
+        ],
+        "memory": [
+            {"op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "component": "device", "calls": 40, "bytes": 512 * KIB, "held_ns": None, "unreleased_bytes": 0},
+        ],
+        "modules": [
+            {"module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
+             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 50 * MS},
+        ],
+        "api": [
+            {"level": "runtime", "name": "cudaLaunchKernel", "calls": 240, "total_ns": 2 * MS, "self_ns": 2 * MS,
+             "min_ns": 4_000, "max_ns": 90_000},
+        ],
+        "memory_curve": [{"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None}],
+        "facts": [
+            {"kind": "fact", "key": "torch", "value": "2.9.0"}, {"kind": "tag", "key": "nightly", "value": ""},
+        ],
+        "sources": [
+            {"rank": 0, "format": "torch_profiler", "path": "r0.pt.trace.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
+        ],
+    }  # fmt: skip
+    run = {
+        "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
+        "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
+        "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
+        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly", "paths": "r0.pt.trace.json.gz",
+    }  # fmt: skip
+    content = {name: nullable(rows) for name, rows in frames.items()}
+    return Shown(**({"run": run} | content | changes))

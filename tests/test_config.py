@@ -1,0 +1,107 @@
+import re
+
+import pytest
+
+from tracker import config
+from tracker.errors import TrackerError
+
+
+@pytest.fixture
+def no_user_settings(monkeypatch, tmp_path):
+    """The user's own folders are empty ones."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+def settings_file(folder, text):
+    path = folder / "tracker.toml"
+    path.write_text(text)
+    return {"TRACKER_CONFIG": str(path)}
+
+
+def test_option_wins_over_variable_over_file(tmp_path):
+    file = settings_file(tmp_path, 'database = "/file.db"')
+    assert config.load("/option.db", environ={**file, "TRACKER_DB": "/variable.db"}).database == "/option.db"
+    assert config.load(environ={**file, "TRACKER_DB": "/variable.db"}).database == "/variable.db"
+    assert config.load(environ=file).database == "/file.db"
+
+
+def test_origin_says_who_named_the_database(tmp_path, no_user_settings):
+    file = settings_file(tmp_path, 'database = "/file.db"')
+    assert config.load("/option.db", environ=file).origin == "--db"
+    assert config.load(environ={**file, "TRACKER_DB": "/variable.db"}).origin == "TRACKER_DB"
+    assert config.load(environ=file).origin == file["TRACKER_CONFIG"]
+    assert config.load(environ={}).origin == "default"
+
+
+def test_default_database_lies_in_the_user_data_folder_and_nothing_is_created(no_user_settings):
+    settings = config.load(environ={})
+    assert settings.database.endswith("/tracker/tracker.db")
+    assert not list(no_user_settings.iterdir())
+
+
+def test_default_folder_is_created_when_asked_for(no_user_settings):
+    config.make_default_folder()
+    config.make_default_folder()
+    folder = config.load(environ={}).database.removesuffix("/tracker.db")
+    assert [str(path) for path in no_user_settings.rglob("tracker")] == [folder]
+
+
+def test_relative_database_of_the_settings_file_starts_at_that_file(tmp_path):
+    settings = config.load(environ=settings_file(tmp_path, 'database = "profiles.db"'))
+    assert settings.database == f"{tmp_path}/profiles.db"
+
+
+def test_relative_database_of_the_option_starts_at_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert config.load("profiles.db", environ={}).database == f"{tmp_path}/profiles.db"
+
+
+def test_limits_come_from_the_settings_file(tmp_path):
+    settings = config.load("/a.db", environ=settings_file(tmp_path, "[limits]\nmax_bytes = 1000"))
+    assert settings.max_bytes == 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "database"),
+    [
+        ("postgresql://u@h/d", "postgresql://u@h/d"),
+        ("sqlite:///relative.db", "sqlite:///relative.db"),
+        ("~/p.db", "/home/me/p.db"),
+    ],
+)
+def test_database_is_a_url_or_a_path(text, database, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    assert config.load(text, environ={}).database == database
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
+        (
+            "databse = 'x'",
+            r"tracker.toml: key databse: there is no such setting; known settings: database, limits.max_bytes",
+        ),
+        ("database = 3", r"tracker.toml: key database: is 3, expected a URL or a path; .*"),
+        ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
+        ("limits = 3", r"tracker.toml: key limits: is 3, expected a table; .*"),
+        ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; .*"),
+        (
+            "limits.max_bytes = 0",
+            r"tracker.toml: key limits.max_bytes: is 0, expected a whole number of bytes, 1 or more; .*",
+        ),
+        ("limits.max_bytes = true", r"tracker.toml: key limits.max_bytes: is True, expected .*"),
+    ],
+)
+def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):
+    with pytest.raises(TrackerError) as caught:
+        config.load(environ=settings_file(tmp_path, text))
+    assert re.fullmatch(rf"(.*/)?{message}", str(caught.value))
+
+
+def test_settings_file_that_was_asked_for_must_exist(tmp_path):
+    with pytest.raises(TrackerError, match=r"gone.toml: the settings file cannot be read \(No such file"):
+        config.load("/a.db", environ={"TRACKER_CONFIG": str(tmp_path / "gone.toml")})

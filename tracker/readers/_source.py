@@ -1,0 +1,160 @@
+"""Reading source files: options every reader takes, and the decompressed, checked and hashed bytes of one file."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, Final
+
+from tracker.errors import SourceError
+
+if TYPE_CHECKING:
+    from tracker.profile import Source
+
+GZIP_MAGIC: Final = b"\x1f\x8b"
+BLOCK_BYTES: Final = 1 << 20
+DIGEST_BYTES: Final = 16
+DEFAULT_MAX_BYTES: Final = 16 << 30
+"""Decompressed size above which a file is refused unless the caller allows more."""
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How to read a profile; every reader takes these and ignores what its format does not have.
+
+    `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a truncated
+    file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of failing.
+    `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in all) on disk.
+    """
+
+    flow_category: str | None = None
+    allow_partial: bool = False
+    skip_bad_rows: bool = False
+    max_bytes: int = DEFAULT_MAX_BYTES
+    progress: Progress | None = None
+
+
+def open_source(path: Path) -> BinaryIO:
+    """The file at `path`, opened for reading only; a SourceError where it cannot be opened."""
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
+
+
+def read_head(path: Path, size: int = 4096) -> bytes:
+    """The first `size` bytes of the content, decompressed when the file is gzip (told by content, not by name)."""
+    head = b""
+    with open_source(path) as file:
+        try:
+            for block in content_blocks(path, file, size):
+                head += block
+                if len(head) >= size:
+                    break
+        except EOFError as error:
+            if not head:
+                raise SourceError(path, "byte 0", "the gzip stream ends early", remedy="copy the file again") from error
+    return head[:size]
+
+
+def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The content in blocks of at most `size` bytes. A gzip stream that ends early raises EOFError after its last byte."""
+    start = file.read(2)
+    file.seek(0)
+    if start == GZIP_MAGIC:
+        yield from _gunzip(path, file, size)
+    else:
+        while block := file.read(size):
+            yield block
+
+
+def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
+    from isal import igzip_lib
+
+    decompressor = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+    waiting = b""
+    while True:
+        if decompressor.eof:
+            # gzip files may be concatenated, and some writers pad with zero bytes
+            waiting = (decompressor.unused_data or file.read(size)).lstrip(b"\0")
+            if not waiting:
+                return
+            decompressor = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
+        elif decompressor.needs_input:
+            waiting = file.read(size)
+            if not waiting:
+                raise EOFError
+        try:
+            block = decompressor.decompress(waiting, size)
+        except igzip_lib.error as error:
+            place = f"byte {file.tell()}"
+            raise SourceError(path, place, f"damaged gzip: {error}", remedy="copy or export the file again") from error
+        waiting = b""
+        if block:
+            yield block
+
+
+class SourceText:
+    """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
+
+    Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
+    `options.allow_partial` lets that pass.
+    """
+
+    def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
+        self.path = path
+        self.ended_early = False
+        self.bytes_read = 0
+        self._options = options
+        self._block_bytes = block_bytes
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+        self._bytes_on_disk = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        with open_source(self.path) as file:
+            self._bytes_on_disk = file.seek(0, 2)
+            file.seek(0)
+            try:
+                for block in content_blocks(self.path, file, self._block_bytes):
+                    self._check_text(block, decoder)
+                    self._digest.update(block)
+                    self.bytes_read += len(block)
+                    self._check_size()
+                    if self._options.progress:
+                        self._options.progress(file.tell(), self._bytes_on_disk)
+                    yield block
+            except EOFError as error:
+                self._accept_early_end(error)
+
+    def source(self) -> Source:
+        """What was read: path, bytes on disk, digest of the decompressed content."""
+        from tracker.profile import Source
+
+        return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
+
+    def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
+        if block.isascii() and not decoder.getstate()[0]:
+            return
+        try:
+            decoder.decode(block)
+        except UnicodeDecodeError as error:
+            place = f"byte {self.bytes_read + error.start}"
+            raise SourceError(self.path, place, "not UTF-8 text", remedy="this is no JSON profile") from error
+
+    def _check_size(self) -> None:
+        if self.bytes_read > self._options.max_bytes:
+            problem = f"the content is larger than the limit of {self._options.max_bytes} bytes"
+            raise SourceError(self.path, f"byte {self._options.max_bytes}", problem, remedy="raise it with --max-bytes")
+
+    def _accept_early_end(self, error: EOFError) -> None:
+        self.ended_early = True
+        if not self._options.allow_partial:
+            place = f"byte {self.bytes_read} of the content"
+            remedy = "export it again, or read what is there with --allow-partial"
+            raise SourceError(self.path, place, "the gzip stream ends early", remedy=remedy) from error

@@ -1,0 +1,212 @@
+"""What a trace says of collective calls: one vocabulary for the spellings of NCCL, RCCL, gloo and torch.distributed.
+
+Three places say it: args of the kernel (since PyTorch 2.4), args of the host op `record_param_comms`, and shape and type
+of the annotation `nccl:all_reduce`, `gloo:all_reduce`, ... that lies inside it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from tracker.profile import MISSING, Collectives, Strings
+from tracker.readers.torch_profiler.schema import Args
+
+RECORD: Final = "record_param_comms"
+_ANNOTATION: Final = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|xccl|hccl):(.+)")
+
+# longest words first: reduce_scatter is neither a reduce nor a scatter
+_KINDS: Final = (
+    ("reducescatter", "reduce_scatter"),
+    ("allreduce", "all_reduce"),
+    ("allgather", "all_gather"),
+    ("alltoall", "all_to_all"),
+    ("sendrecv", "send_recv"),
+    ("broadcast", "broadcast"),
+    ("barrier", "barrier"),
+    ("gather", "gather"),
+    ("scatter", "scatter"),
+    ("reduce", "reduce"),
+    ("send", "send"),
+    ("recv", "recv"),
+)
+
+# at::ScalarType names (kernel args) and TypeMeta names (Input type) -> name, bytes of one element
+_DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {
+    "float": ("float32", 4),
+    "double": ("float64", 8),
+    "half": ("float16", 2),
+    "bfloat16": ("bfloat16", 2),
+    "long": ("int64", 8),
+    "long int": ("int64", 8),
+    "int": ("int32", 4),
+    "short": ("int16", 2),
+    "short int": ("int16", 2),
+    "char": ("int8", 1),
+    "signed char": ("int8", 1),
+    "byte": ("uint8", 1),
+    "unsigned char": ("uint8", 1),
+    "bool": ("bool", 1),
+    "complexfloat": ("complex64", 8),
+    "complexdouble": ("complex128", 16),
+    "float8_e4m3fn": ("float8_e4m3fn", 1),
+    "float8_e5m2": ("float8_e5m2", 1),
+    "float8_e4m3fnuz": ("float8_e4m3fnuz", 1),
+    "float8_e5m2fnuz": ("float8_e5m2fnuz", 1),
+}
+
+_ROLES: Final[Mapping[str, str]] = {
+    "data": "dp",
+    "tensor": "tp",
+    "pipeline": "pp",
+    "expert": "ep",
+    "context": "cp",
+    "sequence": "sp",
+    **{word: word for word in ("dp", "tp", "pp", "ep", "cp", "sp", "fsdp", "hsdp", "etp", "edp", "embd")},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A process group of `distributedInfo.pg_config`; `size` may be MISSING."""
+
+    name: str
+    role: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What one event says of a collective; '' and MISSING for what it leaves out. `group` is the raw group name."""
+
+    kind: str
+    data_type: str = ""
+    bytes: int = MISSING
+    group: str = ""
+    group_role: str = ""
+    group_size: int = MISSING
+
+
+def kind_of(name: str) -> str:
+    """The kind of a collective from any spelling of its name; an unknown name stays itself, `wait` is none.
+
+    >>> kind_of("_allgather_base"), kind_of("all_to_allv"), kind_of("reduce_scatter_tensor_coalesced"), kind_of("wait")
+    ('all_gather', 'all_to_all', 'reduce_scatter', '')
+    """
+    letters = re.sub(r"[^a-z]", "", name.lower())
+    if letters in ("", "wait", "init"):
+        return ""
+    return next((kind for word, kind in _KINDS if word in letters), name.strip().strip("_").lower())
+
+
+def role_of(description: str) -> str:
+    """The role of a process group from its description, '' where it names none.
+
+    >>> role_of("default_pg"), role_of("mesh_dp"), role_of("TENSOR_MODEL_PARALLEL_GROUP"), role_of("undefined")
+    ('default', 'dp', 'tp', '')
+    """
+    words = re.findall(r"[a-z0-9]+", description.lower())
+    if words[:1] == ["default"]:
+        return "default"
+    return "_".join(dict.fromkeys(_ROLES[word] for word in words if word in _ROLES))
+
+
+def is_collective(name: str) -> bool:
+    """True for the host events that may carry a collective: `record_param_comms` and annotations like `nccl:all_reduce`."""
+    return name == RECORD or _ANNOTATION.match(name) is not None
+
+
+def call_of_args(args: Args, groups: Mapping[str, Group]) -> Call | None:
+    """The collective named in `args` of a kernel or of `record_param_comms`; None where they name none.
+
+    bytes = input elements x element size; output elements where the rank puts nothing in (recv, broadcast from another).
+    """
+    kind = kind_of(args.collective) if isinstance(args.collective, str) else ""
+    if not kind:
+        return None
+    data_type, size = _data_type(args.data_type)
+    elements = next((n for n in (args.elements_in, args.elements_out) if type(n) is int and n > 0), None)
+    name = str(args.group) if args.group is not None else ""
+    group = groups.get(name) or Group(name, "", MISSING)
+    described = role_of(args.group_description) if isinstance(args.group_description, str) else ""
+    return Call(
+        kind,
+        data_type,
+        elements * size if elements is not None and size else MISSING,
+        name,
+        described or group.role,
+        args.group_size if type(args.group_size) is int else group.size,
+    )
+
+
+def call_of_annotation(name: str, args: Args, groups: Mapping[str, Group]) -> Call | None:
+    """The collective that `nccl:all_reduce` with its `Input Dims` and `Input type` stands for; None for other names.
+
+    Such an annotation names no group: it is the only group of the run, or unknown.
+    """
+    match = _ANNOTATION.match(name)
+    kind = kind_of(match.group(1)) if match else ""
+    if not kind:
+        return None
+    data_type, payload = _payload(_plain(args.dims) or _plain(args.old_dims), _plain(args.types))
+    only = next(iter(groups.values())) if len(groups) == 1 else Group("", "", MISSING)
+    return Call(kind, data_type, payload, only.name, only.role, only.size)
+
+
+class CallTable:
+    """Distinct calls -> rows of `Collectives`."""
+
+    def __init__(self) -> None:
+        self._index: dict[Call, int] = {}
+
+    def index(self, call: Call) -> int:
+        """The row of `call`."""
+        return self._index.setdefault(call, len(self._index))
+
+    def table(self, strings: Strings) -> Collectives:
+        """All rows; texts go into `strings`."""
+        calls = list(self._index)
+
+        def texts(name: str) -> Any:
+            return np.array([strings.code(getattr(call, name)) for call in calls], dtype=np.int32)
+
+        return Collectives(
+            kind=texts("kind"),
+            group=texts("group"),
+            group_role=texts("group_role"),
+            group_size=np.array([call.group_size for call in calls], dtype=np.int64),
+            data_type=texts("data_type"),
+            bytes=np.array([call.bytes for call in calls], dtype=np.int64),
+        )
+
+
+def _data_type(text: object) -> tuple[str, int]:
+    if not isinstance(text, str):
+        return "", 0
+    return _DATA_TYPES.get(text.removeprefix("c10::").lower(), (text, 0))
+
+
+def _plain(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw) if bytes(raw) else None
+
+
+def _payload(shapes: object, types: object) -> tuple[str, int]:
+    """Data type and bytes of the tensors among the inputs; bytes MISSING where one of them is not understood."""
+    if not isinstance(shapes, list) or not isinstance(types, list):
+        return "", MISSING
+    total = 0
+    names: dict[str, None] = {}
+    for shape, text in zip(shapes, types, strict=False):
+        name, size = _data_type(text)
+        if not name or name.startswith("Scalar"):
+            continue
+        names[name] = None
+        known = size and isinstance(shape, list) and all(type(n) is int for n in shape)
+        total = total + prod(shape) * size if known and total != MISSING else MISSING
+    return ",".join(names), total if names else MISSING

@@ -1,0 +1,355 @@
+"""Decoded events -> growing columns, kind by kind; nothing of an event survives its chunk but numbers and text codes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from tracker.errors import SourceError
+from tracker.profile import I64, MISSING, DeviceKind, LaunchLevel, Strings
+from tracker.readers._source import ReadOptions
+from tracker.readers.torch_profiler import collectives
+from tracker.readers.torch_profiler.event_texts import EXPORT_AGAIN, Chunk, find_event
+from tracker.readers.torch_profiler.growing import Growing, int_column
+from tracker.readers.torch_profiler.schema import NOTHING, TEXT_EVENTS, AnyEvent, Args, TextEvent
+from tracker.readers.torch_profiler.times import numbers_to_ns, text_to_ns
+
+# category of ph "X" -> bucket; categories changed case and name over the years
+OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(10)
+SLICES: Final[Mapping[str | None, int]] = {
+    "cpu_op": OPS,
+    "Operator": OPS,
+    "user_annotation": ANNOTATIONS,
+    "python_function": FRAMES,
+    "cuda_runtime": RUNTIME,
+    "Runtime": RUNTIME,
+    "xpu_runtime": RUNTIME,
+    "mtia_runtime": RUNTIME,
+    "privateuse1_runtime": RUNTIME,
+    "glow_runtime": RUNTIME,
+    "cuda_driver": DRIVER,
+    "xpu_driver": DRIVER,
+    "privateuse1_driver": DRIVER,
+    "kernel": KERNELS,
+    "Kernel": KERNELS,
+    "mtia_ccp_events": KERNELS,
+    "gpu_memcpy": COPIES,
+    "Memcpy": COPIES,
+    "gpu_memset": MEMSETS,
+    "Memset": MEMSETS,
+}
+FLOW_CATEGORIES: Final = frozenset(("async", "async_cpu_to_gpu", "async_gpu", "ac2g", "async_npu"))
+KIND: Final = {KERNELS: DeviceKind.KERNEL, COPIES: DeviceKind.COPY, MEMSETS: DeviceKind.MEMSET}
+LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER}
+
+MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
+MODULE_PREFIX: Final = "nn.Module: "
+# exports before 2022 write annotations as "Operator"; these are the ones that torch itself makes
+_OLD_ANNOTATION: Final = re.compile(r"(?:Optimizer\.(?:step|zero_grad)|enumerate\(DataLoader\))#|(?:nccl|gloo|mpi):")
+_NO_ARGS: Final = Args()
+Bucket = list[AnyEvent]
+
+
+class Texts:
+    """Codes of the texts of ops: each distinct spelling in the file is understood once."""
+
+    def __init__(self, strings: Strings) -> None:
+        self._strings = strings
+        self._shapes: dict[bytes, int] = {b"": 0}
+        self._types: dict[bytes, int] = {b"": 0}
+
+    def shapes(self, args: Args) -> int:
+        """`Input Dims` without blanks, `[[8,96],[96]]`; text stays as it is."""
+        raw = bytes(args.dims if args.dims is not NOTHING else args.old_dims)
+        code = self._shapes.get(raw)
+        if code is None:
+            text = msgspec.json.decode(raw) if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
+            code = self._shapes[raw] = self._strings.code(text)
+        return code
+
+    def types(self, args: Args) -> int:
+        """`Input type`, one word per input, joined by commas: `float,,Scalar`; text stays as it is."""
+        raw = bytes(args.types)
+        code = self._types.get(raw)
+        if code is None:
+            value = msgspec.json.decode(raw)
+            text = ",".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+            code = self._types[raw] = self._strings.code(text)
+        return code
+
+    def stack(self, args: Args) -> int:
+        """`Call stack`, as the profiler joined it."""
+        return self._strings.code(args.call_stack) if args.call_stack and isinstance(args.call_stack, str) else 0
+
+    def module(self, args: Args) -> int:
+        """`Module Hierarchy` as a path: its parts, joined with `/`."""
+        if not args.module or not isinstance(args.module, str):
+            return 0
+        return self._strings.code("/".join(part for part in args.module.split(".") if part))
+
+
+class Collector:
+    """All events of a trace as columns. Threads are `(pid, tid)`, numbered in order of first sight."""
+
+    def __init__(self, path: Path, options: ReadOptions) -> None:
+        self.strings = Strings()
+        self.threads: dict[tuple[int | str | None, int | str | None], int] = {}
+        self.thread_names: dict[int, str] = {}
+        self.skipped = 0
+        self.op_calls: list[tuple[int, str, Args]] = []  # row of ops, name, args: ops that may carry a collective
+        self.kernel_calls: list[tuple[int, Args]] = []
+        spans = {"start_ns": np.int64, "end_ns": np.int64, "thread": np.int32, "name": np.int32}
+        texts = {name: np.int32 for name in ("input_shapes", "input_types", "module", "call_stack")}
+        self.ops = Growing(**spans, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
+        self.frames = Growing(**spans, is_module=np.int8)
+        self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
+        numbers = {name: np.int64 for name in ("stream", "ordinal", "correlation", "bytes")}
+        self.device = Growing(**spans, **numbers, kind=np.int8)
+        memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
+        self.memory = Growing(time_ns=np.int64, thread=np.int32, **{name: np.int64 for name in memory})
+        self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int32, category=np.int32, is_end=np.int8)
+        self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
+        self._texts = Texts(self.strings)
+        self._steps: dict[int, int | None] = {}  # name code -> number in ProfilerStep#N, None for other names
+        self._frame_names: dict[str, tuple[int, int]] = {}
+        self._flow_ids: dict[object, int] = {}
+        self._needs_text = False
+        self._path = path
+        self._skip_bad = options.skip_bad_rows
+        self._flow_categories = FLOW_CATEGORIES | ({options.flow_category} if options.flow_category else set())
+
+    def decoder(self, numbers: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+        """A decoder that takes `numbers` until a time was met that only text can hold, and text from then on."""
+        return lambda text: TEXT_EVENTS.decode(text) if self._needs_text else numbers(text)
+
+    def add(self, chunk: Chunk[list[Any]]) -> None:
+        """Takes the events of one chunk."""
+        buckets = self._sort(chunk.events)
+        times = [self._times(bucket) for bucket in buckets]
+        if any(time is None for time in times):
+            self._needs_text = True
+            events = chunk.events
+            if not events or not isinstance(events[0], TextEvent):
+                events = TEXT_EVENTS.decode(chunk.text)
+                buckets = self._sort(events)
+            times = [self._times_of_text(bucket, events, chunk) for bucket in buckets]
+        for kind, (bucket, time) in enumerate(zip(buckets, times, strict=True)):
+            if bucket and time is not None:
+                self._add(kind, bucket, *time)
+
+    def _sort(self, events: Sequence[AnyEvent]) -> list[Bucket]:
+        buckets: list[Bucket] = [[] for _ in range(10)]
+        put = {category: buckets[kind].append for category, kind in SLICES.items()}
+        memory = buckets[MEMORY].append
+        flow = buckets[FLOWS].append
+        for event in events:
+            phase = event.ph
+            if phase == "X":
+                take = put.get(event.cat)
+                if take is not None:
+                    take(event)
+            elif phase in ("i", "I"):
+                if event.name == "[memory]":
+                    memory(event)
+            elif phase in ("s", "f"):
+                if event.cat in self._flow_categories:
+                    flow(event)
+            elif phase == "M":
+                self._name_thread(event)
+        return buckets
+
+    def _times(self, bucket: Bucket) -> tuple[I64, I64] | None:
+        """Starts and ends; None where they must be read from the text, or one of them is impossible."""
+        starts = numbers_to_ns([event.ts for event in bucket])
+        if starts is None or not bucket or bucket[0].ph != "X":
+            return None if starts is None else (starts, starts)
+        durations = numbers_to_ns([event.dur for event in bucket])
+        if durations is None or durations.min() < 0:
+            return None
+        return starts, starts + durations
+
+    def _times_of_text(self, bucket: Bucket, events: Sequence[AnyEvent], chunk: Chunk[Any]) -> tuple[I64, I64]:
+        """Like `_times`, exact and slower; takes impossible events out of `bucket`, or says which is."""
+        starts: list[int] = []
+        ends: list[int] = []
+        kept: Bucket = []
+        for event in bucket:
+            try:
+                start, end = _exact_span(event)
+            except ValueError as error:
+                self._reject(event, str(error), events, chunk)
+                continue
+            starts.append(start)
+            ends.append(end)
+            kept.append(event)
+        bucket[:] = kept
+        return np.array(starts, dtype=np.int64), np.array(ends, dtype=np.int64)
+
+    def _reject(self, event: AnyEvent, problem: str, events: Sequence[AnyEvent], chunk: Chunk[Any]) -> None:
+        self.skipped += 1
+        if not self._skip_bad:
+            index = next(i for i, other in enumerate(events) if other is event)
+            place = f"byte {chunk.offset + find_event(chunk.text, index)}"
+            remedy = f"{EXPORT_AGAIN}, or leave such events out with --skip-bad-rows"
+            raise SourceError(self._path, place, f"event {event.name!r}: {problem}", remedy=remedy)
+
+    def _thread(self, event: AnyEvent) -> int:
+        tid = event.tid
+        if isinstance(tid, str) and tid.lstrip("-").isdecimal():
+            tid = int(tid)  # one thread may be 5555 in one event and "5555" in another
+        return self.threads.setdefault((event.pid, tid), len(self.threads))
+
+    def _name_thread(self, event: AnyEvent) -> None:
+        if event.name == "thread_name" and event.args is not None and isinstance(event.args.name, str):
+            self.thread_names[self._thread(event)] = event.args.name
+
+    def _add(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
+        if kind in (OPS, ANNOTATIONS):
+            self._add_ops(kind, bucket, starts, ends)
+        elif kind == FRAMES:
+            names = [self._frame_name(event.name or "") for event in bucket]
+            self.frames.add(
+                **self._span(bucket, starts, ends, [code for code, _ in names]), is_module=[flag for _, flag in names]
+            )
+        elif kind in LEVEL:
+            correlations = int_column([(event.args or _NO_ARGS).correlation for event in bucket], -1)
+            level = np.full(len(bucket), LEVEL[kind], dtype=np.int8)
+            self.launches.add(**self._span(bucket, starts, ends), level=level, correlation=correlations)
+        elif kind in KIND:
+            self._add_device(kind, bucket, starts, ends)
+        elif kind == MEMORY:
+            self._add_memory(bucket, starts)
+        else:
+            self._add_flows(bucket, starts)
+
+    def _span(self, bucket: Bucket, starts: I64, ends: I64, names: list[int] | None = None) -> dict[str, Any]:
+        code = self.strings.code
+        return {
+            "start_ns": starts,
+            "end_ns": ends,
+            "thread": [self._thread(event) for event in bucket],
+            "name": names if names is not None else [code(event.name or "") for event in bucket],
+        }
+
+    def _frame_name(self, name: str) -> tuple[int, int]:
+        known = self._frame_names.get(name)
+        if known is None:
+            is_module = name.startswith(MODULE_PREFIX)
+            code = self.strings.code(name.removeprefix(MODULE_PREFIX))
+            known = self._frame_names[name] = (code, int(is_module))
+        return known
+
+    def _step(self, code: int, name: str) -> int | None:
+        match = MARKER.fullmatch(name)
+        self._steps[code] = int(match.group(1)) if match else None
+        return self._steps[code]
+
+    def _add_ops(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
+        span = self._span(bucket, starts, ends)
+        known = self._steps
+        steps = [
+            known[code] if code in known else self._step(code, event.name or "")
+            for code, event in zip(span["name"], bucket, strict=True)
+        ]
+        is_marker = np.array([step is not None for step in steps])
+        if is_marker.any():
+            numbers = [step for step in steps if step is not None]
+            thread = np.array(span["thread"], dtype=np.int32)[is_marker]
+            self.markers.add(start_ns=starts[is_marker], end_ns=ends[is_marker], thread=thread, step=numbers)
+            bucket = [event for event, step in zip(bucket, steps, strict=True) if step is None]
+            span = {name: np.asarray(column)[~is_marker] for name, column in span.items()}
+        if not bucket:
+            return
+        args = [event.args or _NO_ARGS for event in bucket]
+        self._note_collectives(bucket, args)
+        sequence = int_column([a.sequence for a in args], -1)
+        forward = int_column([a.forward_thread for a in args], 0)
+        texts = self._texts
+        self.ops.add(
+            **span,
+            input_shapes=[texts.shapes(a) for a in args],
+            input_types=[texts.types(a) for a in args],
+            module=[texts.module(a) for a in args],
+            call_stack=[texts.stack(a) for a in args],
+            sequence=sequence,
+            is_backward=(forward > 0) & (sequence >= 0),
+            is_annotation=[kind == ANNOTATIONS or _OLD_ANNOTATION.match(event.name or "") is not None for event in bucket],
+        )
+
+    def _note_collectives(self, bucket: Bucket, args: list[Args]) -> None:
+        for row, event in enumerate(bucket, start=self.ops.rows):
+            name = event.name or ""
+            # a cheap test first: this runs for every op
+            if (":" in name or name == collectives.RECORD) and collectives.is_collective(name):
+                self.op_calls.append((row, name, args[row - self.ops.rows]))
+
+    def _add_device(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
+        args = [event.args or _NO_ARGS for event in bucket]
+        for row, a in enumerate(args, start=self.device.rows):
+            if a.collective is not None:
+                self.kernel_calls.append((row, a))
+        self.device.add(
+            **self._span(bucket, starts, ends),
+            stream=[_stream(event, a) for event, a in zip(bucket, args, strict=True)],
+            ordinal=int_column([_ordinal(event, a) for event, a in zip(bucket, args, strict=True)], MISSING),
+            correlation=int_column([a.correlation for a in args], -1),
+            bytes=int_column([a.bytes for a in args], MISSING),
+            kind=np.full(len(bucket), KIND[kind], dtype=np.int8),
+        )
+
+    def _add_memory(self, bucket: Bucket, times: I64) -> None:
+        args = [event.args or _NO_ARGS for event in bucket]
+        allocated = int_column([a.allocated for a in args], MISSING)
+        self.memory.add(
+            time_ns=times,
+            thread=[self._thread(event) for event in bucket],
+            bytes=allocated,
+            address=int_column([a.address for a in args], MISSING),
+            device_type=int_column([a.device_type for a in args], 0),
+            device_id=int_column([a.device_id for a in args], MISSING),
+            total_allocated=int_column([a.total_allocated for a in args], MISSING),
+            total_reserved=int_column([a.total_reserved for a in args], MISSING),
+        )
+
+    def _add_flows(self, bucket: Bucket, times: I64) -> None:
+        ids = self._flow_ids
+        self.flows.add(
+            time_ns=times,
+            thread=[self._thread(event) for event in bucket],
+            id=[ids.setdefault(event.id, len(ids)) for event in bucket],
+            category=[self.strings.code(event.cat or "") for event in bucket],
+            is_end=[event.ph == "f" for event in bucket],
+        )
+
+
+def _exact_span(event: AnyEvent) -> tuple[int, int]:
+    """Start and end in ns of an event decoded as text; a ValueError says which time is wrong, and how."""
+    field = "ts"
+    try:
+        start = text_to_ns(bytes(event.ts))  # type: ignore[arg-type]
+        if event.ph != "X":
+            return start, start
+        field = "dur"
+        duration = text_to_ns(bytes(event.dur))  # type: ignore[arg-type]
+    except ValueError as error:
+        raise ValueError(f"{field} {error}") from None
+    if duration < 0:
+        raise ValueError("dur is negative")
+    return start, start + duration
+
+
+def _stream(event: AnyEvent, args: Args) -> int:
+    """The stream's number: of `args`, else of the tid, `7` or `"stream 7"`; -1 where there is none."""
+    if type(args.stream) is int:
+        return args.stream
+    digits = re.search(r"\d{1,18}$", str(args.stream if args.stream is not None else event.tid))
+    return int(digits.group()) if digits else -1
+
+
+def _ordinal(event: AnyEvent, args: Args) -> object:
+    return args.device if args.device is not None else event.pid

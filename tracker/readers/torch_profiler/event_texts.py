@@ -1,0 +1,331 @@
+"""Cuts a trace of any size into texts of whole events, without holding it in memory.
+
+A cut is guessed at the last `}, {` of a buffer and proved by decoding `[` + text + `]`: a cut inside an event, a string or
+behind the list cannot parse. Where guesses fail (end of the list, lists of objects in `args`) an exact scan decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NoReturn, TypeVar
+
+import msgspec
+
+from tracker.errors import SourceError
+from tracker.readers._source import SourceText
+
+CHUNK_BYTES: Final = 1 << 20
+MAX_EVENT_BYTES: Final = 64 << 20
+"""Longest event, and longest text beside `traceEvents`, that is read at all."""
+
+GUESSES: Final = 4
+_TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+_KEY_END: Final = re.compile(rb"\s*:\s*")
+_BYTE: Final = re.compile(r"\(byte (\d+)\)")
+_EVENT: Final = re.compile(r"\$\[(\d+)\]")
+_BLANKS: Final = b" \t\r\n"
+_KEY: Final = b'"traceEvents"'
+EXPORT_AGAIN: Final = "export the trace again"
+ALLOW_PARTIAL: Final = "export the trace again, or read what is there with --allow-partial"
+
+Events = TypeVar("Events")
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk(Generic[Events]):
+    """Some whole events: as JSON list text, decoded, and the byte of the content at which they start."""
+
+    text: bytes
+    events: Events
+    offset: int
+
+
+class EventTexts(Generic[Events]):
+    """The events of one trace, in chunks; iterate once. Afterwards `top_text` is the rest of the trace.
+
+    `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else.
+    `partial`: why the trace ended early, empty when it is whole; only with `allow_partial`, else a SourceError.
+    """
+
+    def __init__(
+        self,
+        source: SourceText,
+        decode: Callable[[bytes], Events],
+        *,
+        allow_partial: bool = False,
+        chunk_bytes: int = CHUNK_BYTES,
+    ) -> None:
+        self.partial = ""
+        self.top_text = b"{}"
+        self._source = source
+        self._blocks = iter(source)
+        self._decode = decode
+        self._allow_partial = allow_partial
+        self._chunk_bytes = chunk_bytes
+        self._buffer = b""
+        self._offset = 0  # byte of the content at which the buffer starts
+        self._after_comma = False
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Chunk[Events]]:
+        head = self._read_head()
+        want = self._chunk_bytes
+        while not self._closed:
+            more = self._fill(want)
+            chunk = self._next_chunk()
+            if chunk is not None:
+                want = self._chunk_bytes
+                yield chunk
+            elif self._closed:
+                break
+            elif not more:
+                yield from self._end_early()
+                self.top_text = head + b"[]}" if head else b"{}"
+                return
+            else:
+                want = self._grow(want)
+        self._read_tail(head)
+
+    def _fill(self, want: int) -> bool:
+        """Reads until the buffer holds more than `want` bytes; False when the content ended before."""
+        parts = [self._buffer]
+        size = len(self._buffer)
+        while size <= want:
+            block = next(self._blocks, None)
+            if block is None:
+                self._buffer = b"".join(parts)
+                return False
+            parts.append(block)
+            size += len(block)
+        self._buffer = b"".join(parts)
+        return True
+
+    def _grow(self, want: int) -> int:
+        if want > MAX_EVENT_BYTES:
+            self._fail(self._offset, f"one event, or the text before the events, is longer than {MAX_EVENT_BYTES} bytes")
+        return max(want, len(self._buffer)) * 2
+
+    def _fail(self, offset: int, problem: str, remedy: str = EXPORT_AGAIN) -> NoReturn:
+        raise SourceError(self._source.path, f"byte {offset}", problem, remedy=remedy)
+
+    # -- before the events
+
+    def _read_head(self) -> bytes:
+        """Moves behind the `[` of the event list; returns the text before it (empty for a bare list)."""
+        want = self._chunk_bytes
+        while True:
+            more = self._fill(want)
+            if self._buffer.lstrip(_BLANKS)[:1] not in (b"{", b"["):
+                self._no_list()
+            start = self._list_start()
+            if start >= 0:
+                head = self._buffer[:start]
+                self._consume(start + 1, after_comma=False)
+                return b"" if not head.strip(_BLANKS) else head
+            if not more:
+                self._no_list()
+            want = self._grow(want)
+
+    def _list_start(self) -> int:
+        """Position of the `[` that opens the event list, -1 when it is not in the buffer."""
+        depth = 0
+        for token in _TOKEN.finditer(self._buffer):
+            text = token.group()
+            if text == b"[" and depth == 0:
+                return token.start()
+            if text in (b"{", b"["):
+                depth += 1
+            elif text in (b"}", b"]"):
+                depth -= 1
+            elif text == b'"':
+                return -1
+            elif depth == 1 and text == _KEY:
+                colon = _KEY_END.match(self._buffer, token.end())
+                if colon and self._buffer[colon.end() : colon.end() + 1] == b"[":
+                    return colon.end()
+            if depth <= 0:
+                return -1
+        return -1
+
+    def _no_list(self) -> NoReturn:
+        text = self._buffer.strip(_BLANKS)
+        if not text:
+            raise SourceError(self._source.path, "", "the file is empty", remedy=EXPORT_AGAIN)
+        if text[:1] not in (b"{", b"["):
+            self._fail(0, "not JSON: a trace starts with '{' or '['", "give a trace exported by torch.profiler")
+        try:
+            msgspec.json.decode(text, type=msgspec.Raw)
+        except msgspec.DecodeError as error:
+            if _BYTE.search(str(error)):
+                self._malformed(error, self._buffer, 0)
+            self._fail(self._source.bytes_read, "the JSON ends before the list 'traceEvents'")
+        except RecursionError as error:
+            self._too_deep(error)
+        self._fail(0, "JSON without a list 'traceEvents'", "give a trace exported by torch.profiler")
+
+    # -- the events
+
+    def _next_chunk(self) -> Chunk[Events] | None:
+        """The next chunk, taken out of the buffer; None when the buffer holds no whole event."""
+        for end, after_comma in self._guessed_cuts():
+            text = b"[" + self._buffer[:end] + b"]"
+            try:
+                events = self._decode(text)
+            except (msgspec.ValidationError, RecursionError) as error:
+                self._malformed(error, text, self._offset - 1)
+            except msgspec.DecodeError:
+                continue
+            return self._take(Chunk(text, events, self._offset - 1), after_comma, after_comma=True)
+        return self._scanned_chunk()
+
+    def _guessed_cuts(self) -> Iterator[tuple[int, int]]:
+        """Ends of `}` and of the comma behind it, from the last `}, {` backwards."""
+        position = len(self._buffer)
+        found = 0
+        for _ in range(64):
+            position = self._buffer.rfind(b"{", 0, position)
+            if position <= 0 or found == GUESSES:
+                return
+            start = max(0, position - 256)
+            before = self._buffer[start:position].rstrip(_BLANKS)
+            event = before[:-1].rstrip(_BLANKS)
+            if before.endswith(b",") and event.endswith(b"}"):
+                found += 1
+                yield start + len(event), start + len(before)
+
+    def _scanned_chunk(self) -> Chunk[Events] | None:
+        end, closed = self._scan()
+        if closed >= 0:
+            self._closed = True
+            if not self._buffer[:closed].strip(_BLANKS):
+                if self._after_comma:
+                    self._fail(self._offset + closed, "malformed JSON: a comma without an event behind it")
+                self._consume(closed + 1, after_comma=False)
+                return None
+            return self._take(self._decoded(closed), closed + 1, after_comma=False)
+        rest = self._buffer[end:].lstrip(_BLANKS)
+        if end == 0 or not rest:
+            self._check_malformed()
+            return None
+        if rest[:1] != b",":
+            self._fail(self._offset + len(self._buffer) - len(rest), "malformed JSON: no comma between two events")
+        return self._take(self._decoded(end), len(self._buffer) - len(rest) + 1, after_comma=True)
+
+    def _scan(self) -> tuple[int, int]:
+        """End of the last whole event of the buffer (0: none), and position of the `]` that closes the list (-1: none)."""
+        depth = 0
+        end = 0
+        for token in _TOKEN.finditer(self._buffer):
+            text = token.group()
+            if text == b'"':
+                break
+            if text in (b"{", b"["):
+                depth += 1
+            elif text in (b"}", b"]"):
+                if depth == 0:
+                    return end, token.start()
+                depth -= 1
+                if depth == 0:
+                    end = token.end()
+        return end, -1
+
+    def _decoded(self, end: int) -> Chunk[Events]:
+        text = b"[" + self._buffer[:end] + b"]"
+        try:
+            return Chunk(text, self._decode(text), self._offset - 1)
+        except (msgspec.DecodeError, RecursionError) as error:
+            self._malformed(error, text, self._offset - 1)
+
+    def _take(self, chunk: Chunk[Events], size: int, *, after_comma: bool) -> Chunk[Events]:
+        self._consume(size, after_comma=after_comma)
+        return chunk
+
+    def _consume(self, size: int, *, after_comma: bool) -> None:
+        self._buffer = self._buffer[size:]
+        self._offset += size
+        self._after_comma = after_comma
+
+    def _check_malformed(self) -> None:
+        """Tells broken JSON from JSON that only goes on behind the buffer."""
+        try:
+            msgspec.json.decode(b"[" + self._buffer, type=msgspec.Raw)
+        except msgspec.DecodeError as error:
+            place = _BYTE.search(str(error))
+            # the last bytes may be half a number or half a word: that is no proof
+            if place and int(place.group(1)) < len(self._buffer) - 64:
+                self._malformed(error, b"[" + self._buffer, self._offset - 1)
+        except RecursionError as error:
+            self._too_deep(error)
+
+    def _end_early(self) -> Iterator[Chunk[Events]]:
+        end, _ = self._scan()
+        self._truncated("the trace ends in the middle of its events")
+        if end:
+            yield self._decoded(end)
+
+    def _truncated(self, problem: str) -> None:
+        self.partial = f"{problem} (byte {self._source.bytes_read})"
+        if not self._allow_partial:
+            self._fail(self._source.bytes_read, problem, ALLOW_PARTIAL)
+
+    # -- behind the events
+
+    def _read_tail(self, head: bytes) -> None:
+        while self._fill(len(self._buffer) + self._chunk_bytes):
+            if len(self._buffer) > MAX_EVENT_BYTES:
+                self._fail(self._offset, f"the text behind the events is longer than {MAX_EVENT_BYTES} bytes")
+        if not head:
+            rest = self._buffer.lstrip(_BLANKS)
+            if rest:
+                self._fail(self._offset + len(self._buffer) - len(rest), "malformed JSON: text behind the event list")
+            return
+        whole = head + b"[]" + self._buffer
+        try:
+            msgspec.json.decode(whole, type=msgspec.Raw)
+        except msgspec.DecodeError as error:
+            if _BYTE.search(str(error)):
+                self._malformed(error, whole, self._offset - len(head) - 2)
+            self._truncated("the trace ends behind its events")
+            whole = head + b"[]}"
+        except RecursionError as error:
+            self._too_deep(error)
+        self.top_text = whole
+
+    def _malformed(self, error: Exception, text: bytes, offset: int) -> NoReturn:
+        if isinstance(error, RecursionError):
+            self._too_deep(error)
+        problem = str(error).removeprefix("JSON is malformed: ")
+        place = _BYTE.search(problem)
+        event = _EVENT.search(problem)
+        position = int(place.group(1)) if place else find_event(text, int(event.group(1))) if event else 0
+        word = re.match(rb"-?(?:NaN|Inf\w*)", text[position:])
+        if word:
+            problem = f"{word.group().decode()} is no JSON number"
+        elif place:
+            problem = f"malformed JSON: {_BYTE.sub('', problem).strip()}"
+        else:
+            problem = f"not an event of a trace: {problem}"
+        raise SourceError(self._source.path, f"byte {offset + position}", problem, remedy=EXPORT_AGAIN) from error
+
+    def _too_deep(self, error: Exception) -> NoReturn:
+        place = f"byte {self._offset} or later"
+        raise SourceError(self._source.path, place, "the JSON is nested too deeply", remedy=EXPORT_AGAIN) from error
+
+
+def find_event(text: bytes, index: int) -> int:
+    """Position in the list text `text` of its event number `index`; for error messages."""
+    depth = 0
+    seen = -1
+    for token in _TOKEN.finditer(text):
+        word: Any = token.group()
+        if word in (b"{", b"["):
+            depth += 1
+            if depth == 2:
+                seen += 1
+                if seen == index:
+                    return token.start()
+        elif word in (b"}", b"]"):
+            depth -= 1
+    return 0

@@ -1,0 +1,64 @@
+"""Columns that grow chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import I64
+
+Array = NDArray[Any]
+_LARGEST: Final = int(np.iinfo(np.int64).max)
+
+
+class Growing:
+    """A table of columns, given as name=dtype, to which blocks of equal length are added."""
+
+    def __init__(self, **dtypes: type) -> None:
+        self.rows = 0
+        self._dtypes = dtypes
+        self._blocks: dict[str, list[Array]] = {name: [] for name in dtypes}
+
+    def add(self, **columns: Sequence[Any] | Array) -> None:
+        """Adds one block; every column must be given, in equal length."""
+        arrays = {name: np.asarray(columns[name], dtype=dtype) for name, dtype in self._dtypes.items()}
+        lengths = {len(array) for array in arrays.values()}
+        if len(lengths) != 1:
+            raise ValueError(f"columns of different length: {sorted(lengths)}")
+        for name, array in arrays.items():
+            self._blocks[name].append(array)
+        self.rows += lengths.pop()
+
+    def done(self) -> Mapping[str, Array]:
+        """The whole columns; the blocks are given up."""
+        return {name: self._joined(name) for name in self._dtypes}
+
+    def _joined(self, name: str) -> Array:
+        blocks = self._blocks.pop(name)
+        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=self._dtypes[name])
+
+
+def int_column(values: Sequence[Any], missing: int) -> I64:
+    """int64 of JSON values; `missing` for None and for what is no integer, or too large for one.
+
+    >>> int_column([1, None, "7", "x", 2**70], -1).tolist()
+    [1, -1, 7, -1, -1]
+    """
+    try:
+        column = np.array([missing if value is None else value for value in values], dtype=np.int64)
+    except (OverflowError, ValueError, TypeError):
+        column = np.zeros(())
+    if column.ndim == 1:  # else a value was no scalar
+        return column
+    return np.array([_as_int(value, missing) for value in values], dtype=np.int64)
+
+
+def _as_int(value: object, missing: int) -> int:
+    if isinstance(value, str):
+        value = int(value) if value.strip().lstrip("-").isdecimal() and len(value) < 20 else None
+    if not isinstance(value, int) or not -_LARGEST <= value <= _LARGEST:
+        return missing
+    return value

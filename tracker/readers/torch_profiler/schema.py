@@ -1,0 +1,100 @@
+"""The fields of a Kineto trace that we read, as typed structs; everything else is skipped by the decoder.
+
+Event times stay numbers in `Event` and raw text in `TextEvent`: a double cannot hold `1736413971558972.912`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from msgspec import Raw, Struct, field
+from msgspec.json import Decoder
+
+NOTHING: Final = Raw(b"")
+
+
+class Args(Struct, gc=False):
+    """`args` of an event. Scalars are `Any`: old and edited traces write numbers as text."""
+
+    correlation: Any = None
+    stream: Any = None
+    device: Any = None
+    bytes: Any = None
+    dims: Raw = field(default=NOTHING, name="Input Dims")
+    old_dims: Raw = field(default=NOTHING, name="Input dims")
+    types: Raw = field(default=NOTHING, name="Input type")
+    sequence: Any = field(default=None, name="Sequence number")
+    forward_thread: Any = field(default=None, name="Fwd thread id")
+    call_stack: Any = field(default=None, name="Call stack")
+    module: Any = field(default=None, name="Module Hierarchy")
+    allocated: Any = field(default=None, name="Bytes")
+    address: Any = field(default=None, name="Addr")
+    device_type: Any = field(default=None, name="Device Type")
+    device_id: Any = field(default=None, name="Device Id")
+    total_allocated: Any = field(default=None, name="Total Allocated")
+    total_reserved: Any = field(default=None, name="Total Reserved")
+    collective: Any = field(default=None, name="Collective name")
+    elements_in: Any = field(default=None, name="In msg nelems")
+    elements_out: Any = field(default=None, name="Out msg nelems")
+    group_size: Any = field(default=None, name="Group size")
+    data_type: Any = field(default=None, name="dtype")
+    group: Any = field(default=None, name="Process Group Name")
+    group_description: Any = field(default=None, name="Process Group Description")
+    name: Any = None
+
+
+class Event(Struct, gc=False):
+    """One entry of `traceEvents`, its times as JSON numbers."""
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: int | float | str | None = None
+    dur: int | float | str | None = None
+    id: int | float | str | None = None
+    args: Args | None = None
+
+
+class TextEvent(Struct, gc=False):
+    """One entry of `traceEvents`, its times as the text that stands in the file."""
+
+    ph: str | None = None
+    cat: str | None = None
+    name: str | None = None
+    pid: int | str | None = None
+    tid: int | str | None = None
+    ts: Raw = NOTHING
+    dur: Raw = NOTHING
+    id: int | float | str | None = None
+    args: Args | None = None
+
+
+class Top(Struct):
+    """The allow-listed keys beside `traceEvents`; `metadata` and all else are never decoded: they can hold access tokens."""
+
+    traceEvents: list[Raw] = []  # noqa: RUF012 - msgspec copies the default
+    schemaVersion: Any = None
+    deviceProperties: Any = None
+    distributedInfo: Any = None
+    baseTimeNanoseconds: Any = None
+    host_name: Any = None
+    record_shapes: Any = None
+    profile_memory: Any = None
+    with_stack: Any = None
+    with_flops: Any = None
+    with_modules: Any = None
+    cupti_version: Any = None
+    cuda_runtime_version: Any = None
+    cuda_driver_version: Any = None
+    roctracer_version: Any = None
+    hip_runtime_version: Any = None
+    hip_driver_version: Any = None
+
+
+AnyEvent = Event | TextEvent
+
+EVENTS: Final = Decoder(list[Event])
+TEXT_EVENTS: Final = Decoder(list[TextEvent])
+TOP: Final = Decoder(Top)

@@ -1,0 +1,326 @@
+"""The tables of one run for people, its header and its summary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from tracker.reports._human import (
+    NAME,
+    UNDER,
+    Column,
+    Row,
+    Table,
+    group_words,
+    make,
+    number,
+    readable,
+    share,
+    top,
+)
+from tracker.reports._shared import command, records
+from tracker.results import Shown
+from tracker.units import MISSING_TEXT, NS_PER_S, format_bytes, format_ns, size_unit, time_unit
+
+_RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
+_HEADER_FACTS: Final = 12
+_GRAIN: Final = ("stage", "rank", "step")
+
+BREAKDOWN: Final = (
+    ("duration_ns", "duration", "ns"),
+    ("e2e_ns", "E2E", "ns"),
+    ("compute_ns", "  compute", "ns"),
+    ("exposed_communication_ns", "  exposed communication", "ns"),
+    ("exposed_copy_ns", "  exposed copy", "ns"),
+    ("free_ns", "  free (scheduling)", "ns"),
+    ("communication_ns", "communication", "ns"),
+    ("overlap_ns", "  overlapped by compute", "ns"),
+    ("copy_ns", "copy", "ns"),
+    ("kernel_total_ns", "kernel time, summed", "ns"),
+    ("unlinked_kernel_total_ns", "  without a launch", "ns"),
+    ("kernel_count", "kernels", "count"),
+    ("data_loading_ns", "data loading", "ns"),
+    ("bubble_ns", "pipeline bubble", "ns"),
+    ("preparing_ns", "preparing", "ns"),
+    ("samples_per_second", "samples per second", "count"),
+    ("peak_allocated_bytes", "peak allocated", "bytes"),
+    ("peak_reserved_bytes", "peak reserved", "bytes"),
+)
+_OPTIONAL: Final = ("data_loading_ns", "bubble_ns", "preparing_ns", "samples_per_second")
+_OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+
+
+def header(shown: Shown) -> list[str]:
+    """What the run is: a line each for identity, size, origin, and the facts that were recorded."""
+    run = shown.run
+    identity = f"run {run.get('run_id')}: {run.get('workload')} {run.get('version')} on {_device(run)}"
+    if run.get("state", "active") != "active":
+        identity += f"  [{run['state']}: {run.get('state_reason') or 'no reason given'}]"
+    lines = [identity]
+    if run.get("configuration"):
+        lines.append(f"configuration: {run['configuration']}")
+    lines.append(_size(run))
+    if run.get("tags"):
+        lines.append(f"tags: {run['tags']}")
+    facts = [row for row in records(shown.facts) if row["kind"] == "fact"]
+    named = ", ".join(f"{row['key']}={row['value']}" for row in facts[:_HEADER_FACTS])
+    more = f", and {len(facts) - _HEADER_FACTS} more" if len(facts) > _HEADER_FACTS else ""
+    return [*lines, *([f"facts: {named}{more}"] if facts else []), *_partial(shown)]
+
+
+def _device(run: Mapping[str, Any]) -> str:
+    words = " ".join(str(run[name]) for name in ("vendor", "device") if run.get(name))
+    return words or "an unknown device"
+
+
+def _size(run: Mapping[str, Any]) -> str:
+    expected = run.get("ranks_expected")
+    ranks = f"{run.get('ranks')} of {expected}" if expected else str(run.get("ranks"))
+    words = [f"ranks {ranks}", f"world size {run.get('world_size') or MISSING_TEXT}", f"steps {run.get('steps')}"]
+    started = run.get("started_at_ns")
+    if started is not None:
+        words.append(f"started {datetime.fromtimestamp(started // NS_PER_S, UTC):%Y-%m-%d %H:%M:%S} UTC")
+    return ", ".join([*words, f"format {run.get('format') or MISSING_TEXT}"])
+
+
+def _partial(shown: Shown) -> list[str]:
+    rows = [row for row in records(shown.overall) if row.get("quality", "ok") != "ok"]
+    return [f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}" for row in rows]
+
+
+def cell(value: float | None, unit: str, *beside: float | None) -> str:
+    """A number in the unit that suits it and the values beside it."""
+    if unit == "ns":
+        return format_ns(value, time_unit(value, *beside))
+    if unit == "bytes":
+        return format_bytes(value, size_unit(value, *beside))
+    return number(value)
+
+
+def overall(shown: Shown, limit: int | None) -> Table:
+    """Where the time went: a column per rank, or the spread over many ranks."""
+    ranks = records(shown.overall)
+    beside = len(ranks) <= _RANKS_BESIDE
+    heads = (
+        [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at rank"]
+    )
+    share_columns = [Column("share of E2E")] if beside else []
+    columns = [Column("metric", **NAME), *(Column(head) for head in heads), *share_columns]
+    rows = []
+    for name, label, unit in BREAKDOWN:
+        numbers = [row.get(name) for row in ranks]
+        if name in _OPTIONAL and all(value is None for value in numbers):
+            continue
+        cells = [cell(value, unit, *numbers) for value in numbers] if beside else _spread(numbers, unit, ranks)
+        shares = [_mean_share(ranks, name)] if beside else []
+        rows.append(("", [label, *cells, *shares]))
+    timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
+    return make(f"Overall, whole capture ({timelines} timeline, {len(ranks)} ranks)", columns, rows)
+
+
+def _mean_share(ranks: list[Row], name: str) -> str:
+    known = [(row[name], row["e2e_ns"]) for row in ranks if row.get(name) is not None and row.get("e2e_ns")]
+    if name not in _OF_E2E or not known:
+        return ""
+    return share(sum(part for part, _ in known) / sum(whole for _, whole in known))
+
+
+def _spread(numbers: list[Any], unit: str, rows: list[Row]) -> list[str]:
+    """Minimum, median, maximum and the rank of the maximum."""
+    known = sorted(value for value in numbers if value is not None)
+    if not known:
+        return [MISSING_TEXT] * 4
+    middle = len(known) // 2
+    median = known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+    place = rows[numbers.index(known[-1])]
+    where = number(place.get("rank"))
+    if "step" in place:
+        where = f"rank {where} step {number(place['step'])}"
+    return [cell(value, unit, known[-1]) for value in (known[0], median, known[-1])] + [where]
+
+
+def steps(shown: Shown, limit: int | None) -> Table:
+    """How steps differ: minimum, median and maximum over all steps and ranks."""
+    rows = records(shown.steps)
+    columns = [Column("metric", **NAME), Column("minimum"), Column("median"), Column("maximum")]
+    columns.append(Column("maximum at", left=True))
+    names = ("duration_ns", "e2e_ns", *_OF_E2E)
+    lines = [
+        ("", [label.strip(), *_spread([row.get(name) for row in rows], unit, rows)])
+        for name, label, unit in BREAKDOWN
+        if name in names and rows
+    ]
+    return make(f"Steps ({len(rows)} rows of rank and step)", columns, lines)
+
+
+def _grain(row: Row) -> str:
+    return ", ".join(f"{name} {number(row[name])}" for name in _GRAIN if name in row)
+
+
+def _grain_columns(rows: list[Row]) -> list[Column]:
+    return [Column("of", left=True)] if rows and _grain(rows[0]) else []
+
+
+def _grain_cells(row: Row) -> list[str]:
+    return [_grain(row)] if _grain(row) else []
+
+
+def operators(shown: Shown, limit: int | None) -> Table:
+    """Ops with the most time."""
+    rows, more = top(shown.ops, limit)
+    columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
+    columns += [Column("module", **UNDER), Column("calls"), Column("device self"), Column("device total", drop=1)]
+    columns += [Column("host self"), Column("host total", drop=1)]
+    cells = []
+    for row in rows:
+        times = [row[name] for name in ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")]
+        keys = [readable(row["name"]), row["input_shapes"] or "", row["module"] or row["phase"] or ""]
+        cells.append(
+            ("", [*_grain_cells(row), *keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)])
+        )
+    return make("Operators", columns, cells, more=more)
+
+
+def kernels(shown: Shown, limit: int | None) -> Table:
+    """Kernels with the most time, and their share of all kernel time."""
+    whole = shown.kernels["total_ns"].sum()
+    rows, more = top(shown.kernels, limit)
+    columns = [*_grain_columns(rows), Column("kernel", **NAME), Column("launched by", **UNDER)]
+    columns += [Column("category", left=True, drop=2), Column("calls"), Column("total"), Column("share")]
+    columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
+    cells = []
+    for row in rows:
+        total, calls = row["total_ns"], row["calls"]
+        name = readable(row["canonical_name"] or row["name"])
+        line = [name, readable(row["op"]), row["category"], number(calls), cell(total, "ns")]
+        line.append(share(total / whole if total is not None and whole else None))
+        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
+    return make("Kernels", columns, cells, more=more)
+
+
+def _per_call(row: Row) -> list[str]:
+    """Average, minimum and maximum of one call, in one unit."""
+    total, calls = row["total_ns"], row["calls"]
+    times = [total / calls if total is not None and calls else None, row["min_ns"], row["max_ns"]]
+    return [cell(time, "ns", *times) for time in times]
+
+
+def copies(shown: Shown, limit: int | None) -> Table:
+    """Memory copies and memsets with the most time."""
+    rows, more = top(shown.copies, limit)
+    columns = [*_grain_columns(rows), Column("copy or memset", **NAME), Column("launched by", **UNDER), Column("calls")]
+    columns += [Column("total"), Column("bytes")]
+    cells = []
+    for row in rows:
+        sums = [number(row["calls"]), cell(row["total_ns"], "ns"), cell(row.get("bytes"), "bytes")]
+        cells.append(("", [*_grain_cells(row), readable(row["name"]), readable(row["op"]), *sums]))
+    return make("Copies and memsets", columns, cells, more=more)
+
+
+def communication(shown: Shown, limit: int | None) -> Table:
+    """Collectives with the most time."""
+    rows, more = top(shown.communication, limit)
+    columns = [*_grain_columns(rows), Column("communication", **NAME), Column("group", **UNDER), Column("calls")]
+    columns += [Column("bytes", drop=1), Column("total"), Column("exposed"), Column("wait", drop=2)]
+    columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
+    cells = []
+    for row in rows:
+        times = [row["total_ns"], row["exposed_ns"], row["wait_ns"]]
+        line = [readable(row["kind"]), group_words(row), number(row["calls"]), cell(row["bytes"], "bytes")]
+        line += [cell(time, "ns", *times) for time in times]
+        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
+    return make("Communication", columns, cells, more=more)
+
+
+def memory(shown: Shown, limit: int | None) -> Table:
+    """Ops that allocate most."""
+    rows, more = top(shown.memory, limit)
+    columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
+    columns += [
+        Column("component", left=True),
+        Column("allocations"),
+        Column("bytes"),
+        Column("unreleased"),
+        Column("held", drop=1),
+    ]
+    cells = []
+    for row in rows:
+        sizes = [row["bytes"], row["unreleased_bytes"]]
+        line = [readable(row["op"]), row["input_shapes"] or "", row["component"] or MISSING_TEXT, number(row["calls"])]
+        line += [*(cell(size, "bytes", *sizes) for size in sizes), cell(row["held_ns"], "ns")]
+        cells.append(("", [*_grain_cells(row), *line]))
+    return make("Memory allocated by operators", columns, cells, more=more)
+
+
+def modules(shown: Shown, limit: int | None) -> Table:
+    """Modules with the most time."""
+    rows, more = top(shown.modules, limit)
+    columns = [*_grain_columns(rows), Column("module", **NAME), Column("phase", left=True), Column("op calls", drop=1)]
+    columns += [Column("device self"), Column("host self")]
+    cells = []
+    for row in rows:
+        times = [row["device_self_ns"], row["host_self_ns"]]
+        line = [readable(row["module"]), readable(row["phase"]), number(row["calls"])]
+        cells.append(("", [*_grain_cells(row), *line, *(cell(time, "ns", *times) for time in times)]))
+    return make("Modules", columns, cells, more=more)
+
+
+def api(shown: Shown, limit: int | None) -> Table:
+    """Host API calls with the most time."""
+    rows, more = top(shown.api, limit)
+    columns = [*_grain_columns(rows), Column("API call", **NAME), Column("level", left=True), Column("calls")]
+    columns += [Column("total"), Column("self"), *(Column(name, drop=1) for name in ("average", "minimum", "maximum"))]
+    cells = []
+    for row in rows:
+        times = [row["total_ns"], row["self_ns"]]
+        line = [readable(row["name"]), readable(row["level"]), number(row["calls"])]
+        line += [cell(time, "ns", *times) for time in times]
+        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
+    return make("Host API calls", columns, cells, more=more)
+
+
+TABLES: Final[Mapping[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
+    "overall": (overall, steps),
+    "operator": (operators,),
+    "kernel": (kernels, copies),
+    "communication": (communication,),
+    "memory": (memory,),
+    "module": (modules,),
+    "api": (api,),
+}
+"""Section -> its tables."""
+
+
+def summary(shown: Shown) -> str:
+    """One line: how long a step takes, where its time goes, and the op and kernel with the most of it."""
+    run, ranks = shown.run, records(shown.overall)
+    words = [f"run {run.get('run_id')}: E2E {cell(run.get('e2e_ns'), 'ns')}"]
+    if run.get("step_ns") is not None:
+        words = [f"run {run.get('run_id')}: step {cell(run['step_ns'], 'ns')}, E2E {cell(run.get('e2e_ns'), 'ns')}"]
+    shares = [f"{label.strip()} {_mean_share(ranks, name)}" for name, label, _ in BREAKDOWN if name in _OF_E2E]
+    known = [text for text in shares if text.endswith("%") and not text.endswith(" 0.0 %")]
+    if known:
+        words.append(", ".join(known))
+    words += _slowest(shown)
+    return "; ".join(words) + "."
+
+
+def _slowest(shown: Shown) -> list[str]:
+    if not len(shown.ops):
+        return []
+    timeline = "device" if shown.ops["device_self_ns"].notna().any() else "host"
+    metric = f"{timeline}_self_ns"
+    rows = [row for row in records(shown.ops) if row[metric] is not None]
+    if not rows:
+        return []
+    first = max(rows, key=lambda row: int(row[metric]))
+    return [
+        f"most {metric.split('_', maxsplit=1)[0]} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"
+    ]
+
+
+def hint(shown: Shown) -> str:
+    """The command that gives all details."""
+    run_id = shown.run.get("run_id")
+    return f"Details: {command('tracker', 'show', f'run:{run_id}', '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"

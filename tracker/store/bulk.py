@@ -1,0 +1,113 @@
+"""Many rows at once, as columns: multi-row VALUES on SQLite, binary COPY on Postgres; no object per row.
+
+Names of tables and columns come from this package only; values travel as parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from tracker.profile import MISSING
+
+Kind = Literal["int", "float", "text", "binary"]
+
+_ROWS_PER_STATEMENT: Final = 100
+"""More rows per statement load no faster, and the statement must stay below the limit of variables."""
+
+_MAX_VARIABLES: Final = 30_000
+_POSTGRES_TYPES: Final[dict[Kind, str]] = {"int": "int8", "float": "float8", "text": "text", "binary": "bytea"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column to load: Python values, None where missing."""
+
+    name: str
+    kind: Kind
+    values: Sequence[Any]
+
+
+def integers(name: str, values: NDArray[Any]) -> Column:
+    """A column of whole numbers; MISSING becomes None.
+
+    >>> integers("calls", np.array([3, MISSING])).values
+    [3, None]
+    """
+    found: list[Any] = values.tolist()
+    if (values == MISSING).any():
+        found = [None if number == MISSING else number for number in found]
+    return Column(name, "int", found)
+
+
+def floats(name: str, values: NDArray[Any]) -> Column:
+    """A column of real numbers; NaN becomes None."""
+    found: list[Any] = values.tolist()
+    if np.isnan(values).any():
+        found = [None if number != number else number for number in found]  # noqa: PLR0124 NaN alone differs from itself
+    return Column(name, "float", found)
+
+
+def texts(name: str, values: Sequence[str]) -> Column:
+    """A column of texts, made storable by `clean`."""
+    known = {text: clean(text) for text in set(values)}
+    return Column(name, "text", [known[text] for text in values])
+
+
+def clean(text: str) -> str:
+    r"""`text` as both databases can hold it: a NUL or half a surrogate pair is written out.
+
+    >>> clean("relu"), clean("a\0b"), clean("\ud800")
+    ('relu', 'a\\x00b', '\\ud800')
+    """
+    if "\0" in text:
+        text = text.replace("\0", "\\x00")
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def load(connection: Connection, table: str, columns: Sequence[Column]) -> None:
+    """Append the rows of `columns` to `table`, inside the open transaction."""
+    if not columns or not len(columns[0].values):
+        return
+    rows = zip(*(column.values for column in columns), strict=True)
+    if connection.dialect.name == "sqlite":
+        insert(connection, table, [column.name for column in columns], rows)
+        return
+    names = ", ".join(column.name for column in columns)
+    cursor: Any = _cursor(connection)
+    with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+        copy.set_types([_POSTGRES_TYPES[column.kind] for column in columns])
+        for row in rows:
+            copy.write_row(row)
+
+
+def insert(
+    connection: Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]], *, or_keep: str = ""
+) -> int:
+    """INSERT `rows` into `table` and count them. `or_keep`: a unique column; a row that is there already stays."""
+    cursor: Any = _cursor(connection)
+    mark = "?" if connection.dialect.name == "sqlite" else "%s"
+    place = f"({', '.join([mark] * len(names))})"
+    keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
+    size = max(1, min(_ROWS_PER_STATEMENT, _MAX_VARIABLES // len(names)))
+    remaining = iter(rows)
+    inserted = 0
+    while batch := list(islice(remaining, size)):
+        # Only names of this package and placeholders are put together here.
+        statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join([place] * len(batch))}{keep}"  # noqa: S608
+        cursor.execute(statement, list(chain.from_iterable(batch)))
+        inserted += cursor.rowcount
+    return inserted
+
+
+def _cursor(connection: Connection) -> Any:
+    """A cursor of the driver, in the transaction of `connection`."""
+    if not connection.in_transaction():
+        connection.begin()
+    return connection.connection.cursor()

@@ -1,0 +1,244 @@
+"""Opening a database: SQLite by path, in memory, or Postgres by URL."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, Self
+from urllib.parse import quote
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy.pool import StaticPool
+
+from tracker.errors import StoreError
+from tracker.store import schema
+from tracker.store.failures import explain
+
+BUSY_TIMEOUT_MS: Final = 60_000
+"""How long a SQLite writer waits for the writers before it; ingests queue up behind each other."""
+
+_CONNECT_TIMEOUT_S: Final = 10
+_SQLITE_HEADER: Final = b"SQLite format 3\0"
+_WRITES: Final = {"tracker_writes": True}
+
+
+class Store:
+    """An open database. `url` names it in messages: a path, or a URL without its password."""
+
+    def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
+        self.engine = engine
+        self.url = _name(url)
+        self.read_only = read_only
+        self._password = str(url.password) if url.password else None
+        self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
+
+    @property
+    def dialect(self) -> Literal["sqlite", "postgresql"]:
+        """Which of the two databases this is."""
+        return "sqlite" if self.engine.dialect.name == "sqlite" else "postgresql"
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """A connection to read with; all its queries see one state of a SQLite database."""
+        with self._explained(), self.engine.connect() as connection:
+            yield connection
+
+    @contextmanager
+    def begin(self) -> Iterator[Connection]:
+        """A transaction to write in: committed at the end, undone by any exception."""
+        if self.read_only:
+            raise StoreError(f"{self.url} is open for reading only")
+        with self._explained(), self.engine.execution_options(**_WRITES).begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Give all connections back."""
+        self.engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (DBAPIError, self._driver_error) as error:
+            known = explain(error, self.url, self._password)
+            if known is None:
+                raise
+            raise known from error
+
+
+def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
+    """The database at `url`: a SQLAlchemy URL, the path of a SQLite file, or `sqlite://` for one in memory.
+
+    None is the database of the settings. With `create`, a missing one is made; tables are made and brought up to date
+    by the migrations. Raises StoreError where that cannot be, for a database that is newer than this program, and with
+    `read_only` for one that is missing or older.
+    """
+    if url is None:
+        from tracker import config
+
+        url = config.load().database
+    parsed = parse_url(url)
+    if _in_memory(parsed):
+        store = Store(open_engine(parsed), parsed)
+        schema.create_in_memory(store.engine)
+        return store
+    if parsed.get_backend_name() == "sqlite":
+        _check_file(parsed, create=create and not read_only, read_only=read_only)
+    store = Store(open_engine(parsed, read_only=read_only), parsed, read_only=read_only)
+    try:
+        with store.connect() as connection:
+            stamp = schema.stamp(connection, store.url)
+        if schema.needs_upgrade(stamp, store.url, create=create, read_only=read_only):
+            _migrate(store, parsed)
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def upgrade(url: str | None = None) -> tuple[str | None, str]:
+    """Bring the tables of an existing database up to date; its schema before and after. None: it had no tables."""
+    if url is None:
+        from tracker import config
+
+        url = config.load().database
+    parsed = parse_url(url)
+    if parsed.get_backend_name() == "sqlite":
+        _check_file(parsed, create=False, read_only=False)
+    with Store(open_engine(parsed), parsed) as store:
+        with store.connect() as connection:
+            before = schema.stamp(connection, store.url)
+        if schema.needs_upgrade(before, store.url, create=True, read_only=False):
+            _migrate(store, parsed)
+    return before, schema.SCHEMA_HEAD
+
+
+def parse_url(text: str) -> URL:
+    """`text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a password.
+
+    >>> parse_url("postgres://tracker@db.example/tracker").drivername
+    'postgresql+psycopg'
+    >>> parse_url("/data/tracker.db").render_as_string()
+    'sqlite:////data/tracker.db'
+    """
+    remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
+    if "://" not in text:
+        return URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise StoreError("the database URL cannot be read", remedy=remedy) from error
+    kind = url.drivername.partition("+")[0]
+    if kind in {"postgresql", "postgres"}:
+        return url.set(drivername="postgresql+psycopg")
+    if kind == "sqlite":
+        return url.set(drivername="sqlite")
+    raise StoreError(f"a {kind} database is neither SQLite nor Postgres", remedy=remedy)
+
+
+def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool = True) -> Engine:
+    """An engine with the settings that all of tracker relies on; it looks at no tables."""
+    url = parse_url(url) if isinstance(url, str) else url
+    if url.get_backend_name() == "postgresql":
+        arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
+        arguments = {key: value for key, value in arguments.items() if key not in url.query}
+        if read_only:
+            arguments["options"] = f"{url.query.get('options', '')} -c default_transaction_read_only=on".strip()
+        return create_engine(url, connect_args=arguments)
+    if _in_memory(url):
+        engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
+    else:
+        engine = create_engine(_read_only_url(url) if read_only else url)
+    _set_up_sqlite(engine, foreign_keys)
+    return engine
+
+
+def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
+    @event.listens_for(engine, "connect")
+    def prepare(connection: sqlite3.Connection, _record: object) -> None:
+        # The driver's own transactions start late and end at every schema change; `begin` below starts ours.
+        connection.isolation_level = None
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+        connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # A transaction that reads before it writes could not be upgraded while another one writes.
+        writes = connection.get_execution_options().get("tracker_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _migrate(store: Store, url: URL) -> None:
+    # Foreign keys stay off while SQLite tables are rebuilt; they are checked before the end of the transaction.
+    with Store(open_engine(url, foreign_keys=False), url) as migrating:
+        if migrating.dialect == "sqlite":
+            with migrating._explained():
+                schema.use_write_ahead_log(migrating.engine, BUSY_TIMEOUT_MS)
+        with migrating.begin() as connection:
+            schema.upgrade(connection)
+
+
+def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
+    """Refuse what SQLite would answer with a riddle, or would overwrite."""
+    if url.database is None or url.database.startswith("file:"):
+        return
+    path = Path(url.database)
+    other = "name another database with --db"
+    if path.is_dir():
+        raise StoreError(f"{path} is a folder, not a database", remedy=other)
+    if not path.exists():
+        if not create:
+            raise StoreError(f"there is no database at {path}", remedy=f"tracker ingest makes it, or {other}")
+        if not path.parent.is_dir():
+            raise StoreError(f"{path}: there is no folder {path.parent}", remedy=f"make it, or {other}")
+    else:
+        _check_header(path, other)
+    writable = os.access(path if path.exists() else path.parent, os.W_OK) and os.access(path.parent, os.W_OK)
+    if not read_only and not writable:
+        remedy = f"make the file and its folder writable, or {other}"
+        raise StoreError(f"{path} is read-only, or its folder is", remedy=remedy)
+
+
+def _check_header(path: Path, remedy: str) -> None:
+    try:
+        with path.open("rb") as file:
+            header = file.read(len(_SQLITE_HEADER))
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror})", remedy=remedy) from error
+    if header not in (b"", _SQLITE_HEADER):
+        raise StoreError(f"{path} is not a SQLite database", remedy=remedy)
+
+
+def _read_only_url(url: URL) -> URL:
+    if url.database is None or url.database.startswith("file:"):
+        return url
+    path = Path(url.database)
+    query = {"mode": "ro", "uri": "true"}
+    # Without a log to share, SQLite would have to create one; in a folder that nobody can write to, nobody writes.
+    if not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+        query["immutable"] = "1"
+    return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
+
+
+def _in_memory(url: URL) -> bool:
+    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
+
+
+def _name(url: URL) -> str:
+    if url.get_backend_name() == "sqlite":
+        return url.database or "the database in memory"
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)

@@ -1,0 +1,71 @@
+"""What a database driver says, said so that the reader can act on it."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from sqlalchemy.exc import DBAPIError
+
+from tracker.errors import StoreError
+
+_SQLITE: Final = (
+    ("locked", "another process keeps it locked", "try again when that process is done"),
+    ("readonly", "it is read-only", "make the file and its folder writable, or name another database with --db"),
+    ("full", "the disk is full", "free some space and run the command again; nothing was changed"),
+    ("disk i/o", "the disk cannot be read or written", "check the disk, then tracker db check"),
+    ("malformed", "the file is damaged", "restore it from a copy"),
+    ("not a database", "it is not a SQLite database", "name another database with --db"),
+    ("unable to open", "it cannot be opened", "check that its folder exists and that you may write there"),
+)
+"""Part of SQLite's message, what is wrong, what to do."""
+
+_POSTGRES: Final = (
+    ("28", "the server refuses this user", "check user and password in the URL"),
+    ("3D000", "there is no such database on the server", "create it with createdb, or correct the URL"),
+    ("3F000", "there is no such schema in the database", "create it, or correct the URL"),
+    ("42501", "this user may not do that", "ask for the right to create and write tables"),
+    ("25006", "it is read-only", "connect to the primary server, or name another database with --db"),
+    ("53100", "the disk of the server is full", "free some space and run the command again; nothing was changed"),
+    ("53300", "the server has no connection left", "try again later, or allow more connections"),
+    ("55P03", "another process keeps it locked", "try again when that process is done"),
+    ("40", "it collided with another writer", "run the command again; nothing was changed"),
+    ("57014", "the server stopped the statement after its time limit", "run the command again when less is going on"),
+    ("57", "the server is shutting down or starting", "try again when it is up"),
+)
+"""Start of a Postgres error code, what is wrong, what to do; the first match counts."""
+
+
+def explain(error: Exception, name: str, password: str | None = None) -> StoreError | None:
+    """The StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
+
+    `name`: the database, for the message. `password` is taken out of whatever the driver said.
+    """
+    cause: Any = error.orig if isinstance(error, DBAPIError) else error
+    text = str(cause).strip()
+    if type(cause).__module__.startswith("psycopg"):
+        return _explain_postgres(cause, name, text.replace(password, "***") if password else text)
+    lowered = text.lower()
+    for part, problem, remedy in _SQLITE:
+        if part in lowered:
+            return StoreError(f"{name}: {problem} ({text})", remedy=remedy)
+    return None
+
+
+def is_collision(error: Exception) -> bool:
+    """Whether Postgres broke this transaction off for another one's sake; the same again will succeed."""
+    cause: Any = error.orig if isinstance(error, DBAPIError) else error
+    return str(getattr(cause, "sqlstate", None) or "").startswith("40")
+
+
+def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
+    code = cause.sqlstate
+    first = text.splitlines()[0] if text else "no reason given"
+    if code is None:
+        if type(cause).__name__ not in {"OperationalError", "ConnectionTimeout"}:
+            return None
+        remedy = "check that it is up, and the host, port, user and database of the URL"
+        return StoreError(f"{name}: the server cannot be reached ({first})", remedy=remedy)
+    for start, problem, remedy in _POSTGRES:
+        if code.startswith(start):
+            return StoreError(f"{name}: {problem} ({first})", remedy=remedy)
+    return None

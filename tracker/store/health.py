@@ -1,0 +1,94 @@
+"""The state of a database: what it holds, and whether it is sound."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from sqlalchemy import Connection, exists, func, select, text
+
+from tracker.store import schema
+from tracker.store.connect import Store
+from tracker.store.tables import metadata
+
+_RUN: Final = metadata.tables["run"]
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """What a database is and holds. `rows`: per table; `bytes`: on disk, None where it cannot be told."""
+
+    name: str
+    server: str
+    schema: str
+    newest_schema: str
+    bytes: int | None
+    rows: Mapping[str, int]
+
+
+def info(store: Store) -> Health:
+    """What `store` is and holds. Counts every row, so it takes a while on a large database."""
+    with store.connect() as connection:
+        tables = metadata.sorted_tables
+        rows = {table.name: connection.scalar(select(func.count()).select_from(table)) or 0 for table in tables}
+        return Health(
+            name=store.url,
+            server=_server(connection),
+            schema=schema.stamp(connection, store.url) or "",
+            newest_schema=schema.SCHEMA_HEAD,
+            bytes=_bytes(connection),
+            rows=rows,
+        )
+
+
+def check(store: Store) -> list[str]:
+    """What is wrong with `store`, a sentence each; empty when it is sound.
+
+    Looks at the file (SQLite), at the tables against the code, and for rows whose run is gone.
+    """
+    with store.connect() as connection:
+        return [*_file_problems(connection), *_table_problems(connection), *_orphans(connection)]
+
+
+def _server(connection: Connection) -> str:
+    names = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
+    version = connection.dialect.server_version_info or ()
+    return f"{names[connection.dialect.name]} {'.'.join(str(number) for number in version)}"
+
+
+def _bytes(connection: Connection) -> int | None:
+    if connection.dialect.name == "postgresql":
+        return connection.scalar(text("SELECT pg_database_size(current_database())"))
+    pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
+
+
+def _file_problems(connection: Connection) -> Iterator[str]:
+    if connection.dialect.name != "sqlite":
+        return
+    for (found,) in connection.exec_driver_sql("PRAGMA integrity_check").all():
+        if found != "ok":
+            yield f"the file is damaged: {found}"
+    for table, _row, parent, _key in connection.exec_driver_sql("PRAGMA foreign_key_check").all():
+        yield f"a row of {table} refers to a row of {parent} that is gone"
+
+
+def _table_problems(connection: Connection) -> Iterator[str]:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    options = {"compare_type": True, "include_name": schema.include_name}
+    for difference in compare_metadata(MigrationContext.configure(connection, opts=options), metadata):
+        yield f"the tables differ from what this tracker expects: {difference}"
+
+
+def _orphans(connection: Connection) -> Iterator[str]:
+    """Detail rows have no foreign keys, so that they load fast; this is where they are checked."""
+    for table in metadata.sorted_tables:
+        if "run_id" not in table.c:
+            continue
+        gone = ~exists().where(_RUN.c.id == table.c.run_id)
+        count = connection.scalar(select(func.count()).select_from(table).where(gone)) or 0
+        if count:
+            yield f"{count} rows of {table.name} belong to no run"

@@ -1,0 +1,141 @@
+"""What a run is filed under: workload, configuration, version and device; made when first named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+from tracker.errors import UsageError
+from tracker.profile import Device
+from tracker.store.bulk import clean
+from tracker.store.dimensions import digest_of
+
+MAX_LABEL: Final = 400
+"""Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
+
+_FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")
+_ADD_WORKLOAD = text("INSERT INTO workload (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
+_FIND_DEVICE = text("SELECT id FROM device WHERE vendor = :vendor AND model = :model")
+_ADD_DEVICE = text(
+    "INSERT INTO device (vendor, model) VALUES (:vendor, :model) ON CONFLICT (vendor, model) DO NOTHING"
+)
+_FIND_CONFIGURATION = text(
+    "SELECT id FROM configuration WHERE workload_id = :workload_id AND fingerprint = :fingerprint"
+)
+_ADD_CONFIGURATION = text(
+    "INSERT INTO configuration (workload_id, fingerprint, title) VALUES (:workload_id, :fingerprint, :title) "
+    "ON CONFLICT (workload_id, fingerprint) DO NOTHING"
+)
+_ADD_CONFIGURATION_VALUE = text(
+    "INSERT INTO configuration_value (configuration_id, key, value) VALUES (:id, :key, :value) "
+    "ON CONFLICT (configuration_id, key) DO NOTHING"
+)
+_FIND_VERSION = text(
+    "SELECT id, commit_id FROM version WHERE workload_id = :workload_id AND label = :label"
+)
+_ADD_VERSION = text(
+    "INSERT INTO version (workload_id, label, ordinal, commit_id, pinned) "
+    "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, FALSE "
+    "FROM version WHERE workload_id = :workload_id"
+)
+_SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
+_LOCK = text("SELECT pg_advisory_xact_lock(:number)")
+_FORGET = (
+    text(
+        "DELETE FROM version WHERE pinned = FALSE AND note IS NULL AND parent IS NULL "
+        "AND NOT EXISTS (SELECT 1 FROM run WHERE run.version_id = version.id)"
+    ),
+    text(
+        "DELETE FROM configuration_value WHERE NOT EXISTS "
+        "(SELECT 1 FROM run WHERE run.configuration_id = configuration_value.configuration_id)"
+    ),
+    text(
+        "DELETE FROM configuration WHERE NOT EXISTS "
+        "(SELECT 1 FROM run WHERE run.configuration_id = configuration.id)"
+    ),
+    text(
+        "DELETE FROM workload WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.workload_id = workload.id) "
+        "AND NOT EXISTS (SELECT 1 FROM version WHERE version.workload_id = workload.id)"
+    ),
+)
+
+
+def lock(connection: Connection, *parts: object) -> None:
+    """Let one transaction at a time pass for `parts`; held to its end. A SQLite writer is alone anyway."""
+    if connection.dialect.name == "postgresql":
+        number = int.from_bytes(digest_of(parts)[:8], signed=True)
+        connection.execute(_LOCK, {"number": number})
+
+
+def workload_id(connection: Connection, name: str) -> int:
+    """The workload called `name`."""
+    return _find_or_add(connection, _FIND_WORKLOAD, _ADD_WORKLOAD, {"name": _label("workload", name)})
+
+
+def device_id(connection: Connection, device: Device) -> int:
+    """The hardware model `device`; a longer name than MAX_LABEL is cut."""
+    values = {"vendor": clean(device.vendor)[:MAX_LABEL], "model": clean(device.model)[:MAX_LABEL]}
+    return _find_or_add(connection, _FIND_DEVICE, _ADD_DEVICE, values)
+
+
+def configuration_id(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
+    """The configuration of `workload` with exactly these values."""
+    pairs = sorted((_label("configuration key", key), clean(value)) for key, value in values.items())
+    identity = {
+        "workload_id": workload,
+        "fingerprint": digest_of(part for pair in pairs for part in pair),
+        "title": " ".join(f"{key}={value}" for key, value in pairs),
+    }
+    number = _find_or_add(connection, _FIND_CONFIGURATION, _ADD_CONFIGURATION, identity)
+    for key, value in pairs:
+        connection.execute(_ADD_CONFIGURATION_VALUE, {"id": number, "key": key, "value": value})
+    return number
+
+
+def version_id(connection: Connection, workload: int, label: str, commit: str | None = None) -> int:
+    """The version `label` of `workload`; a new one comes last in the order.
+
+    UsageError where the version is known to be another commit.
+    """
+    identity = {"workload_id": workload, "label": _label("version", label)}
+    found = connection.execute(_FIND_VERSION, identity).one_or_none()
+    if found is None:
+        # Two new versions at once must not get one place in the order.
+        lock(connection, "version", workload)
+        found = connection.execute(_FIND_VERSION, identity).one_or_none()
+    if found is None:
+        connection.execute(_ADD_VERSION, {**identity, "commit_id": commit})
+        found = connection.execute(_FIND_VERSION, identity).one()
+    if commit and found.commit_id is None:
+        connection.execute(_SET_COMMIT, {"id": found.id, "commit_id": commit})
+    elif commit and found.commit_id != commit:
+        raise UsageError(
+            f"version {label!r} is commit {found.commit_id}, not {commit}",
+            remedy="give another --version, or leave out --commit",
+        )
+    return int(found.id)
+
+
+def forget_unused(connection: Connection) -> None:
+    """Remove versions, configurations and workloads that no run is filed under; pinned and annotated versions stay."""
+    for statement in _FORGET:
+        connection.execute(statement)
+
+
+def _find_or_add(connection: Connection, find: Any, add: Any, values: Mapping[str, Any]) -> int:
+    number = connection.execute(find, values).scalar_one_or_none()
+    if number is None:
+        connection.execute(add, values)
+        number = connection.execute(find, values).scalar_one()
+    return int(number)
+
+
+def _label(what: str, label: str) -> str:
+    label = clean(label)
+    if not label.strip():
+        raise UsageError(f"the {what} is empty")
+    if len(label) > MAX_LABEL:
+        raise UsageError(f"the {what} has {len(label)} characters, at most {MAX_LABEL} are allowed")
+    return label

@@ -1,0 +1,68 @@
+"""Event columns of one rank -> rows: steps, op trees, links, unions, breakdown, categories, canonical names.
+
+The one place where the meaning of the numbers is computed. Knows neither file formats nor the database.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tracker.profile import ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.timeline.api import api_table
+from tracker.timeline.breakdown import overall, step_rows
+from tracker.timeline.categories import CATEGORIES
+from tracker.timeline.communication import communication_tables
+from tracker.timeline.contexts import op_tree_table
+from tracker.timeline.joined import Joined, join
+from tracker.timeline.kernels import kernel_tables
+from tracker.timeline.memory import memory_curve, memory_table
+from tracker.timeline.names import RULES_VERSION, canonical_name
+from tracker.timeline.ops import device_time, op_table
+from tracker.timeline.waiting import split_wait
+
+__all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of", "split_wait"]
+
+
+def build(capture: Capture) -> Capture:
+    """The capture with its events summed to rows and the events dropped; one that has rows already is returned as it is."""
+    if capture.rows is not None:
+        return capture
+    if capture.events is None:
+        raise ValueError("a capture holds events or rows; this one holds neither")
+    return replace(capture, rows=rows_of(capture.events), events=None)
+
+
+def rows_of(events: Events) -> Rows:
+    """The rows of one rank: its breakdown, its steps and every table of ROW_COLUMNS. The order of the events never matters.
+
+    Equal spans on one thread are the exception: of those the earlier row is the outer one.
+    """
+    joined = join(events)
+    instances = device_time(joined)
+    kernels = kernel_tables(joined)
+    communication = communication_tables(joined)
+    calls = communication.pop("collective_calls")
+    tables: dict[str, Table] = {
+        "op_key": _op_key_table(joined),
+        "kernel_key": kernels.keys,
+        "op": op_table(joined, instances),
+        "op_tree": op_tree_table(joined, instances),
+        "kernel": kernels.rows,
+        "memory": memory_table(joined),
+        "memory_curve": memory_curve(joined),
+        "api": api_table(joined),
+        **communication,
+    }
+    ordered = {name: tables[name] for name in ROW_COLUMNS}
+    return Rows(overall(joined), step_rows(joined), ordered, calls)
+
+
+def _op_key_table(joined: Joined) -> Table:
+    keys = joined.keys
+    return {
+        "name": keys.name,
+        "input_shapes": keys.input_shapes,
+        "input_types": keys.input_types,
+        "module": keys.module,
+        "phase": keys.phase,
+    }

@@ -1,0 +1,35 @@
+"""Host calls of the device runtime and driver, summed per step and name."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tracker.profile import LaunchLevel, Table
+from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+from tracker.timeline.joined import Joined
+from tracker.timeline.steps import steps_at
+from tracker.timeline.tree import grow
+
+LEVELS = {LaunchLevel.RUNTIME: "runtime", LaunchLevel.DRIVER: "driver"}
+
+
+def api_table(joined: Joined) -> Table:
+    """Per step, level and name: calls, total, and self = total without calls nested in it on the same thread."""
+    launches, texts = joined.events.launches, joined.events.strings.texts
+    calls = launches.level != LaunchLevel.FLOW
+    rows = np.flatnonzero(calls) if joined.events.host_is_primary else np.zeros(0, dtype=np.int64)
+    nested = grow(launches.thread[rows], launches.start_ns[rows], launches.end_ns[rows])
+    duration = nested.end_ns - nested.start_ns
+    step = steps_at(joined.events.markers, launches.start_ns[rows])
+    groups = group_by(step, launches.level[rows], rank_of_texts(texts)[launches.name[rows]])
+    first = rows[groups.first]
+    return {
+        "step": step[groups.first],
+        "level": [LEVELS[LaunchLevel(level)] for level in launches.level[first].tolist()],
+        "name": texts_of(launches.name[first], texts),
+        "calls": groups.counts,
+        "total_ns": groups.sums(duration),
+        "self_ns": groups.sums(nested.self_ns()),
+        "min_ns": groups.smallest(duration),
+        "max_ns": groups.largest(duration),
+    }

@@ -1,0 +1,163 @@
+"""Where the time of a rank went: compute, communication, copies and free time, for the capture and for each step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import I64, MISSING, Breakdown, StepRow
+from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
+from tracker.timeline.joined import Joined, Work
+from tracker.timeline.keys import DATA_LOADING
+from tracker.timeline.steps import steps_at
+
+
+@dataclass(frozen=True, slots=True)
+class Unions:
+    """Merged spans of the three classes of work."""
+
+    compute: Spans
+    communication: Spans
+    copy: Spans
+
+
+def overall(joined: Joined) -> Breakdown:
+    """The breakdown of the whole capture, all that lies outside of the steps included."""
+    every = np.ones(len(joined.events.device), dtype=bool)
+    window = joined.first_ns, joined.last_ns
+    return _breakdown(joined, every, window, np.ones(len(joined.events.allocations), dtype=bool))
+
+
+def step_rows(joined: Joined) -> tuple[StepRow, ...]:
+    """One row per step marker; a capture without markers is one step."""
+    markers = joined.events.markers
+    allocation_step = steps_at(markers, joined.events.allocations.time_ns)
+    rows = []
+    for step in joined.steps:
+        window = joined.first_ns, joined.last_ns
+        if len(markers):
+            own = markers.step == step
+            window = int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
+        breakdown = _breakdown(joined, joined.step == step, window, allocation_step == step)
+        rows.append(StepRow(step, window[0] - joined.first_ns, breakdown))
+    return tuple(rows)
+
+
+def device_unions(joined: Joined, chosen: NDArray[np.bool_]) -> Unions:
+    """The unions over the chosen device events, on all streams."""
+    device = joined.events.device
+    return Unions(
+        *(
+            union(device.start_ns[rows], device.end_ns[rows])
+            for rows in (chosen & (joined.work == work) for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
+        )
+    )
+
+
+def host_unions(joined: Joined) -> Unions:
+    """What stands in without a device: real ops outside collectives, and the collectives' annotations on any thread.
+
+    Annotations alone are no compute (a wrapper around a step contains waiting). An op that only hands a collective to its
+    backend (`c10d::`) is left out with the collective itself.
+    """
+    events, ops = joined.events, joined.events.ops
+    texts = events.strings.texts
+    hands_over = np.array(
+        [code for code in np.unique(ops.name).tolist() if texts[code].startswith("c10d::")], dtype=np.int64
+    )
+    computes = (ops.is_annotation == 0) & (joined.collective_op < 0) & ~np.isin(ops.name, hands_over)
+    collectives = host_collectives(joined)
+    nothing = union(ops.start_ns[:0], ops.end_ns[:0])
+    return Unions(
+        union(ops.start_ns[computes], ops.end_ns[computes]),
+        union(ops.start_ns[collectives], ops.end_ns[collectives]),
+        nothing,
+    )
+
+
+def host_collectives(joined: Joined) -> I64:
+    """Rows of the ops that stand for a collective call on the host: annotations where there are any, the outermost of nested ones.
+
+    The annotation spans the call on the backend's thread; the op that issued it on the caller's thread is the same call.
+    """
+    ops = joined.events.ops
+    is_collective = ops.collective >= 0
+    annotated = is_collective & (ops.is_annotation == 1)
+    if annotated.any():
+        is_collective = annotated
+    rows = np.flatnonzero(is_collective)
+    kept = [row for row in rows.tolist() if not any(is_collective[above] for above in joined.tree.ancestors(row))]
+    return np.array(kept, dtype=np.int64)
+
+
+def _breakdown(
+    joined: Joined, chosen: NDArray[np.bool_], window: tuple[int, int], allocations: NDArray[np.bool_]
+) -> Breakdown:
+    device = joined.events.device
+    duration = device.end_ns - device.start_ns
+    if joined.on_device:
+        unions = device_unions(joined, chosen)
+        e2e_ns = int(device.end_ns[chosen].max() - device.start_ns[chosen].min()) if chosen.any() else 0
+    else:
+        every = host_unions(joined)
+        unions = Unions(clip(every.compute, *window), clip(every.communication, *window), every.copy)
+        e2e_ns = window[1] - window[0]
+    busy = join(unions.compute, unions.communication)
+    overlap_ns = intersect(unions.compute, unions.communication).total_ns
+    exposed_copy_ns = subtract(unions.copy, busy).total_ns
+    kernels = chosen & joined.is_kernel
+    unlinked = kernels & (joined.launch < 0)
+    totals = {work: int(duration[chosen & (joined.work == work)].sum()) for work in Work}
+    allocated, reserved = _peaks(joined, allocations)
+    return Breakdown(
+        timeline="device" if joined.on_device else "host",
+        duration_ns=window[1] - window[0],
+        e2e_ns=e2e_ns,
+        compute_ns=unions.compute.total_ns,
+        communication_ns=unions.communication.total_ns,
+        overlap_ns=overlap_ns,
+        exposed_communication_ns=unions.communication.total_ns - overlap_ns,
+        copy_ns=unions.copy.total_ns,
+        exposed_copy_ns=exposed_copy_ns,
+        free_ns=e2e_ns - busy.total_ns - exposed_copy_ns,
+        kernel_count=int(kernels.sum()),
+        kernel_total_ns=int(duration[kernels].sum()),
+        compute_total_ns=totals[Work.COMPUTE],
+        communication_total_ns=totals[Work.COMMUNICATION],
+        copy_total_ns=totals[Work.COPY],
+        unlinked_kernel_count=int(unlinked.sum()),
+        unlinked_kernel_total_ns=int(duration[unlinked].sum()),
+        peak_allocated_bytes=allocated,
+        peak_reserved_bytes=reserved,
+        data_loading_ns=_data_loading_ns(joined, window),
+    )
+
+
+def _peaks(joined: Joined, chosen: NDArray[np.bool_]) -> tuple[int | None, int | None]:
+    """Largest allocated and reserved bytes after one of the chosen allocator events.
+
+    The device's allocator where the capture has device allocations, else the host's.
+    """
+    allocations = joined.events.allocations
+    if not joined.events.host_is_primary:
+        return None, None
+    on_device = allocations.on_device == 1
+    counted = chosen & (on_device if on_device.any() else ~on_device)
+    return _largest(allocations.total_allocated_bytes[counted]), _largest(allocations.total_reserved_bytes[counted])
+
+
+def _largest(values: I64) -> int | None:
+    known = values[values != MISSING]
+    return int(known.max()) if len(known) else None
+
+
+def _data_loading_ns(joined: Joined, window: tuple[int, int]) -> int | None:
+    """Time inside the window in which the training loop waits for its data loader; None where the source never says."""
+    ops, texts = joined.events.ops, joined.events.strings.texts
+    names = [code for code in np.unique(ops.name).tolist() if texts[code].startswith(DATA_LOADING)]
+    if not names or not joined.events.host_is_primary:
+        return None
+    loads = np.isin(ops.name, np.array(names, dtype=np.int64))
+    return clip(union(ops.start_ns[loads], ops.end_ns[loads]), *window).total_ns

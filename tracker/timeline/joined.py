@@ -1,0 +1,139 @@
+"""The events of one rank with everything that relates them: nesting, launches, steps, keys, kinds of work."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import I64, DeviceKind, Events
+from tracker.timeline.keys import OpKeys, op_keys, phases_of
+from tracker.timeline.links import launches_of, launching_ops
+from tracker.timeline.modules import modules_of
+from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
+from tracker.timeline.tree import NONE, Tree, grow
+
+
+class Work(IntEnum):
+    """The three classes of device time that the breakdown tells apart."""
+
+    COMPUTE = 0
+    COMMUNICATION = 1
+    COPY = 2
+
+
+_COMMUNICATION_NAME = re.compile(
+    r"^(?:void\s+)?(?:nccl|rccl|mscclkernel|mscclpp|hcom_|oneccl|nvshmem|rocshmem|cross_device_reduce"
+    r"|vllm::cross_device_reduce|userbuffers_fp16|multimem_all|two_shot_all_reduce|one_shot_all_reduce)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1).
+
+    Per device event: `launch` (row of its launch, -1), `op` (innermost op around the launch, -1), `op_key` (pseudo-ops
+    included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first start and last end of
+    all that happened, Python frames aside.
+    """
+
+    events: Events
+    tree: Tree
+    keys: OpKeys
+    phase: I64
+    op_step: I64
+    collective_op: I64
+    launch: I64
+    op: I64
+    op_key: I64
+    step: I64
+    work: NDArray[np.int64]
+    first_ns: int
+    last_ns: int
+
+    @property
+    def steps(self) -> list[int]:
+        """Numbers of the steps that get a row of their own."""
+        markers = self.events.markers
+        return list(dict.fromkeys(markers.step.tolist())) if len(markers) else [ONLY_STEP]
+
+    @property
+    def on_device(self) -> bool:
+        """Whether there is device activity; without it the host timeline stands in."""
+        return len(self.events.device) > 0
+
+    @property
+    def is_kernel(self) -> NDArray[np.bool_]:
+        """Per device event: a kernel, no copy and no memset."""
+        kind = self.events.device.kind
+        return (kind == DeviceKind.KERNEL) | (kind == DeviceKind.COMMUNICATION)
+
+
+def join(events: Events) -> Joined:
+    """Relates the events of one rank to each other."""
+    ops, device = events.ops, events.device
+    tree = grow(ops.thread, ops.start_ns, ops.end_ns)
+    module, module_texts = modules_of(events, tree)
+    phase = phases_of(events, tree, module)
+    keys = op_keys(events, module, module_texts, phase)
+    launch = launches_of(events)
+    linked = launch >= 0
+    op = launching_ops(tree, events.launches, launch)
+    op_key = np.where(linked, keys.no_op, keys.unlinked)
+    op_key[op >= 0] = keys.of_op[op[op >= 0]]
+    launched_ns = np.zeros(len(device), dtype=np.int64)
+    launched_ns[linked] = events.launches.start_ns[launch[linked]]
+    collective_op = tree.passed_down(np.where(ops.collective >= 0, np.arange(len(ops)), NONE), unset=NONE)
+    first_ns, last_ns = _bounds(events)
+    return Joined(
+        events=events,
+        tree=tree,
+        keys=keys,
+        phase=phase,
+        op_step=steps_at(events.markers, ops.start_ns),
+        collective_op=collective_op,
+        launch=launch,
+        op=op,
+        op_key=op_key,
+        step=steps_of_device(events.markers, device, launched_ns, linked),
+        work=_work(events, op, collective_op),
+        first_ns=first_ns,
+        last_ns=last_ns,
+    )
+
+
+def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
+    """The class of each device event.
+
+    A copy inside a collective, on a stream that collectives use, belongs to the collective.
+    """
+    device = events.device
+    names = np.unique(device.name)
+    telling = [code for code in names.tolist() if _COMMUNICATION_NAME.match(events.strings[code])]
+    is_copy = (device.kind == DeviceKind.COPY) | (device.kind == DeviceKind.MEMSET)
+    communicates = (device.kind == DeviceKind.COMMUNICATION) | (device.collective >= 0)
+    communicates |= np.isin(device.name, np.array(telling, dtype=np.int64))
+    kernels = communicates & ~is_copy
+    inside = device.collective >= 0
+    launched = op >= 0
+    inside[launched] |= collective_op[op[launched]] >= 0
+    copies = is_copy & inside & np.isin(device.stream, np.unique(device.stream[kernels]))
+    return np.where(kernels | copies, Work.COMMUNICATION, np.where(is_copy, Work.COPY, Work.COMPUTE)).astype(np.int64)
+
+
+def _bounds(events: Events) -> tuple[int, int]:
+    """First start and last end; (0, 0) for a capture in which nothing happened.
+
+    Python frames are left out: they reach back to the start of the process, with or without work.
+    """
+    spans = [events.ops, events.launches, events.device, events.markers]
+    starts = [table.start_ns for table in spans if len(table)] + [events.allocations.time_ns]
+    ends = [table.end_ns for table in spans if len(table)] + [events.allocations.time_ns]
+    all_starts, all_ends = np.concatenate(starts), np.concatenate(ends)
+    if len(all_starts) == 0:
+        return 0, 0
+    return int(all_starts.min()), int(all_ends.max())
