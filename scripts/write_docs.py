@@ -70,14 +70,17 @@ def reports() -> str:
 
 
 def dictionary() -> str:
-    """All tables of the database and their columns."""
-    from tracker.store.tables import metadata
+    """All tables of the database and their columns: runs first, then their rows, then the dimensions."""
+    from tracker.store.tables import details, dimensions, runs
     from tracker.store.tables.meanings import meaning
 
     blocks = []
-    for table in metadata.sorted_tables:
+    for found in (each for module in (runs, details, dimensions) for each in vars(module).values()):
+        table = getattr(found, "__table__", None)
+        if table is None:
+            continue
         lines = [
-            f"**`{table.name}`** {first_sentence(doc_of(table.name))}",
+            f"**`{table.name}`** {first_sentence(found.__doc__)}",
             "",
             "| column | type | meaning |",
             "|---|---|---|",
@@ -89,14 +92,6 @@ def dictionary() -> str:
             lines.append(f"| `{column.name}` | {kind} | {meaning(table.name, column.name)} |")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
-
-
-def doc_of(table: str) -> str:
-    """The docstring of the class behind a table."""
-    from tracker.store import tables
-
-    classes = [getattr(tables, name) for name in tables.__all__]
-    return next(str(found.__doc__) for found in classes if getattr(found, "__tablename__", None) == table)
 
 
 def json_contract() -> str:

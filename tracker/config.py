@@ -34,8 +34,8 @@ _KEYS: Mapping[str, tuple[type, str]] = {
 class Settings:
     """What holds for one call of the program.
 
-    `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, a settings file's path or `default`.
-    `max_bytes`: largest decompressed size of one input file.
+    `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
+    the settings file, or `default`. `max_bytes`: largest decompressed size of one input file.
     """
 
     database: str
@@ -46,7 +46,7 @@ class Settings:
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this call; `database` is what `--db` says.
 
-    Raises SourceError for a settings file that cannot be read or has a wrong entry. Creates nothing, opens no database.
+    Raises SourceError for a settings file that cannot be read or has a wrong entry. Creates nothing.
     """
     path, asked_for = _file_path(environ)
     entries = _entries(path) if asked_for or path.is_file() else {}

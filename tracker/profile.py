@@ -381,7 +381,8 @@ class Capture:
     `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
     source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment,
     allow-listed by the reader. `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is
-    set.
+    set. `parallel`: where the source says it, the place of the rank: `stage` (of the pipeline), and its index in `dp`,
+    `tp`, `pp`, `ep`, `cp`.
     """
 
     rank: int | None
@@ -398,6 +399,7 @@ class Capture:
     quality_reason: str = ""
     events: Events | None = None
     rows: Rows | None = None
+    parallel: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

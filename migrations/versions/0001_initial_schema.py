@@ -279,7 +279,8 @@ def create_operator_details() -> None:
     )
     create_detail(
         "op_tree",
-        ("node",),
+        ("step", "node"),
+        key("step"),
         key("node"),
         key("parent"),
         key("op_key_id"),

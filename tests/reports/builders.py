@@ -14,10 +14,14 @@ LONG_KERNEL = (
     "std::array<char*, 3ul>>(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
 )
 
-_TEXT = {
+SHOWN_TABLES = (
+    "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
+    "facts", "sources",
+)  # fmt: skip
+_TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
-    "module", "phase", "level_name",
+    "module", "phase",
 }  # fmt: skip
 
 
@@ -164,7 +168,7 @@ def explanation():
               26.0 * MS, "ResNet_0/Linear_3, train.py(42)"),
         Cause("op", "aten::convolution_backward", "[[64, 3, 224, 224], [64, 64, 112, 112], [64, 3, 7, 7]]", "both",
               -3.0 * MS, -0.75, -3.0 * MS, 0.0, 3, 2, 9.0 * MS, 6.0 * MS, "ResNet_0/Conv2d_0"),
-        Cause("op", "fused|add`relu<x>", "[[64, 512]]", "ADDED", 2.0 * MS, 0.5, None, None, None, 4, None, 2.0 * MS, ""),
+        Cause("op", "fused|add`relu<x>", "[[64, 512]]", "ADDED", 2.0 * MS, 0.5, None, None, None, 4, None, 2.0 * MS),
         Cause("op", "aten::add", "[[64, 512], [64, 512]]", "REMOVED", -1.5 * MS, -0.375, None, None, 4, None, 1.5 * MS,
               None, ""),
     )  # fmt: skip
@@ -254,7 +258,7 @@ def breakdown(rank, **changes):
 def nullable(rows, columns=()):
     """A frame as the store gives it: integers exact, missing is NA."""
     made = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(columns), dtype=object)
-    return made.convert_dtypes(dtype_backend="numpy_nullable", convert_floating=False)
+    return made.convert_dtypes(dtype_backend="numpy_nullable")
 
 
 def shown(**changes):
@@ -269,7 +273,8 @@ def shown(**changes):
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
              "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
              "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 1736413971558972913,
-             "min_ns": 1 * MS, "max_ns": 2 * MS, "sum_squares_ns2": 1.5e12, "kernel_count": 40, "call_stack": "train.py(42)"},
+             "min_ns": 1 * MS, "max_ns": 2 * MS, "sum_squares_ns2": 1.5e12, "kernel_count": 40,
+             "call_stack": "train.py(42)"},
             {"name": NO_OP, "input_shapes": "", "input_types": "", "module": "", "phase": "", "calls": 0,
              "host_total_ns": None, "host_self_ns": None, "device_total_ns": 24_400, "device_self_ns": 24_400,
              "min_ns": None, "max_ns": None, "sum_squares_ns2": None, "kernel_count": 1, "call_stack": ""},
@@ -298,19 +303,22 @@ def shown(**changes):
             {"level": "runtime", "name": "cudaLaunchKernel", "calls": 240, "total_ns": 2 * MS, "self_ns": 2 * MS,
              "min_ns": 4_000, "max_ns": 90_000},
         ],
-        "memory_curve": [{"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None}],
+        "memory_curve": [
+            {"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None},
+        ],
         "facts": [
             {"kind": "fact", "key": "torch", "value": "2.9.0"}, {"kind": "tag", "key": "nightly", "value": ""},
         ],
         "sources": [
-            {"rank": 0, "format": "torch_profiler", "path": "r0.pt.trace.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
+            {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
         ],
     }  # fmt: skip
     run = {
         "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
         "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
         "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
-        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly", "paths": "r0.pt.trace.json.gz",
+        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
+        "paths": "r0.json.gz",
     }  # fmt: skip
     content = {name: nullable(rows) for name, rows in frames.items()}
     return Shown(**({"run": run} | content | changes))

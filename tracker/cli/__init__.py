@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from tracker import __version__
 from tracker.cli import db, demo, diff, ingest, runs, show, versions
 from tracker.errors import TrackerError
 
@@ -46,9 +47,7 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version
-
-        sys.stdout.write(f"tracker {version('tracker')}\n")
+        sys.stdout.write(f"tracker {__version__}\n")
         raise typer.Exit
 
 
@@ -76,9 +75,14 @@ app.add_typer(db.app, name="db", short_help="The database: where it is, whether 
 def main() -> None:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     try:
-        app()
+        app(prog_name="tracker")
     except TrackerError as error:
-        sys.stderr.write(f"tracker: {error}\n")
+        sys.stderr.write(f"tracker: {_printable(str(error))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
+
+
+def _printable(text: str) -> str:
+    """`text` without characters that a terminal acts on; file names may hold any."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

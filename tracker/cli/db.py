@@ -16,7 +16,7 @@ app = typer.Typer(
 )
 
 
-@app.command()
+@app.command(short_help="Which database, its schema, what it holds.")
 def info(db: options.Database = None) -> None:
     """Say which database is used and why, its schema, its size, and what it holds.
 
@@ -44,7 +44,7 @@ def info(db: options.Database = None) -> None:
     emit("\n".join(f"{title.ljust(width)}  {text}" for title, text in lines.items()))
 
 
-@app.command()
+@app.command(short_help="Look for damage.")
 def check(db: options.Database = None) -> None:
     """Look for damage: in the file, in the tables, and rows whose run is gone. Exit code 2 where there is some.
 
@@ -70,7 +70,7 @@ def check(db: options.Database = None) -> None:
     emit(f"{name} is sound")
 
 
-@app.command()
+@app.command(short_help="Bring the tables up to date.")
 def upgrade(db: options.Database = None) -> None:
     """Bring the tables up to date with this version of tracker; the rows stay. Writing commands do it by themselves.
 

@@ -72,3 +72,4 @@ def demo(
         tell(f"Next: tracker show latest --db {keep}")
     else:
         tell("Next, on your own profiles: tracker diff BASELINE.pt.trace.json.gz CANDIDATE.pt.trace.json.gz")
+        tell("To go on with this database: tracker demo --keep demo.db")

@@ -189,7 +189,7 @@ def untag(
     _apply(runs, change, "untagged", db)
 
 
-@app.command()
+@app.command(short_help="Leave runs out of every comparison.")
 def exclude(runs: options.Runs, reason: Reason, db: options.Database = None) -> None:
     """Leave runs out of every comparison, with the reason; restore takes them back.
 
@@ -215,7 +215,7 @@ def restore(runs: options.Runs, db: options.Database = None) -> None:
     _apply(runs, edits.restore, "restored", db)
 
 
-@app.command()
+@app.command(short_help="Delete runs: out of lists and comparisons.")
 def delete(
     runs: options.Runs,
     reason: Reason,

@@ -48,7 +48,7 @@ def find(
     emit(tables.render(found, _COLUMNS, format, name="versions", last_line=last_line))
 
 
-@app.command()
+@app.command(short_help="Make a version the fixed baseline.")
 def pin(label: Label, workload: options.Workload = None, db: options.Database = None) -> None:
     """Make a version the fixed baseline of its workload: `pinned` then means it.
 

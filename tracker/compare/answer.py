@@ -24,7 +24,7 @@ def answer(
     explained: float,
 ) -> str:
     """One line: how much slower or faster, and what carries the change. It claims nothing that one run cannot say."""
-    a, b = baseline.side.label, candidate.side.label
+    a, b = _short_labels(baseline.side.label, candidate.side.label)
     what = "step" if metric == "step_ns" else "E2E"
     if not total0 or total1 is None:
         return f"{b} against {a}: the captures say nothing about the {what} time."
@@ -72,3 +72,14 @@ def _noise_remark(baseline: Loaded, candidate: Loaded) -> str:
     if set(baseline.run_ids) == set(candidate.run_ids) and baseline.store is candidate.store:
         return ""
     return " One run a side cannot tell change from noise." if fewest == 1 else ""
+
+
+def _short_labels(a: str, b: str) -> tuple[str, str]:
+    """Labels as they are; paths by as many of their last parts as tell them apart.
+
+    >>> _short_labels("v1", "v2"), _short_labels("runs/old/t.json", "runs/new/t.json")
+    (('v1', 'v2'), ('old/t.json', 'new/t.json'))
+    """
+    one, other = a.rstrip("/").split("/"), b.rstrip("/").split("/")
+    count = next((n for n in range(1, min(len(one), len(other))) if one[-n:] != other[-n:]), max(len(one), len(other)))
+    return "/".join(one[-count:]), "/".join(other[-count:])

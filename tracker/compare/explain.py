@@ -4,6 +4,7 @@ question.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _MAX_CAUSES: Final = 20
+_FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
 _PARTS: Final = (
     ("compute_ns", "Computing"),
@@ -111,17 +113,28 @@ def _by_name(ops: pd.DataFrame) -> pd.DataFrame:
 
 
 def _places(operators: Operators) -> dict[tuple[str, str], str]:
-    """Where each op mostly runs: its module, then the innermost line of its most frequent call stack."""
-    frames = [frame for frame in (operators.baseline_rows, operators.candidate_rows) if "module" in frame]
-    places: dict[tuple[str, str], list[str]] = {}
-    for frame in frames:
+    """Where each op mostly runs: its module, then the line of the user's code in its most frequent call stack."""
+    places: dict[tuple[str, str], dict[str, None]] = {}
+    for frame in (operators.candidate_rows, operators.baseline_rows):
         for column in ("module", "call_stack"):
+            if column not in frame:
+                continue
             for key, text in means.dominant(frame, ["name", "input_shapes"], column, "own_ns").items():
-                places.setdefault(key, [])
-                short = text.split(";")[0].strip()
-                if short not in places[key]:
-                    places[key].append(short)
+                place = text if column == "module" else code_line(text)
+                if place:
+                    places.setdefault(key, {})[place] = None
     return {key: ", ".join(texts) for key, texts in places.items()}
+
+
+def code_line(call_stack: str) -> str:
+    """The innermost frame of a call stack (innermost first, `;` between) that is neither built in nor of the framework.
+
+    >>> code_line("<built-in function linear>;torch/nn/modules/linear.py(130): forward;train.py(89): forward")
+    'train.py(89): forward'
+    """
+    frames = [frame.strip() for frame in call_stack.split(";")]
+    own = [frame for frame in frames if ".py(" in frame and not _FRAMEWORK.search(frame)]
+    return own[0] if own else ""
 
 
 def _cause(kind: str, row: Any, delta: float | None, where: dict[tuple[str, str], str]) -> Cause:

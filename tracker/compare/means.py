@@ -39,12 +39,20 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     """
     if len(side.run_ids) == 1:
         return means.droplevel("run_id")
-    wide = means.unstack("run_id", fill_value=0.0)  # fills only absent rows, keeps NA of present ones
-    columns = {
-        column: wide[column].reindex(columns=list(side.run_ids), fill_value=0.0).median(axis=1, skipna=True)
-        for column in means.columns
-    }
-    return pd.DataFrame(columns)
+    keys = means.index.droplevel("run_id").unique()
+    tables = []
+    for run_id in side.run_ids:
+        of_run = means[means.index.get_level_values("run_id") == run_id].droplevel("run_id")
+        table = of_run.reindex(keys)
+        table[~keys.isin(of_run.index)] = 0.0  # absent is a true 0; NA of a row that is there stays NA
+        tables.append(table)
+    return pd.DataFrame(
+        {
+            column: pd.concat([table[column].rename(run) for run, table in enumerate(tables)], axis=1).median(axis=1)
+            for column in means.columns
+        },
+        index=keys,
+    )
 
 
 def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd.DataFrame:

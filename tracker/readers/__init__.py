@@ -1,8 +1,8 @@
 """Source files -> `Profile`. One reader per format; a reader knows its format and no database.
 
-A reader is a module (or folder) of this package, named in `NAMES`, that exports `TITLE`, `sniff(path, head) -> bool` and
-`read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a folder.
-Modules load on use. Names that start with `_` are no readers.
+A reader is a module (or folder) of this package, named in `NAMES`, that exports `TITLE`, `sniff(path, head) -> bool`
+and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
+folder. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def load(name: str) -> Reader:
 
 
 def claim(path: Path | str, format: str | None = None) -> str:
-    """The name of the one reader that claims `path`; `format` decides without looking. None or two are a SourceError."""
+    """The one reader that claims `path`; `format` decides without looking. None or two are a SourceError."""
     path = _existing(path)
     if format is not None:
         load(format)

@@ -24,7 +24,7 @@ READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(
 class Column:
     """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
 
-    `drop`: what may be left out where there is no room, highest first; 0 never.
+    `drop`: what may be left out where there is no room, highest first; 0 never. `code`: holds names from a profile.
     """
 
     header: str
@@ -32,11 +32,13 @@ class Column:
     elastic: bool = False
     fold: bool = False
     drop: int = 0
+    code: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells for people. `tones`: per row `worse`, `better`, `strong` or nothing. `more`: rows that are not
+    """Rows of cells for people. `tones`: per row `worse`, `better`, `sum`, `strong` or nothing. `more`: rows that are
+    not
     shown."""
 
     title: str
@@ -47,8 +49,9 @@ class Table:
     note: str = ""
 
 
-NAME: Final = {"left": True, "elastic": True}
-UNDER: Final = {"left": True, "elastic": True, "fold": True}
+WORDS: Final = {"left": True, "elastic": True}
+NAME: Final = WORDS | {"code": True}
+UNDER: Final = NAME | {"fold": True}
 
 
 def make(
@@ -86,8 +89,12 @@ def number(value: float | None) -> str:
 
 
 def share(value: float | None) -> str:
-    """A quotient in per cent, without sign rules."""
-    return MISSING_TEXT if value is None else f"{value * 100:.1f} %"
+    """A quotient in per cent.
+
+    >>> share(0.125), share(-0.0001), share(None)
+    ('12.5 %', '0.0 %', '-')
+    """
+    return MISSING_TEXT if value is None else f"{round(value * 100, 1) + 0.0:.1f} %"
 
 
 def calls_cell(baseline: float | None, candidate: float | None) -> str:
@@ -140,7 +147,7 @@ def group_words(row: Row) -> str:
     """
     size, class_bytes = row["group_size"], row["size_class_bytes"]
     # the match keys of the store are never NULL: -1 and 0 stand for "the source does not say" there
-    group = " ".join(filter(None, (row["group_role"], f"x{size}" if size and size > 0 else "")))
+    group = " ".join(filter(None, (row["group_role"], f"x{number(size)}" if size and size > 0 else "")))
     size_class = f"size class {format_bytes(class_bytes)}" if class_bytes and class_bytes > 0 else ""
     return ", ".join(filter(None, (group, row["data_type"], size_class))) or MISSING_TEXT
 
@@ -164,18 +171,20 @@ def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
     return rows, len(frame) - len(rows)
 
 
-def sides(diff: Diff) -> Table:
-    """Both sides at a glance: label, workload, device, configuration, and how much lies behind the numbers."""
-    columns = [Column("", left=True), Column("label", **NAME), Column("what", **UNDER)]
-    columns += [Column("runs"), Column("ranks"), Column("steps")]
-    return make(
-        "", columns, [("", _side_cells("baseline", diff.baseline)), ("", _side_cells("candidate", diff.candidate))]
-    )
-
-
-def _side_cells(role: str, side: Side) -> list[str]:
+def side_line(role: str, side: Side) -> str:
+    """What a side is, and how much lies behind its numbers."""
     what = ", ".join(filter(None, (side.workload, side.device, side.configuration)))
-    return [role, side.label, what, number(side.runs), number(side.ranks), number(side.steps)]
+    counts = ", ".join(counted(*pair) for pair in ((side.runs, "run"), (side.ranks, "rank"), (side.steps, "step")))
+    return f"{role} {side.label}: {what}; {counts}"
+
+
+def counted(count: int, word: str) -> str:
+    """A count with its word.
+
+    >>> counted(1, "run"), counted(2, "rank")
+    ('1 run', '2 ranks')
+    """
+    return f"{number(count)} {word}" if count == 1 else f"{number(count)} {word}s"
 
 
 def metric_words(diff: Diff) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 from tracker.reports._human import (
     NAME,
     UNDER,
+    WORDS,
     Column,
     Row,
     Table,
@@ -48,11 +49,13 @@ def environment(diff: Diff, limit: int | None) -> Table:
 
 
 def overall(diff: Diff, limit: int | None) -> Table:
-    """Where the time of a step went, on both sides."""
-    columns = [Column("metric", **NAME), Column("baseline"), Column("candidate"), Column("change"), Column("DIFF")]
+    """Where the time of a step went, on both sides; what is zero on both is left out."""
+    columns = [Column("metric", **WORDS), Column("baseline"), Column("candidate"), Column("change"), Column("DIFF")]
     columns.append(Column("share of E2E", drop=1))
     rows = []
     for row in records(diff.overall):
+        if row["baseline_value"] == row["candidate_value"] == 0:
+            continue
         # a rate is no quotient of equal units: no per cent
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
         cells = values(unit, row["baseline_value"], row["candidate_value"], row["delta"])
@@ -172,7 +175,7 @@ def parts(explanation: Explanation) -> Table:
     total = (explanation.baseline_ns, explanation.candidate_ns, explanation.delta_ns)
     unit = time_unit(*total, *(part.delta_ns for part in explanation.parts))
     columns = [
-        Column("part", **NAME),
+        Column("part", **WORDS),
         Column("baseline"),
         Column("candidate"),
         Column("change"),
@@ -211,7 +214,7 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     columns += [Column("calls", drop=2), Column("where", **UNDER)]
     rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name)) for cause in listed]
 
-    def closing(label: str, value: float | None, tone: str = "") -> tuple[str, list[str]]:
+    def closing(label: str, value: float | None, tone: str = "sum") -> tuple[str, list[str]]:
         cells = [label] if by_name else [label, ""]
         cells += [_change(value, unit), _of(value, explanation.delta_ns)]
         return tone, cells + [""] * (len(columns) - len(cells))

@@ -9,9 +9,11 @@ from typing import Any, Final
 from tracker.reports._human import (
     NAME,
     UNDER,
+    WORDS,
     Column,
     Row,
     Table,
+    counted,
     group_words,
     make,
     number,
@@ -48,6 +50,7 @@ BREAKDOWN: Final = (
     ("peak_reserved_bytes", "peak reserved", "bytes"),
 )
 _OPTIONAL: Final = ("data_loading_ns", "bubble_ns", "preparing_ns", "samples_per_second")
+_DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 _OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
 
 
@@ -106,17 +109,23 @@ def overall(shown: Shown, limit: int | None) -> Table:
         [f"rank {number(row.get('rank'))}" for row in ranks] if beside else ["minimum", "median", "maximum", "at rank"]
     )
     share_columns = [Column("share of E2E")] if beside else []
-    columns = [Column("metric", **NAME), *(Column(head) for head in heads), *share_columns]
+    columns = [Column("metric", **WORDS), *(Column(head) for head in heads), *share_columns]
     rows = []
+    hidden = () if on_device(shown) else _DEVICE_ONLY
     for name, label, unit in BREAKDOWN:
         numbers = [row.get(name) for row in ranks]
-        if name in _OPTIONAL and all(value is None for value in numbers):
+        if name in hidden or (name in _OPTIONAL and all(value is None for value in numbers)):
             continue
         cells = [cell(value, unit, *numbers) for value in numbers] if beside else _spread(numbers, unit, ranks)
         shares = [_mean_share(ranks, name)] if beside else []
         rows.append(("", [label, *cells, *shares]))
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
-    return make(f"Overall, whole capture ({timelines} timeline, {len(ranks)} ranks)", columns, rows)
+    return make(f"Overall, whole capture ({timelines} timeline, {counted(len(ranks), 'rank')})", columns, rows)
+
+
+def on_device(shown: Shown) -> bool:
+    """Whether the device timeline was measured on any rank; else the host timeline stands in."""
+    return bool((shown.overall["timeline"] == "device").any())
 
 
 def _mean_share(ranks: list[Row], name: str) -> str:
@@ -143,15 +152,15 @@ def _spread(numbers: list[Any], unit: str, rows: list[Row]) -> list[str]:
 def steps(shown: Shown, limit: int | None) -> Table:
     """How steps differ: minimum, median and maximum over all steps and ranks."""
     rows = records(shown.steps)
-    columns = [Column("metric", **NAME), Column("minimum"), Column("median"), Column("maximum")]
+    columns = [Column("metric", **WORDS), Column("minimum"), Column("median"), Column("maximum")]
     columns.append(Column("maximum at", left=True))
     names = ("duration_ns", "e2e_ns", *_OF_E2E)
     lines = [
         ("", [label.strip(), *_spread([row.get(name) for row in rows], unit, rows)])
         for name, label, unit in BREAKDOWN
-        if name in names and rows
+        if name in names and any(row.get(name) for row in rows)
     ]
-    return make(f"Steps ({len(rows)} rows of rank and step)", columns, lines)
+    return make(f"Steps ({counted(len(rows), 'row')} of rank and step)", columns, lines)
 
 
 def _grain(row: Row) -> str:
@@ -167,18 +176,20 @@ def _grain_cells(row: Row) -> list[str]:
 
 
 def operators(shown: Shown, limit: int | None) -> Table:
-    """Ops with the most time."""
+    """Ops with the most time; device times only where there is a device."""
     rows, more = top(shown.ops, limit)
     columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
-    columns += [Column("module", **UNDER), Column("calls"), Column("device self"), Column("device total", drop=1)]
-    columns += [Column("host self"), Column("host total", drop=1)]
+    columns += [Column("module", **UNDER), Column("calls")]
+    names = []
+    for place in ("device", "host") if on_device(shown) else ("host",):
+        columns += [Column(f"{place} self"), Column(f"{place} total", drop=1)]
+        names += [f"{place}_self_ns", f"{place}_total_ns"]
     cells = []
     for row in rows:
-        times = [row[name] for name in ("device_self_ns", "device_total_ns", "host_self_ns", "host_total_ns")]
+        times = [row[name] for name in names]
         keys = [readable(row["name"]), row["input_shapes"] or "", row["module"] or row["phase"] or ""]
-        cells.append(
-            ("", [*_grain_cells(row), *keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)])
-        )
+        line = [*keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)]
+        cells.append(("", [*_grain_cells(row), *line]))
     return make("Operators", columns, cells, more=more)
 
 
@@ -309,7 +320,7 @@ def summary(shown: Shown) -> str:
 def _slowest(shown: Shown) -> list[str]:
     if not len(shown.ops):
         return []
-    timeline = "device" if shown.ops["device_self_ns"].notna().any() else "host"
+    timeline = "device" if on_device(shown) else "host"
     metric = f"{timeline}_self_ns"
     rows = [row for row in records(shown.ops) if row[metric] is not None]
     if not rows:
@@ -323,4 +334,5 @@ def _slowest(shown: Shown) -> list[str]:
 def hint(shown: Shown) -> str:
     """The command that gives all details."""
     run_id = shown.run.get("run_id")
-    return f"Details: {command('tracker', 'show', f'run:{run_id}', '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"
+    reference = str(shown.run.get("reference") or f"run:{run_id}")
+    return f"Details: {command('tracker', 'show', reference, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"

@@ -11,7 +11,7 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from tracker.reports._shared import Style, no_formula, plain, records, selected
+from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
 from tracker.results import Diff, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
@@ -68,4 +68,5 @@ def _field(value: Any) -> Any:
         return ""
     if isinstance(value, list | dict):
         value = str(value)
-    return no_formula(value) if isinstance(value, str) else value
+    # one record per line, and nothing for a terminal to act on; JSON has control characters as they are
+    return no_formula(printable(value)) if isinstance(value, str) else value

@@ -207,8 +207,7 @@ def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
             raise StoreError(f"{path}: there is no folder {path.parent}", remedy=f"make it, or {other}")
     else:
         _check_header(path, other)
-    writable = os.access(path if path.exists() else path.parent, os.W_OK) and os.access(path.parent, os.W_OK)
-    if not read_only and not writable:
+    if not read_only and not (_writable(path if path.exists() else path.parent) and _writable(path.parent)):
         remedy = f"make the file and its folder writable, or {other}"
         raise StoreError(f"{path} is read-only, or its folder is", remedy=remedy)
 
@@ -223,13 +222,17 @@ def _check_header(path: Path, remedy: str) -> None:
         raise StoreError(f"{path} is not a SQLite database", remedy=remedy)
 
 
+def _writable(path: Path) -> bool:
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
 def _read_only_url(url: URL) -> URL:
     if url.database is None or url.database.startswith("file:"):
         return url
     path = Path(url.database)
     query = {"mode": "ro", "uri": "true"}
     # Without a log to share, SQLite would have to create one; in a folder that nobody can write to, nobody writes.
-    if not os.access(path.parent, os.W_OK) and not Path(f"{path}-wal").exists():
+    if not _writable(path.parent) and not Path(f"{path}-wal").exists():
         query["immutable"] = "1"
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 

@@ -59,7 +59,7 @@ def _server(connection: Connection) -> str:
 
 def _bytes(connection: Connection) -> int | None:
     if connection.dialect.name == "postgresql":
-        return connection.scalar(text("SELECT pg_database_size(current_database())"))
+        return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
     pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
     return int(pages) * int(connection.exec_driver_sql("PRAGMA page_size").scalar_one())
 
@@ -75,12 +75,8 @@ def _file_problems(connection: Connection) -> Iterator[str]:
 
 
 def _table_problems(connection: Connection) -> Iterator[str]:
-    from alembic.autogenerate import compare_metadata
-    from alembic.migration import MigrationContext
-
-    options = {"compare_type": True, "include_name": schema.include_name}
-    for difference in compare_metadata(MigrationContext.configure(connection, opts=options), metadata):
-        yield f"the tables differ from what this tracker expects: {difference}"
+    if found := schema.drift(connection):
+        yield f"the tables differ from what this tracker expects: {found}"
 
 
 def _orphans(connection: Connection) -> Iterator[str]:

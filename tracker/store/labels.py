@@ -18,9 +18,7 @@ MAX_LABEL: Final = 400
 _FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")
 _ADD_WORKLOAD = text("INSERT INTO workload (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
 _FIND_DEVICE = text("SELECT id FROM device WHERE vendor = :vendor AND model = :model")
-_ADD_DEVICE = text(
-    "INSERT INTO device (vendor, model) VALUES (:vendor, :model) ON CONFLICT (vendor, model) DO NOTHING"
-)
+_ADD_DEVICE = text("INSERT INTO device (vendor, model) VALUES (:vendor, :model) ON CONFLICT (vendor, model) DO NOTHING")
 _FIND_CONFIGURATION = text(
     "SELECT id FROM configuration WHERE workload_id = :workload_id AND fingerprint = :fingerprint"
 )
@@ -32,9 +30,7 @@ _ADD_CONFIGURATION_VALUE = text(
     "INSERT INTO configuration_value (configuration_id, key, value) VALUES (:id, :key, :value) "
     "ON CONFLICT (configuration_id, key) DO NOTHING"
 )
-_FIND_VERSION = text(
-    "SELECT id, commit_id FROM version WHERE workload_id = :workload_id AND label = :label"
-)
+_FIND_VERSION = text("SELECT id, commit_id FROM version WHERE workload_id = :workload_id AND label = :label")
 _ADD_VERSION = text(
     "INSERT INTO version (workload_id, label, ordinal, commit_id, pinned) "
     "SELECT :workload_id, :label, COALESCE(MAX(ordinal), 0) + 1, :commit_id, FALSE "
@@ -42,23 +38,21 @@ _ADD_VERSION = text(
 )
 _SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
-_FORGET = (
-    text(
-        "DELETE FROM version WHERE pinned = FALSE AND note IS NULL AND parent IS NULL "
-        "AND NOT EXISTS (SELECT 1 FROM run WHERE run.version_id = version.id)"
-    ),
-    text(
-        "DELETE FROM configuration_value WHERE NOT EXISTS "
-        "(SELECT 1 FROM run WHERE run.configuration_id = configuration_value.configuration_id)"
-    ),
-    text(
-        "DELETE FROM configuration WHERE NOT EXISTS "
-        "(SELECT 1 FROM run WHERE run.configuration_id = configuration.id)"
-    ),
-    text(
-        "DELETE FROM workload WHERE NOT EXISTS (SELECT 1 FROM run WHERE run.workload_id = workload.id) "
-        "AND NOT EXISTS (SELECT 1 FROM version WHERE version.workload_id = workload.id)"
-    ),
+_FORGET_VERSION = text(
+    "DELETE FROM version WHERE id = :id AND pinned = FALSE AND note IS NULL AND parent IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM run WHERE version_id = :id)"
+)
+_FORGET_CONFIGURATION_VALUES = text(
+    "DELETE FROM configuration_value WHERE configuration_id = :id "
+    "AND NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)"
+)
+_FORGET_CONFIGURATION = text(
+    "DELETE FROM configuration WHERE id = :id AND NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)"
+)
+_FORGET_WORKLOAD = text(
+    "DELETE FROM workload WHERE id = :id AND NOT EXISTS (SELECT 1 FROM run WHERE workload_id = :id) "
+    "AND NOT EXISTS (SELECT 1 FROM version WHERE workload_id = :id) "
+    "AND NOT EXISTS (SELECT 1 FROM configuration WHERE workload_id = :id)"
 )
 
 
@@ -118,10 +112,12 @@ def version_id(connection: Connection, workload: int, label: str, commit: str | 
     return int(found.id)
 
 
-def forget_unused(connection: Connection) -> None:
-    """Remove versions, configurations and workloads that no run is filed under; pinned and annotated versions stay."""
-    for statement in _FORGET:
-        connection.execute(statement)
+def forget_unused(connection: Connection, *, workload: int, configuration: int, version: int) -> None:
+    """Remove those of the three that no run is filed under any more; a pinned or annotated version stays."""
+    connection.execute(_FORGET_VERSION, {"id": version})
+    connection.execute(_FORGET_CONFIGURATION_VALUES, {"id": configuration})
+    connection.execute(_FORGET_CONFIGURATION, {"id": configuration})
+    connection.execute(_FORGET_WORKLOAD, {"id": workload})
 
 
 def _find_or_add(connection: Connection, find: Any, add: Any, values: Mapping[str, Any]) -> int:

@@ -17,14 +17,14 @@ from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
 from tracker.timeline.memory import memory_curve, memory_table
 from tracker.timeline.names import RULES_VERSION, canonical_name
-from tracker.timeline.ops import device_time, op_table
+from tracker.timeline.ops import op_table
 from tracker.timeline.waiting import split_wait
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of", "split_wait"]
 
 
 def build(capture: Capture) -> Capture:
-    """The capture with its events summed to rows and the events dropped; one that has rows already is returned as it is."""
+    """The capture with its events summed to rows and dropped; one that has rows already is returned as it is."""
     if capture.rows is not None:
         return capture
     if capture.events is None:
@@ -33,20 +33,19 @@ def build(capture: Capture) -> Capture:
 
 
 def rows_of(events: Events) -> Rows:
-    """The rows of one rank: its breakdown, its steps and every table of ROW_COLUMNS. The order of the events never matters.
+    """The rows of one rank: its breakdown, its steps, every table of ROW_COLUMNS. The order of events never matters.
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
     joined = join(events)
-    instances = device_time(joined)
     kernels = kernel_tables(joined)
     communication = communication_tables(joined)
     calls = communication.pop("collective_calls")
     tables: dict[str, Table] = {
         "op_key": _op_key_table(joined),
         "kernel_key": kernels.keys,
-        "op": op_table(joined, instances),
-        "op_tree": op_tree_table(joined, instances),
+        "op": op_table(joined),
+        "op_tree": op_tree_table(joined),
         "kernel": kernels.rows,
         "memory": memory_table(joined),
         "memory_curve": memory_curve(joined),

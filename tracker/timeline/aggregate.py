@@ -16,8 +16,8 @@ from tracker.profile import F64, I64, MISSING
 class Groups:
     """Rows that agree in every key column form a group; groups are ordered by the key columns, first column first.
 
-    `first`: for each group the index of its first row. `group`: for each row the number of its group. `order`, `bounds`: the
-    rows sorted by group, and where in `order` each group starts.
+    `first`: for each group the index of its first row. `group`: for each row the number of its group. `order`,
+    `bounds`: the rows sorted by group, and where in `order` each group starts.
     """
 
     first: I64
@@ -95,7 +95,9 @@ def texts_of(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
 
 
 def rank_of_texts(texts: Sequence[str]) -> I64:
-    """For each code its place among the sorted texts (equal texts share one): sorting by it does not depend on the order of the input.
+    """For each code its place among the sorted texts: an order that does not depend on that of the input.
+
+    Equal texts share a place.
 
     >>> rank_of_texts(["b", "a", "b"]).tolist()
     [1, 0, 1]

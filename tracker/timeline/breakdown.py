@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, u
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import DATA_LOADING
 from tracker.timeline.steps import steps_at
+
+# torch.distributed's dispatcher ops, its record of a call, and the backends' own events
+_HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +63,15 @@ def device_unions(joined: Joined, chosen: NDArray[np.bool_]) -> Unions:
 def host_unions(joined: Joined) -> Unions:
     """What stands in without a device: real ops outside collectives, and the collectives' annotations on any thread.
 
-    Annotations alone are no compute (a wrapper around a step contains waiting). An op that only hands a collective to its
-    backend (`c10d::`) is left out with the collective itself.
+    Annotations alone are no compute (a wrapper around a step contains waiting). An op that only hands a collective to
+    its backend (`c10d::`, `record_param_comms`) is left out with the collective itself.
     """
     events, ops = joined.events, joined.events.ops
     texts = events.strings.texts
-    hands_over = np.array(
-        [code for code in np.unique(ops.name).tolist() if texts[code].startswith("c10d::")], dtype=np.int64
+    hands_over = [code for code in np.unique(ops.name).tolist() if _HANDS_OVER.match(texts[code])]
+    computes = (
+        (ops.is_annotation == 0) & (joined.collective_op < 0) & ~np.isin(ops.name, np.array(hands_over, dtype=np.int64))
     )
-    computes = (ops.is_annotation == 0) & (joined.collective_op < 0) & ~np.isin(ops.name, hands_over)
     collectives = host_collectives(joined)
     nothing = union(ops.start_ns[:0], ops.end_ns[:0])
     return Unions(
@@ -78,9 +82,10 @@ def host_unions(joined: Joined) -> Unions:
 
 
 def host_collectives(joined: Joined) -> I64:
-    """Rows of the ops that stand for a collective call on the host: annotations where there are any, the outermost of nested ones.
+    """Rows of the ops that stand for a collective call on the host: annotations if any, the outermost of nested ones.
 
-    The annotation spans the call on the backend's thread; the op that issued it on the caller's thread is the same call.
+    The annotation spans the call on the backend's thread; the op that issued it on the caller's thread is the same
+    call.
     """
     ops = joined.events.ops
     is_collective = ops.collective >= 0
@@ -141,8 +146,6 @@ def _peaks(joined: Joined, chosen: NDArray[np.bool_]) -> tuple[int | None, int |
     The device's allocator where the capture has device allocations, else the host's.
     """
     allocations = joined.events.allocations
-    if not joined.events.host_is_primary:
-        return None, None
     on_device = allocations.on_device == 1
     counted = chosen & (on_device if on_device.any() else ~on_device)
     return _largest(allocations.total_allocated_bytes[counted]), _largest(allocations.total_reserved_bytes[counted])

@@ -1,6 +1,6 @@
 """The one table that says what kind of work a kernel does: by the op that launched it, then by its own name.
 
-Rules are tried in order; the first that matches decides. Patterns are searched in lower case. A direction (forward,
+Rules are tried in order; the first that matches decides; patterns are searched in lower case. A direction (forward,
 backward) comes from the text that decided, or from the phase where that text is the kernel's name.
 """
 
@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 from typing import Final
+
+from tracker.timeline.names import canonical_name
 
 CATEGORIES: Final = (
     "matmul",
@@ -34,30 +36,25 @@ _MATMUL, _CONVOLUTION, _FLASH, _PAGE, _VECTOR, _MOVE, _OTHER = (
     "tensor_move",
     "other",
 )
-_DIRECTED = {_CONVOLUTION, _FLASH}
-_BACKWARD = re.compile(
-    r"backward|bwd|back\b|dgrad|wgrad|wrw|grad_|_grad|strided?b_|splitk_?(?:small|medium|large)_nn", re.ASCII
-)
+_DIRECTED: Final = frozenset((_CONVOLUTION, _FLASH))
+# stridedB: cudnn's kernels for the gradients of a convolution; wrw: MIOpen's word for the gradient of the weights
+_BACKWARD: Final = re.compile(r"backward|bwd|(?<!wino)grad|wrw|stridedb")
 
 _OP_RULES: Final = tuple(
     (re.compile(pattern), category)
     for pattern, category in (
         (r"paged?_?attention|paged_attn", _PAGE),
         (
-            r"flash_?att|flash_attn|flash2attn|flashattn|fusion_attention|efficient_attention|fused_attention"
-            r"|cudnn_attention|xformers|ring_attention|flex_attention|attentionforward|attn_fwd|attn_bwd",
+            r"flash_?attention|flash_?attn|flash2attn|fusion_attention|efficient_attention|fused_attention"
+            r"|cudnn_attention|xformers|ring_attention|flex_attention|attn_fwd|attn_bwd",
             _FLASH,
         ),
+        (r"convolution|conv[123]d|conv_transpose|conv_depthwise|conv_tbc|convtranspose|slow_conv", _CONVOLUTION),
         (
-            r"conv(?:olution)?(?:_?(?:transpose)?[123]d)?(?:_|$|backward)|::conv|convolution|slow_conv|^conv[123]?d?\b",
-            _CONVOLUTION,
-        ),
-        (
-            r"(?:^|::|_)(?:addmm|addbmm|baddbmm|bmm|mm|matmul|linear|einsum|mv|addmv|dot|vdot|outer_matmul|scaled_mm"
-            r"|grouped_mm|int_mm|mixed_mm|tensordot|chain_matmul|linalg_multi_dot)(?:_|\d|$|\.)",
+            r"(?:^|::|_)(?:addmm|addbmm|baddbmm|bmm|mm|matmul|linear|einsum|mv|addmv|dot|vdot|tensordot)(?:_|$|\.)",
             _MATMUL,
         ),
-        (r"(?:mm|matmul|linear|bmm)backward\d*$|gemm", _MATMUL),
+        (r"(?:mm|matmul|linear)backward\d*$|(?<!fb)gemm", _MATMUL),
     )
 )
 """Op names. An op that matches none hands the question to the op around it, unless it is an operator of its own."""
@@ -75,47 +72,150 @@ _KERNEL_RULES: Final = tuple(
         (r"paged?_?attention|paged_attn", _PAGE),
         (
             r"flash|fmha|fusion_?attention|attn_(?:fwd|bwd|forward|backward)|attention_(?:fwd|bwd|kernel)"
-            r"|fused_?inferattention|aiter.*attn|sdpa|flashattention",
+            r"|fused_?inferattention|sdpa",
             _FLASH,
         ),
-        # cudnn's batch norm, softmax and pooling kernels live beside its convolutions
+        # what cudnn and MIOpen have beside convolutions and matrix products
+        (r"cudnn::(?:bn_|softmax|pooling|reduce|ops::)|miopen.*(?:batch_?norm|bn|softmax|pooling)", _VECTOR),
         (
-            r"(?:cudnn|miopen)\w*(?:::\w+)*::?(?:bn_|softmax|pooling|op_tensor|reduce|ops::)|miopenbatchnorm|bnfwd|bnbwd",
-            _VECTOR,
-        ),
-        (
-            r"conv2d|conv3d|conv1d|convolv|convolution|_conv_|scudnn|hcudnn|dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
-            r"|im2d2col|im2col|col2im|nchwtonhwc|nhwctonchw|miopensp|miopenconv|gridwise_.*conv|naive_conv|cask_cudnn"
-            r"|cudnn::(?:cnn|detail)::|subtensorop|batched_transpose_\d+x\d+|_zn2ck.*conv|conv_fwd|conv_bwd|bwd_weight"
-            r"|sm\d+_xmma_(?:fprop|dgrad|wgrad)|conv_depthwise|^conv",
+            r"conv[123]d|convolv|convolution|_conv_|^conv|scudnn|hcudnn|dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
+            r"|im2d2col|im2col|col2im|nchwtonhwc|nhwctonchw|miopenconv|miopensp3|naive_conv|cask_cudnn"
+            r"|cudnn::(?:cnn|detail)::|subtensorop|batched_transpose_\d+x\d+_|bwd_weight",
             _CONVOLUTION,
         ),
         (
-            r"gemm|gemv|^cijk_|cutlass|nvjet|cublas|xmma|splitkreduce|splitk_reduce|matmul|_mm_|wmma|hgemm|tensile"
-            r"|^ck::|_zn2ck|ck_tile|dot_kernel|reduce_1block_kernel|bmm|mma_kernel|batchmatmul|rocblas|hipblas",
+            r"(?<!fb)gemm|gemv|^cijk_|cutlass|nvjet|cublas|xmma|splitk_?reduce|matmul|(?:^|_)b?mm(?:_|$)|wmma|^ck::|ck_tile"
+            r"|_zn2ck|(?:^|::)dot_kernel|reduce_1block_kernel|epilogue::impl|rocblas|hipblas",
             _MATMUL,
         ),
         (r"tensormove|tensor_move|sdma|transdata|memcpy", _MOVE),
         (
-            r"elementwise|reduce|norm|softmax|copy|cub::|thrust::|rocprim|hipcub|triton|index|scatter|gather|embedding|cat"
-            r"|fill|pool|dropout|sort|scan|topk|nll|loss|criterion|multi_tensor|foreach|adam|sgd|lamb|rng|distribution"
-            r"|random|philox|transpose|permute|pad|upsample|interp|tril|triu|arange|range|where|mask|clamp|relu|gelu"
-            r"|silu|swish|tanh|sigmoid|exp|add|sub|mul|div|pow|sqrt|cast|quantize|hfp8|fp8|convert|at::native|fbgemm|apex"
-            r"|rope|rotary|bounds_check|histogram|unique|nonzero|compact|cross_entropy|optimizer|lengths|offsets|jagged"
-            r"|vectorized|unrolled|scalepackedtensor|op_tensor|transformtensor|roll|flip|linspace|radix|merge|concat|split"
-            r"|slice|stack|select|repeat|expand|tile_|broadcast|zeros|ones|to_dense|representation|segment|compute_cuda",
+            r"elementwise|reduce|reduction|norm|softmax|log_?sum|cub::|thrust::|rocprim|hipcub|embedding|multi_tensor"
+            r"|triton_|scatter|gather|dropout|transpose|permute|upsample|batch_norm|pool|radixsort|linearize_index"
+            r"|gammabeta|rowwisemoments",
             _VECTOR,
         ),
     )
 )
-"""Kernel names, NVIDIA (cutlass, nvjet, cudnn, xmma), AMD (Cijk_, ck, MIOpen), Triton and Ascend."""
+"""Canonical kernel names: NVIDIA (cutlass, nvjet, cudnn, xmma), AMD (Cijk_, ck, MIOpen), Triton and Ascend."""
+
+_VECTOR_WORDS: Final = frozenset(
+    [
+        "abs",
+        "adam",
+        "adamw",
+        "add",
+        "addcdiv",
+        "addcmul",
+        "arange",
+        "argmax",
+        "argmin",
+        "bernoulli",
+        "cast",
+        "cat",
+        "clamp",
+        "compare",
+        "concat",
+        "copy",
+        "cos",
+        "criterion",
+        "cross",
+        "cumsum",
+        "dequantize",
+        "distribution",
+        "div",
+        "entropy",
+        "equal",
+        "erf",
+        "exp",
+        "expand",
+        "fill",
+        "flip",
+        "foreach",
+        "gelu",
+        "gather",
+        "greater",
+        "gt",
+        "histogram",
+        "index",
+        "interp",
+        "jagged",
+        "kthvalue",
+        "lamb",
+        "less",
+        "lengths",
+        "lerp",
+        "linspace",
+        "log",
+        "loss",
+        "lt",
+        "mask",
+        "masked",
+        "max",
+        "mean",
+        "min",
+        "mul",
+        "neg",
+        "nll",
+        "nonzero",
+        "offsets",
+        "ones",
+        "optimizer",
+        "pad",
+        "permute",
+        "philox",
+        "pow",
+        "quantize",
+        "rand",
+        "random",
+        "range",
+        "relu",
+        "repeat",
+        "rng",
+        "roll",
+        "rope",
+        "rotary",
+        "rsqrt",
+        "scan",
+        "select",
+        "sgd",
+        "sigmoid",
+        "silu",
+        "sin",
+        "slice",
+        "sort",
+        "split",
+        "sqrt",
+        "stack",
+        "std",
+        "sub",
+        "sum",
+        "swiglu",
+        "swish",
+        "tanh",
+        "tile",
+        "topk",
+        "tril",
+        "triu",
+        "unique",
+        "unrolled",
+        "var",
+        "vectorized",
+        "where",
+        "zero",
+        "zeros",
+    ]
+)
+"""Words of a kernel's name that make it vector work; whole words, so that `add` does not find `address`."""
+
+_WORD: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
 def category_of_op(name: str, phase: str = "") -> str | None:
     """What the op's name says about the kernels it launches.
 
-    A category; or "" where the op does work of its own that its name does not decide; or None where the op around it may
-    say more (annotations, autograd nodes, wrappers).
+    A category; or "" where the op does work of its own that its name does not decide; or None where the op around it
+    may say more (annotations, autograd nodes, wrappers).
 
     >>> category_of_op("aten::addmm"), category_of_op("aten::convolution_backward"), category_of_op("aten::add_")
     ('matmul', 'convolution_backward', '')
@@ -130,14 +230,16 @@ def category_of_op(name: str, phase: str = "") -> str | None:
 def category_of_kernel(name: str, phase: str = "", *, launched_by_operator: bool = False) -> str:
     """What the kernel's own name says; an unknown kernel of a known operator is vector work, any other is `other`.
 
-    >>> category_of_kernel("ampere_sgemm_128x64_nn"), category_of_kernel("triton_poi_fused_add_0"), category_of_kernel("f")
-    ('matmul', 'vector', 'other')
+    >>> [category_of_kernel(name) for name in ("ampere_sgemm_128x64_nn", "triton_poi_fused_add_0", "f")]
+    ['matmul', 'vector', 'other']
     """
-    text = name.lower()
+    plain = canonical_name(name)
+    text = plain.lower()
     for pattern, category in _KERNEL_RULES:
         if pattern.search(text):
             return _directed(category, text, phase)
-    return _VECTOR if launched_by_operator else _OTHER
+    is_vector = launched_by_operator or any(word.lower() in _VECTOR_WORDS for word in _WORD.findall(plain))
+    return _VECTOR if is_vector else _OTHER
 
 
 def _directed(category: str, text: str, phase: str) -> str:

@@ -20,31 +20,28 @@ from tracker.timeline.steps import steps_at
 _KINDS = {
     "allreduce": "all_reduce",
     "allgather": "all_gather",
-    "allgatherbase": "all_gather",
-    "allgatherintotensor": "all_gather",
     "reducescatter": "reduce_scatter",
-    "reducescatterbase": "reduce_scatter",
-    "reducescattertensor": "reduce_scatter",
     "alltoall": "all_to_all",
     "alltoallv": "all_to_all",
-    "alltoallbase": "all_to_all",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
     "sendrecv": "send_recv",
-    "send": "send",
-    "recv": "recv",
-    "barrier": "barrier",
-    "gather": "gather",
-    "scatter": "scatter",
+    **{word: word for word in ("broadcast", "reduce", "send", "recv", "barrier", "gather", "scatter")},
 }
 # ncclKernel_AllReduce_RING_LL_Sum_float (NCCL to 2.17), ncclDevKernel_AllReduce_Sum_f32_RING_LL (since)
-_KERNEL_KIND = re.compile(r"(?:nccl|rccl)\w*?(?:dev)?kernel_([a-z]+)", re.IGNORECASE)
+_KERNEL_KIND = re.compile(r"(?:(?:nccl|rccl)\w*?kernel|hcom)_([a-z]+)", re.IGNORECASE)
+# element types as NCCL writes them into kernel names, C++ before 2.18 and short since
 _TYPES = {
-    "f32": "float", "float": "float", "float32": "float", "f64": "double", "double": "double", "float64": "double",
-    "f16": "half", "half": "half", "float16": "half", "bf16": "bfloat16", "bfloat16": "bfloat16",
-    "i8": "int8", "int8_t": "int8", "int8": "int8", "char": "int8", "u8": "uint8", "uint8_t": "uint8", "byte": "uint8",
-    "i32": "int", "int32_t": "int", "int": "int", "i64": "long", "int64_t": "long", "long": "long", "long int": "long",
-}  # fmt: skip
+    **dict.fromkeys(("f32", "float"), "float32"),
+    **dict.fromkeys(("f64", "double"), "float64"),
+    **dict.fromkeys(("f16", "half"), "float16"),
+    **dict.fromkeys(("bf16", "bfloat16"), "bfloat16"),
+    **dict.fromkeys(("i8", "int8_t"), "int8"),
+    **dict.fromkeys(("u8", "uint8_t"), "uint8"),
+    **dict.fromkeys(("i32", "int32_t"), "int32"),
+    **dict.fromkeys(("u32", "uint32_t"), "uint32"),
+    **dict.fromkeys(("i64", "int64_t"), "int64"),
+    **dict.fromkeys(("u64", "uint64_t"), "uint64"),
+}
+_UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,9 +64,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """The spans that make up the collective calls, and to which step, call and kind of call (index into `calls`) each belongs.
+    """The spans that make up the collective calls; to which step, call and kind of call each belongs.
 
-    `call` numbers the calls; a call whose tasks are several kernels or copies is one call, its elapse the sum of their times.
+    `of_kind` is an index into `calls`. `call` numbers the calls; a call whose tasks are several kernels or copies is
+    one call, its elapse the sum of their times.
     """
 
     start_ns: I64
@@ -81,40 +79,18 @@ class Tasks:
     calls: Sequence[Call]
 
 
-def collective_kind(text: str) -> str:
-    """The one spelling of a kind of collective.
-
-    >>> collective_kind("_allgather_base"), collective_kind("AllReduce"), collective_kind("nccl:all_to_all")
-    ('all_gather', 'all_reduce', 'all_to_all')
-    """
-    plain = re.sub(r"[^a-z]", "", text.rsplit(":", 1)[-1].lower())
-    return _KINDS.get(plain, text)
-
-
-def data_type(text: str) -> str:
-    """The one spelling of an element type.
-
-    >>> data_type("c10::BFloat16"), data_type("f32"), data_type("Float")
-    ('bfloat16', 'float', 'float')
-    """
-    plain = text.rsplit("::", 1)[-1].lower()
-    return _TYPES.get(plain, plain)
-
-
 def call_of_kernel_name(name: str) -> Call:
     """What the name of a collective kernel says, where nothing else does.
 
-    >>> call_of_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)").data_type
-    'float'
+    >>> call = call_of_kernel_name("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)")
+    >>> call.kind, call.data_type
+    ('all_reduce', 'float32')
     """
     plain = canonical_name(name)
     match = _KERNEL_KIND.search(plain)
-    kind = collective_kind(match.group(1)) if match else ""
-    known_kind = kind if kind in _KINDS.values() else ""
-    words = [word for word in re.split(r"_(?!t\b)", plain) if word.lower() in _TYPES]
-    if not known_kind and plain.startswith("hcom_"):
-        known_kind = collective_kind(plain.removeprefix("hcom_"))
-    return Call(known_kind, "", MISSING, data_type(words[-1]) if words else "", MISSING)
+    types = [_TYPES[word] for word in re.split(r"_(?!t\b)", plain.lower()) if word in _TYPES]
+    kind = _KINDS.get(match.group(1).lower(), "") if match else ""
+    return Call(kind, "", MISSING, types[-1] if types else "", MISSING)
 
 
 def communication_tables(joined: Joined) -> dict[str, Table]:
@@ -210,22 +186,33 @@ def _device_tasks(joined: Joined) -> Tasks:
     """
     events, device = joined.events, joined.events.device
     rows = np.flatnonzero(joined.work == Work.COMMUNICATION)
-    op = joined.op[rows]
-    around = np.where(op >= 0, joined.collective_op[np.maximum(op, 0)], -1) if len(events.ops) else op
     own = device.collective[rows].astype(np.int64)
-    around_collective = (
-        np.where(around >= 0, events.ops.collective[np.maximum(around, 0)], -1) if len(events.ops) else around
-    )
-    collective = np.where(own >= 0, own, around_collective)
-    by_op = (own < 0) & (around >= 0)
-    call = np.where(by_op, around, len(events.ops) + np.arange(len(rows)))
-    pairs = group_by(collective, device.name[rows].astype(np.int64))
+    around, inner, outer = _collectives_around(joined, joined.op[rows])
+    call = np.where((own < 0) & (around >= 0), around, len(events.ops) + np.arange(len(rows)))
+    said = group_by(own, inner, outer, device.name[rows])
     calls = [
-        _call(joined, int(collective[row]), events.strings[int(device.name[rows[row]])]) for row in pairs.first.tolist()
+        _call(joined, (int(own[row]), int(inner[row]), int(outer[row])), events.strings[int(device.name[rows[row]])])
+        for row in said.first.tolist()
     ]
     names = [events.strings[code] for code in device.name[rows].tolist()]
-    of_kind = _one_kind_per_call(call, pairs.group, joined.is_kernel[rows])
+    of_kind = _one_kind_per_call(call, said.group, joined.is_kernel[rows])
     return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls)
+
+
+def _collectives_around(joined: Joined, op: I64) -> tuple[I64, I64, I64]:
+    """For each op: the innermost collective op around it (or itself), its collective, and that of the next one out."""
+    unknown = np.full(len(op), _UNKNOWN, dtype=np.int64)
+    around, inner, outer = unknown, unknown.copy(), unknown.copy()
+    inside = np.flatnonzero(op >= 0)
+    around[inside] = joined.collective_op[op[inside]]
+    found = np.flatnonzero(around >= 0)
+    inner[found] = joined.events.ops.collective[around[found]]
+    above = joined.tree.parent[around[found]]
+    found, above = found[above >= 0], above[above >= 0]
+    further = joined.collective_op[above]
+    found, further = found[further >= 0], further[further >= 0]
+    outer[found] = joined.events.ops.collective[further]
+    return around, inner, outer
 
 
 def _one_kind_per_call(call: I64, of_kind: I64, is_kernel: NDArray[np.bool_]) -> I64:
@@ -240,28 +227,40 @@ def _one_kind_per_call(call: I64, of_kind: I64, is_kernel: NDArray[np.bool_]) ->
 def _host_tasks(joined: Joined) -> Tasks:
     events, ops = joined.events, joined.events.ops
     rows = host_collectives(joined)
-    collective = ops.collective[rows].astype(np.int64)
-    kinds = group_by(collective, ops.name[rows].astype(np.int64))
+    _, inner, outer = _collectives_around(joined, rows)
+    said = group_by(inner, outer, ops.name[rows])
     calls = [
-        _call(joined, int(collective[row]), events.strings[int(ops.name[rows[row]])]) for row in kinds.first.tolist()
+        _call(joined, (int(inner[row]), int(outer[row])), events.strings[int(ops.name[rows[row]])])
+        for row in said.first.tolist()
     ]
     names = [events.strings[code] for code in ops.name[rows].tolist()]
     step = steps_at(events.markers, ops.start_ns[rows])
-    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), kinds.group, calls)
+    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls)
 
 
-def _call(joined: Joined, collective: int, name: str) -> Call:
-    """The call's description: what the source says of it, gaps filled from the kernel's name."""
-    named = call_of_kernel_name(name)
-    if collective < 0:
-        return named
+def _call(joined: Joined, sources: tuple[int, ...], name: str) -> Call:
+    """The call's description: what the sources (rows of `Collectives`, best first, -1 for none) say, then the name.
+
+    A later source fills what the earlier ones leave open: an annotation knows the tensors, the call around it
+    the group.
+    """
     collectives, strings = joined.events.collectives, joined.events.strings
-    kind = strings[int(collectives.kind[collective])]
-    element = strings[int(collectives.data_type[collective])]
+    calls = [
+        Call(
+            strings[int(collectives.kind[row])],
+            strings[int(collectives.group_role[row])],
+            int(collectives.group_size[row]),
+            strings[int(collectives.data_type[row])],
+            int(collectives.bytes[row]),
+        )
+        for row in sources
+        if row != _UNKNOWN
+    ]
+    calls.append(call_of_kernel_name(name))
     return Call(
-        collective_kind(kind) if kind else named.kind,
-        strings[int(collectives.group_role[collective])],
-        int(collectives.group_size[collective]),
-        data_type(element) if element else named.data_type,
-        int(collectives.bytes[collective]),
+        next((call.kind for call in calls if call.kind), ""),
+        next((call.group_role for call in calls if call.group_role), ""),
+        next((call.group_size for call in calls if call.group_size != MISSING), MISSING),
+        next((call.data_type for call in calls if call.data_type), ""),
+        next((call.bytes for call in calls if call.bytes != MISSING), MISSING),
     )

@@ -1,71 +1,111 @@
-"""Calling contexts: the paths of op keys in which ops ran, summed over all steps of a capture."""
+"""Calling contexts: the paths of op keys in which ops ran."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from tracker.profile import I64, MISSING, Table
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.joined import Joined
-from tracker.timeline.ops import DeviceTime
+from tracker.timeline.slots import Slots, launching_chains, slots_of, slots_with_device_work
 
 NO_PARENT = -1
 
 
-def op_tree_table(joined: Joined, instances: DeviceTime) -> Table:
-    """One row per distinct path of op keys; a parent comes before its children, roots have parent -1.
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Distinct paths of op keys. A context keeps its number in every step; a parent has a smaller one.
+
+    `of_op`: the context of each op. `no_op`, `unlinked`: those of the pseudo-ops, which are always there.
+    """
+
+    of_op: I64
+    parent: I64
+    op_key: I64
+    no_op: int
+    unlinked: int
+
+
+def op_tree_table(joined: Joined) -> Table:
+    """One row per step and calling context; in each step a context's parent has a row too, roots have parent -1.
 
     Equal paths on different threads are one context. A backward op is the root of its own thread. Device time and
     device events count all that was launched anywhere below. The pseudo-ops are roots without calls.
     """
-    of_op, parent, key = _contexts(joined)
-    nodes = len(parent)
-    calls, host = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
-    total, own, count = (np.zeros(nodes, dtype=np.int64) for _ in range(3))
-    np.add.at(calls, of_op, 1)
-    np.add.at(host, of_op, joined.tree.end_ns - joined.tree.start_ns)
-    np.add.at(total, of_op, instances.total_ns)
-    np.add.at(own, of_op, instances.self_ns)
-    np.add.at(count, of_op, instances.total_count)
-    device = joined.events.device
-    duration = device.end_ns - device.start_ns
-    for pseudo in (joined.keys.no_op, joined.keys.unlinked):
-        node = int(np.flatnonzero((key == pseudo) & (parent == NO_PARENT))[0])
-        events = (joined.op < 0) & (joined.op_key == pseudo)
-        total[node] += int(duration[events].sum())
-        own[node] += int(duration[events].sum())
-        count[node] += int(events.sum())
-    kept = count > 0 if not joined.events.host_is_primary else (count > 0) | (calls > 0)
-    number = np.cumsum(kept) - 1
-    known = joined.events.host_is_primary & (calls > 0)
+    contexts = contexts_of(joined)
+    launched = joined.op >= 0
+    of_event = np.where(joined.launch >= 0, contexts.no_op, contexts.unlinked)
+    of_event[launched] = contexts.of_op[joined.op[launched]]
+    slots = _with_parents(slots_with_device_work(joined, contexts.of_op, of_event, len(contexts.parent)), contexts)
+    slot = slots.at(joined.op_step, contexts.of_op)
+    calls = slots.counted(slot)
+    host = slots.summed(slot, joined.tree.end_ns - joined.tree.start_ns)
+    total, own, count = _device_columns(joined, contexts, slots, of_event)
+    unknown = (calls == 0) & np.isin(slots.code, [contexts.no_op, contexts.unlinked])
+    unknown |= not joined.events.host_is_primary
+    kept = count > 0 if not joined.events.host_is_primary else np.ones(len(slots), dtype=bool)
     return {
-        "node": number[kept],
-        "parent": np.where(parent >= 0, number[parent], NO_PARENT)[kept],
-        "op_key": key[kept],
+        "step": slots.step[kept],
+        "node": slots.code[kept],
+        "parent": contexts.parent[slots.code[kept]],
+        "op_key": contexts.op_key[slots.code[kept]],
         "calls": calls[kept],
-        "host_total_ns": np.where(known, host, MISSING)[kept],
+        "host_total_ns": np.where(unknown, MISSING, host)[kept],
         "device_total_ns": total[kept],
         "device_self_ns": own[kept],
         "kernel_count": count[kept],
     }
 
 
-def _contexts(joined: Joined) -> tuple[I64, I64, I64]:
-    """The context of each op instance; per context its parent and its op key. Roots for the pseudo-ops are always there."""
+def contexts_of(joined: Joined) -> Contexts:
+    """The calling contexts of all ops, level by level."""
     tree, keys = joined.tree, joined.keys
     of_op = np.zeros(len(tree), dtype=np.int64)
     pseudo = np.array([keys.no_op, keys.unlinked], dtype=np.int64)
     parents: list[I64] = []
     all_keys: list[I64] = []
+    pseudo_contexts = pseudo
     known = 0
     for depth, rows in enumerate(tree.levels or (np.zeros(0, dtype=np.int64),)):
-        above = of_op[tree.parent[rows]] if depth else np.full(len(rows), NO_PARENT, dtype=np.int64)
         extra = pseudo if depth == 0 else pseudo[:0]
+        above = of_op[tree.parent[rows]] if depth else np.full(len(rows), NO_PARENT, dtype=np.int64)
         above = np.concatenate((above, np.full(len(extra), NO_PARENT, dtype=np.int64)))
         key = np.concatenate((keys.of_op[rows], extra))
         groups = group_by(above, key)
         of_op[rows] = known + groups.group[: len(rows)]
+        if depth == 0:
+            pseudo_contexts = groups.group[len(rows) :]
         parents.append(above[groups.first])
         all_keys.append(key[groups.first])
         known += len(groups)
-    return of_op, np.concatenate(parents), np.concatenate(all_keys)
+    no_op, unlinked = pseudo_contexts.tolist()
+    return Contexts(of_op, np.concatenate(parents), np.concatenate(all_keys), no_op, unlinked)
+
+
+def _with_parents(slots: Slots, contexts: Contexts) -> Slots:
+    """The slots, and in each step those of the contexts around them, which may have begun in another step."""
+    pairs = [(slots.step, slots.code)]
+    step, code = slots.step, contexts.parent[slots.code]
+    while len(step := step[code >= 0]):
+        code = code[code >= 0]
+        pairs.append((step, code))
+        code = contexts.parent[code]
+    return slots_of(pairs, len(contexts.parent))
+
+
+def _device_columns(joined: Joined, contexts: Contexts, slots: Slots, of_event: I64) -> tuple[I64, I64, I64]:
+    """Device time below, own device time, and device events below, per slot."""
+    device = joined.events.device
+    duration = device.end_ns - device.start_ns
+    slot = slots.at(joined.step, of_event)
+    own = slots.summed(slot, duration)
+    without_op = joined.op < 0
+    total = slots.summed(slot[without_op], duration[without_op])
+    count = slots.counted(slot[without_op])
+    for events, op in launching_chains(joined):
+        place = slots.at(joined.step[events], contexts.of_op[op])
+        total += slots.summed(place, duration[events])
+        count += slots.counted(place)
+    return total, own, count

@@ -34,8 +34,8 @@ def union(start_ns: I64, end_ns: I64) -> Spans:
 
     Spans come in any order, may overlap, touch or be empty. Raises ValueError when an end precedes its start.
 
-    >>> spans = union(np.array([0, 4, 20]), np.array([5, 10, 20])); list(zip(spans.start_ns.tolist(), spans.end_ns.tolist()))
-    [(0, 10)]
+    >>> union(np.array([0, 4, 20]), np.array([5, 10, 20])).end_ns.tolist()
+    [10]
     """
     if bool(np.any(end_ns < start_ns)):
         raise ValueError("a span ends before it starts")
@@ -58,7 +58,7 @@ def join(a: Spans, b: Spans) -> Spans:
 def intersect(a: Spans, b: Spans) -> Spans:
     """What lies in both `a` and `b`.
 
-    >>> both = intersect(union(np.array([0]), np.array([10])), union(np.array([4, 8]), np.array([6, 12]))); both.total_ns
+    >>> intersect(union(np.array([0]), np.array([10])), union(np.array([4, 8]), np.array([6, 12]))).total_ns
     4
     """
     if len(a) == 0 or len(b) == 0:

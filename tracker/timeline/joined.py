@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceKind, Events
+from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, Launches, Markers
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops
 from tracker.timeline.modules import modules_of
@@ -37,8 +37,8 @@ class Joined:
     """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1).
 
     Per device event: `launch` (row of its launch, -1), `op` (innermost op around the launch, -1), `op_key` (pseudo-ops
-    included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first start and last end of
-    all that happened, Python frames aside.
+    included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first
+    start and last end of all that happened, Python frames aside.
     """
 
     events: Events
@@ -69,8 +69,7 @@ class Joined:
     @property
     def is_kernel(self) -> NDArray[np.bool_]:
         """Per device event: a kernel, no copy and no memset."""
-        kind = self.events.device.kind
-        return (kind == DeviceKind.KERNEL) | (kind == DeviceKind.COMMUNICATION)
+        return np.isin(self.events.device.kind, (DeviceKind.KERNEL, DeviceKind.COMMUNICATION))
 
 
 def join(events: Events) -> Joined:
@@ -130,10 +129,14 @@ def _bounds(events: Events) -> tuple[int, int]:
 
     Python frames are left out: they reach back to the start of the process, with or without work.
     """
-    spans = [events.ops, events.launches, events.device, events.markers]
-    starts = [table.start_ns for table in spans if len(table)] + [events.allocations.time_ns]
-    ends = [table.end_ns for table in spans if len(table)] + [events.allocations.time_ns]
-    all_starts, all_ends = np.concatenate(starts), np.concatenate(ends)
+    spans: tuple[HostOps | Launches | DeviceEvents | Markers, ...] = (
+        events.ops,
+        events.launches,
+        events.device,
+        events.markers,
+    )
+    all_starts = np.concatenate([*(table.start_ns for table in spans), events.allocations.time_ns])
+    all_ends = np.concatenate([*(table.end_ns for table in spans), events.allocations.time_ns])
     if len(all_starts) == 0:
         return 0, 0
     return int(all_starts.min()), int(all_ends.max())

@@ -54,8 +54,8 @@ def kernel_tables(joined: Joined) -> KernelTables:
 def categories_of(joined: Joined) -> I64:
     """For each device event the index into CATEGORIES of its kind of work.
 
-    Copies and memsets are what they are, communication is decided by `Joined.work`. Compute goes by the launching op, from
-    the innermost outwards until one decides or has work of its own; then by the kernel's name.
+    Copies and memsets are what they are, communication is decided by `Joined.work`. Compute goes by the launching op,
+    from the innermost outwards until one decides or has work of its own; then by the kernel's name.
     """
     device, texts = joined.events.device, joined.events.strings.texts
     by_op = _by_op(joined)
@@ -84,7 +84,7 @@ def categories_of(joined: Joined) -> I64:
 
 
 def _by_op(joined: Joined) -> I64:
-    """Per op the category that it or the nearest telling op around it gives to its kernels, or one of the two markers."""
+    """Per op the category that it or the nearest telling op around it gives to its kernels, or a marker."""
     ops, texts = joined.events.ops, joined.events.strings.texts
     groups = group_by(ops.name, joined.phase)
     said: list[int] = []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracker.profile import NO_OP, UNLINKED_OP, I64, Events
+from tracker.profile import I64, NO_OP, UNLINKED_OP, Events
 from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
 from tracker.timeline.tree import Tree
 
@@ -43,15 +43,15 @@ class OpKeys:
 def phases_of(events: Events, tree: Tree, module: I64) -> I64:
     """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
 
-    A prefix of the op's own name or of the nearest named ancestor's decides; backward ops are backward; whatever else runs
-    inside a module (`module` > 0) is forward.
+    A prefix of the op's own name or of the nearest named ancestor's decides; backward ops are backward; whatever else
+    runs inside a module (`module` > 0) is forward.
     """
     ops, texts = events.ops, events.strings.texts
     of_name = np.zeros(len(texts), dtype=np.int64)
     for code in np.unique(ops.name).tolist():
-        for prefix, phase in _PHASE_PREFIXES:
+        for prefix, word in _PHASE_PREFIXES:
             if texts[code].startswith(prefix):
-                of_name[code] = PHASES.index(phase)
+                of_name[code] = PHASES.index(word)
     own = of_name[ops.name]
     own[(own == 0) & (ops.is_backward == 1)] = PHASES.index("backward")
     phase = tree.passed_down(own, unset=0)
@@ -61,11 +61,18 @@ def phases_of(events: Events, tree: Tree, module: I64) -> I64:
 def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) -> OpKeys:
     """The distinct keys of all ops."""
     ops, texts = events.ops, events.strings.texts
-    columns = (ops.name, ops.input_shapes, ops.input_types, module, phase)
-    groups = group_by(*columns)
-    sources = (texts, texts, texts, module_texts, list(PHASES))
-    rows = [texts_of(column[groups.first], source) for column, source in zip(columns, sources, strict=True)]
-    keys = list(zip(*rows, strict=True)) if len(groups) else []
+    groups = group_by(ops.name, ops.input_shapes, ops.input_types, module, phase)
+    first = groups.first
+    keys = list(
+        zip(
+            texts_of(ops.name[first], texts),
+            texts_of(ops.input_shapes[first], texts),
+            texts_of(ops.input_types[first], texts),
+            texts_of(module[first], module_texts),
+            texts_of(phase[first], PHASES),
+            strict=True,
+        )
+    )
     pseudo = [(UNLINKED_OP, "", "", "", ""), (NO_OP, "", "", "", "")]
     place = rank_of_texts(["\0".join(key) for key in [*keys, *pseudo]])
     ordered = sorted({*keys, *pseudo}, key="\0".join)

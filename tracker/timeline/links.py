@@ -12,8 +12,8 @@ def launches_of(events: Events) -> I64:
     """For each device event the row of its launch in `events.launches`, or -1.
 
     Event and launch agree in process and correlation; runtime and driver calls count alike, a flow arrow only where no
-    call matches. A graph launch serves many events. Where a correlation occurs again (ids wrap, captures are joined), the
-    launch that starts latest before the event is meant, or the first of all when none starts before it.
+    call matches. A graph launch serves many events. Where a correlation occurs again (ids wrap, captures are joined),
+    the launch that starts latest before the event is meant, or the first of all when none starts before it.
     """
     launches = events.launches
     if len(launches) == 0:
@@ -43,7 +43,9 @@ def _match(events: Events, candidates: I64) -> I64:
     process = np.array(events.thread_process, dtype=np.int64)[launches.thread[candidates]]
     order = np.lexsort((launches.start_ns[candidates], launches.correlation[candidates], process))
     candidates, process = candidates[order], process[order]
-    pair = _pair_ids(process, launches.correlation[candidates], device.process[asking], device.correlation[asking])
+    pair = _pair_ids(
+        process, launches.correlation[candidates], device.process[asking].astype(np.int64), device.correlation[asking]
+    )
     known, wanted = pair[: len(candidates)], pair[len(candidates) :]
     first = np.searchsorted(known, wanted, side="left")
     exists = first < np.searchsorted(known, wanted, side="right")
@@ -65,7 +67,7 @@ def _match(events: Events, candidates: I64) -> I64:
 
 def _pair_ids(process: I64, correlation: I64, other_process: I64, other_correlation: I64) -> I64:
     """One integer per (process, correlation), ordered alike, for both lists one after the other."""
-    all_processes = np.concatenate((process, other_process.astype(np.int64)))
+    all_processes = np.concatenate((process, other_process))
     all_correlations = np.concatenate((correlation, other_correlation))
     ids, codes = np.unique(all_correlations, return_inverse=True)
     pairs: I64 = all_processes * len(ids) + codes

@@ -18,7 +18,7 @@ def memory_table(joined: Joined) -> Table:
     `held_ns` sums what was also freed in the capture (MISSING where nothing was); the rest is `unreleased_bytes`.
     """
     allocations = joined.events.allocations
-    rows = np.flatnonzero(allocations.bytes > 0) if joined.events.host_is_primary else np.zeros(0, dtype=np.int64)
+    rows = np.flatnonzero(allocations.bytes > 0)
     held, unreleased = _releases(joined)
     op = joined.tree.innermost(allocations.thread[rows], allocations.time_ns[rows])
     op_key = np.full(len(rows), joined.keys.no_op, dtype=np.int64)
@@ -39,11 +39,11 @@ def memory_table(joined: Joined) -> Table:
 
 
 def memory_curve(joined: Joined) -> Table:
-    """Allocated and reserved bytes over time (ns from the first event): at most 500 points per component, with its maxima."""
+    """Allocated and reserved bytes over time (ns from the first event): at most 500 points per component.
+
+    Maxima are kept."""
     allocations = joined.events.allocations
     known = allocations.total_allocated_bytes != MISSING
-    if not joined.events.host_is_primary:
-        known[:] = False
     texts = joined.events.strings.texts
     kept: list[I64] = []
     for code in sorted(np.unique(allocations.component[known]).tolist(), key=lambda code: texts[code]):
@@ -71,7 +71,7 @@ def _thinned(joined: Joined, rows: I64) -> I64:
 
 
 def _releases(joined: Joined) -> tuple[I64, I64]:
-    """Per allocator event the time until its block was freed, or MISSING, and its bytes where nothing shows that it was freed.
+    """Per allocator event the time until its block was freed (or MISSING), and its bytes if it never was.
 
     A block is known by component and address. Where an address is handed out again without a free in between, the
     free was not recorded: neither held time nor unreleased.

@@ -11,8 +11,8 @@ from tracker.timeline.tree import NONE, Tree, grow
 def modules_of(events: Events, tree: Tree) -> tuple[I64, list[str]]:
     """For each op a code into the returned texts: the path of nested modules around it, code 0 where there is none.
 
-    What the source itself names comes first, then the module frames around the op on its thread. A backward op takes the
-    module of the forward op with its sequence number. An op without a module takes that of the op around it.
+    What the source itself names comes first, then the module frames around the op on its thread. A backward op takes
+    the module of the forward op with its sequence number. An op without a module takes that of the op around it.
     """
     ops = events.ops
     paths = Strings()
@@ -21,7 +21,8 @@ def modules_of(events: Events, tree: Tree) -> tuple[I64, list[str]]:
     module = np.where(own > 0, own, framed)
     forward = _forward_ops(events)
     linked = forward >= 0
-    # a backward op on the caller's thread lies in the frames of whoever called backward(), which is no module of its own
+    # a backward op on the caller's thread lies in the frames of whoever called backward(), which is no module of its
+    # own
     module[linked] = np.where(own[linked] > 0, own[linked], module[forward[linked]])
     module = tree.passed_down(module, unset=0)
     return module.astype(np.int64), paths.texts if len(ops) else [""]

@@ -30,7 +30,7 @@ _SPACE = re.compile(r"\s+")
 def canonical_name(name: str) -> str:
     """The part of a kernel's name that is equal in every build and every run, and differs between distinct kernels.
 
-    Taken out: return type, parameter lists, anonymous namespaces, numbers of lambdas, clone suffixes, addresses, hashes,
+    Taken out: return type, parameter lists, anonymous namespaces, lambda numbers, clone suffixes, addresses, hashes,
     Triton's running numbers and argument specialization, hash and running numbers of `hcom_*`. Kept: template arguments
     that say which computation it is, and what Triton fused. Applying it twice changes nothing.
 

@@ -56,7 +56,8 @@ def _frame_stacks(joined: Joined, texts: Strings) -> tuple[I64, I64]:
     stack = np.zeros(len(plain), dtype=np.int64)
     names, parents = frames.name[plain].tolist(), tree.parent.tolist()
     for frame in np.unique(found[found >= 0]).tolist():
-        row, lines = frame, []
+        row = frame
+        lines: list[str] = []
         while row >= 0 and len(lines) < MAX_DEPTH:
             lines.append(joined.events.strings[names[row]])
             row = parents[row]

@@ -29,8 +29,9 @@ def steps_at(markers: Markers, time_ns: I64) -> I64:
 def steps_of_device(markers: Markers, device: DeviceEvents, launched_ns: I64, linked: NDArray[np.bool_]) -> I64:
     """The step of each device event.
 
-    With a launch, the time of the launch decides. Without one: the source's own step id; else an event that starts before
-    the first linked event of its stream was queued before the capture and belongs to no step; else its own start decides.
+    With a launch, the time of the launch decides. Without one: the source's own step id; else an event that starts
+    before the first linked event of its stream was queued before the capture and belongs to no step; else its own
+    start decides.
     """
     if len(markers) == 0:
         return np.full(len(device), ONLY_STEP, dtype=np.int64)

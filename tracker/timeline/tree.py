@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,10 +33,10 @@ class Tree:
         return len(self.parent)
 
     def innermost(self, thread: NDArray[np.integer], time_ns: I64) -> I64:
-        """For each (thread, time) the row of the innermost span that contains it, or -1; a span contains its start, not its end.
+        """For each (thread, time) the row of the innermost span that contains it, or -1; ends are excluded.
 
-        The last span that starts at or before the time is the answer, or one of its ancestors is: the stack rule closes a
-        span that a later one outlives, and until it ends that later one is further in.
+        The last span that starts at or before the time is the answer, or one of its ancestors is: the stack rule
+        closes a span that a later one outlives, and until it ends that later one is further in.
         """
         rows, queries = len(self), len(time_ns)
         all_threads = np.concatenate((self.thread[self.order].astype(np.int64), thread.astype(np.int64)))
@@ -159,4 +160,4 @@ def _walk(rows: list[int], threads: list[int], starts: list[int], ends: list[int
 def _levels(depth: I64) -> tuple[I64, ...]:
     by_depth = np.argsort(depth, kind="stable")
     bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
-    return tuple(by_depth[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True))
+    return tuple(by_depth[low:high] for low, high in pairwise(bounds))

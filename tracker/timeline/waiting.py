@@ -18,9 +18,9 @@ CallKey = tuple[Any, ...]
 def split_wait(captures: Sequence[Capture]) -> list[Capture]:
     """The captures of all ranks of one run, with transit and wait of their collectives where they can be told.
 
-    The n-th calls of one kind (kind, role, size, type, size class) are one call seen by all ranks: the shortest elapse is
-    its transmission, what a rank takes longer is waiting. Needs a capture of each rank of the group, with equally many
-    calls; else transit and wait stay missing. A rank whose own profiler says how long it waited keeps that.
+    The n-th calls of one kind (kind, role, size, type, size class) are one call seen by all ranks: the shortest elapse
+    is its transmission, what a rank takes longer is waiting. Needs a capture of each rank of the group, with equally
+    many calls; else transit and wait stay missing. A rank whose own profiler says how long it waited keeps that.
     """
     rows = [capture.rows for capture in captures]
     ranks = {capture.rank for capture in captures}

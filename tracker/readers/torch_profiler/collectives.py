@@ -1,7 +1,7 @@
 """What a trace says of collective calls: one vocabulary for the spellings of NCCL, RCCL, gloo and torch.distributed.
 
-Three places say it: args of the kernel (since PyTorch 2.4), args of the host op `record_param_comms`, and shape and type
-of the annotation `nccl:all_reduce`, `gloo:all_reduce`, ... that lies inside it.
+Three places say it: args of the kernel (in newer exports), args of the host op `record_param_comms`, and shape and
+type of the annotation `nccl:all_reduce`, `gloo:all_reduce`, ... that lies inside it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-import msgspec
 import numpy as np
 
 from tracker.profile import MISSING, Collectives, Strings
-from tracker.readers.torch_profiler.schema import Args
+from tracker.readers.torch_profiler.growing import int_column
+from tracker.readers.torch_profiler.schema import Args, plain
 
 RECORD: Final = "record_param_comms"
 _ANNOTATION: Final = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|xccl|hccl):(.+)")
@@ -118,14 +118,14 @@ def role_of(description: str) -> str:
 
 
 def is_collective(name: str) -> bool:
-    """True for the host events that may carry a collective: `record_param_comms` and annotations like `nccl:all_reduce`."""
+    """True for host events that may carry a collective: `record_param_comms`, annotations like `nccl:all_reduce`."""
     return name == RECORD or _ANNOTATION.match(name) is not None
 
 
 def call_of_args(args: Args, groups: Mapping[str, Group]) -> Call | None:
     """The collective named in `args` of a kernel or of `record_param_comms`; None where they name none.
 
-    bytes = input elements x element size; output elements where the rank puts nothing in (recv, broadcast from another).
+    bytes = input elements x element size; output elements where the rank puts nothing in (recv).
     """
     kind = kind_of(args.collective) if isinstance(args.collective, str) else ""
     if not kind:
@@ -154,7 +154,7 @@ def call_of_annotation(name: str, args: Args, groups: Mapping[str, Group]) -> Ca
     kind = kind_of(match.group(1)) if match else ""
     if not kind:
         return None
-    data_type, payload = _payload(_plain(args.dims) or _plain(args.old_dims), _plain(args.types))
+    data_type, payload = _payload(plain(args.dims) or plain(args.old_dims), plain(args.types))
     only = next(iter(groups.values())) if len(groups) == 1 else Group("", "", MISSING)
     return Call(kind, data_type, payload, only.name, only.role, only.size)
 
@@ -180,9 +180,9 @@ class CallTable:
             kind=texts("kind"),
             group=texts("group"),
             group_role=texts("group_role"),
-            group_size=np.array([call.group_size for call in calls], dtype=np.int64),
+            group_size=int_column([call.group_size for call in calls], MISSING),
             data_type=texts("data_type"),
-            bytes=np.array([call.bytes for call in calls], dtype=np.int64),
+            bytes=int_column([call.bytes for call in calls], MISSING),
         )
 
 
@@ -190,10 +190,6 @@ def _data_type(text: object) -> tuple[str, int]:
     if not isinstance(text, str):
         return "", 0
     return _DATA_TYPES.get(text.removeprefix("c10::").lower(), (text, 0))
-
-
-def _plain(raw: msgspec.Raw) -> Any:
-    return msgspec.json.decode(raw) if bytes(raw) else None
 
 
 def _payload(shapes: object, types: object) -> tuple[str, int]:

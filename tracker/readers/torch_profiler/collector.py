@@ -1,4 +1,4 @@
-"""Decoded events -> growing columns, kind by kind; nothing of an event survives its chunk but numbers and text codes."""
+"""Decoded events -> growing columns, kind by kind; of an event only numbers and text codes survive its chunk."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tracker.readers._source import ReadOptions
 from tracker.readers.torch_profiler import collectives
 from tracker.readers.torch_profiler.event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers.torch_profiler.growing import Growing, int_column
-from tracker.readers.torch_profiler.schema import NOTHING, TEXT_EVENTS, AnyEvent, Args, TextEvent
+from tracker.readers.torch_profiler.schema import NOTHING, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept, plain
 from tracker.readers.torch_profiler.times import numbers_to_ns, text_to_ns
 
 # category of ph "X" -> bucket; categories changed case and name over the years
@@ -68,7 +68,7 @@ class Texts:
         raw = bytes(args.dims if args.dims is not NOTHING else args.old_dims)
         code = self._shapes.get(raw)
         if code is None:
-            text = msgspec.json.decode(raw) if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
+            text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
             code = self._shapes[raw] = self._strings.code(text)
         return code
 
@@ -77,7 +77,7 @@ class Texts:
         raw = bytes(args.types)
         code = self._types.get(raw)
         if code is None:
-            value = msgspec.json.decode(raw)
+            value = plain(raw)
             text = ",".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
             code = self._types[raw] = self._strings.code(text)
         return code
@@ -101,22 +101,24 @@ class Collector:
         self.threads: dict[tuple[int | str | None, int | str | None], int] = {}
         self.thread_names: dict[int, str] = {}
         self.skipped = 0
+        self.flow_codes: dict[str, int] = {}  # categories of the flow events -> code
         self.op_calls: list[tuple[int, str, Args]] = []  # row of ops, name, args: ops that may carry a collective
         self.kernel_calls: list[tuple[int, Args]] = []
         spans = {"start_ns": np.int64, "end_ns": np.int64, "thread": np.int32, "name": np.int32}
-        texts = {name: np.int32 for name in ("input_shapes", "input_types", "module", "call_stack")}
+        texts = dict.fromkeys(("input_shapes", "input_types", "module", "call_stack"), np.int32)
         self.ops = Growing(**spans, **texts, sequence=np.int64, is_backward=np.int8, is_annotation=np.int8)
         self.frames = Growing(**spans, is_module=np.int8)
         self.launches = Growing(**spans, level=np.int8, correlation=np.int64)
-        numbers = {name: np.int64 for name in ("stream", "ordinal", "correlation", "bytes")}
+        numbers = dict.fromkeys(("stream", "ordinal", "correlation", "bytes"), np.int64)
         self.device = Growing(**spans, **numbers, kind=np.int8)
         memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
-        self.memory = Growing(time_ns=np.int64, thread=np.int32, **{name: np.int64 for name in memory})
+        self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
         self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int32, category=np.int32, is_end=np.int8)
         self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
         self._texts = Texts(self.strings)
         self._steps: dict[int, int | None] = {}  # name code -> number in ProfilerStep#N, None for other names
-        self._frame_names: dict[str, tuple[int, int]] = {}
+        self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
+        self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
         self._flow_ids: dict[object, int] = {}
         self._needs_text = False
         self._path = path
@@ -130,7 +132,7 @@ class Collector:
     def add(self, chunk: Chunk[list[Any]]) -> None:
         """Takes the events of one chunk."""
         buckets = self._sort(chunk.events)
-        times = [self._times(bucket) for bucket in buckets]
+        times = [None if self._needs_text else self._times(bucket) for bucket in buckets]
         if any(time is None for time in times):
             self._needs_text = True
             events = chunk.events
@@ -202,7 +204,13 @@ class Collector:
         tid = event.tid
         if isinstance(tid, str) and tid.lstrip("-").isdecimal():
             tid = int(tid)  # one thread may be 5555 in one event and "5555" in another
-        return self.threads.setdefault((event.pid, tid), len(self.threads))
+        thread = self.threads.setdefault((event.pid, tid), len(self.threads))
+        self._lanes[event.pid, event.tid] = thread
+        return thread
+
+    def _threads(self, bucket: Bucket) -> list[int]:
+        lanes = self._lanes
+        return [lanes[key] if (key := (event.pid, event.tid)) in lanes else self._thread(event) for event in bucket]
 
     def _name_thread(self, event: AnyEvent) -> None:
         if event.name == "thread_name" and event.args is not None and isinstance(event.args.name, str):
@@ -212,12 +220,11 @@ class Collector:
         if kind in (OPS, ANNOTATIONS):
             self._add_ops(kind, bucket, starts, ends)
         elif kind == FRAMES:
-            names = [self._frame_name(event.name or "") for event in bucket]
-            self.frames.add(
-                **self._span(bucket, starts, ends, [code for code, _ in names]), is_module=[flag for _, flag in names]
-            )
+            known = self._frame_names
+            names = np.array([known.get(event.name) or self._frame_name(event.name) for event in bucket])
+            self.frames.add(**self._span(bucket, starts, ends, names >> 1), is_module=names & 1)
         elif kind in LEVEL:
-            correlations = int_column([(event.args or _NO_ARGS).correlation for event in bucket], -1)
+            correlations = _correlations([event.args or _NO_ARGS for event in bucket])
             level = np.full(len(bucket), LEVEL[kind], dtype=np.int8)
             self.launches.add(**self._span(bucket, starts, ends), level=level, correlation=correlations)
         elif kind in KIND:
@@ -227,22 +234,20 @@ class Collector:
         else:
             self._add_flows(bucket, starts)
 
-    def _span(self, bucket: Bucket, starts: I64, ends: I64, names: list[int] | None = None) -> dict[str, Any]:
+    def _span(self, bucket: Bucket, starts: I64, ends: I64, names: I64 | None = None) -> dict[str, Any]:
         code = self.strings.code
         return {
             "start_ns": starts,
             "end_ns": ends,
-            "thread": [self._thread(event) for event in bucket],
+            "thread": self._threads(bucket),
             "name": names if names is not None else [code(event.name or "") for event in bucket],
         }
 
-    def _frame_name(self, name: str) -> tuple[int, int]:
-        known = self._frame_names.get(name)
-        if known is None:
-            is_module = name.startswith(MODULE_PREFIX)
-            code = self.strings.code(name.removeprefix(MODULE_PREFIX))
-            known = self._frame_names[name] = (code, int(is_module))
-        return known
+    def _frame_name(self, name: str | None) -> int:
+        text = name or ""
+        code = self.strings.code(text.removeprefix(MODULE_PREFIX))
+        self._frame_names[name] = 2 * code + text.startswith(MODULE_PREFIX)
+        return self._frame_names[name]
 
     def _step(self, code: int, name: str) -> int | None:
         match = MARKER.fullmatch(name)
@@ -278,7 +283,9 @@ class Collector:
             call_stack=[texts.stack(a) for a in args],
             sequence=sequence,
             is_backward=(forward > 0) & (sequence >= 0),
-            is_annotation=[kind == ANNOTATIONS or _OLD_ANNOTATION.match(event.name or "") is not None for event in bucket],
+            is_annotation=[
+                kind == ANNOTATIONS or _OLD_ANNOTATION.match(event.name or "") is not None for event in bucket
+            ],
         )
 
     def _note_collectives(self, bucket: Bucket, args: list[Args]) -> None:
@@ -286,28 +293,32 @@ class Collector:
             name = event.name or ""
             # a cheap test first: this runs for every op
             if (":" in name or name == collectives.RECORD) and collectives.is_collective(name):
-                self.op_calls.append((row, name, args[row - self.ops.rows]))
+                self.op_calls.append((row, name, kept(args[row - self.ops.rows])))
 
     def _add_device(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         args = [event.args or _NO_ARGS for event in bucket]
         for row, a in enumerate(args, start=self.device.rows):
             if a.collective is not None:
-                self.kernel_calls.append((row, a))
+                self.kernel_calls.append((row, kept(a)))
         self.device.add(
             **self._span(bucket, starts, ends),
-            stream=[_stream(event, a) for event, a in zip(bucket, args, strict=True)],
+            stream=int_column([_stream(event, a) for event, a in zip(bucket, args, strict=True)], -1),
             ordinal=int_column([_ordinal(event, a) for event, a in zip(bucket, args, strict=True)], MISSING),
-            correlation=int_column([a.correlation for a in args], -1),
+            correlation=_correlations(args),
             bytes=int_column([a.bytes for a in args], MISSING),
             kind=np.full(len(bucket), KIND[kind], dtype=np.int8),
         )
 
     def _add_memory(self, bucket: Bucket, times: I64) -> None:
+        says_size = np.array([event.args is not None and event.args.allocated is not None for event in bucket])
+        if not says_size.all():
+            bucket = [event for event, said in zip(bucket, says_size, strict=True) if said]
+            times = times[says_size]
         args = [event.args or _NO_ARGS for event in bucket]
         allocated = int_column([a.allocated for a in args], MISSING)
         self.memory.add(
             time_ns=times,
-            thread=[self._thread(event) for event in bucket],
+            thread=self._threads(bucket),
             bytes=allocated,
             address=int_column([a.address for a in args], MISSING),
             device_type=int_column([a.device_type for a in args], 0),
@@ -318,11 +329,13 @@ class Collector:
 
     def _add_flows(self, bucket: Bucket, times: I64) -> None:
         ids = self._flow_ids
+        for category in {event.cat or "" for event in bucket}:
+            self.flow_codes[category] = self.strings.code(category)
         self.flows.add(
             time_ns=times,
-            thread=[self._thread(event) for event in bucket],
+            thread=self._threads(bucket),
             id=[ids.setdefault(event.id, len(ids)) for event in bucket],
-            category=[self.strings.code(event.cat or "") for event in bucket],
+            category=[self.flow_codes[event.cat or ""] for event in bucket],
             is_end=[event.ph == "f" for event in bucket],
         )
 
@@ -331,16 +344,26 @@ def _exact_span(event: AnyEvent) -> tuple[int, int]:
     """Start and end in ns of an event decoded as text; a ValueError says which time is wrong, and how."""
     field = "ts"
     try:
-        start = text_to_ns(bytes(event.ts))  # type: ignore[arg-type]
+        start = text_to_ns(_raw(event.ts))
         if event.ph != "X":
             return start, start
         field = "dur"
-        duration = text_to_ns(bytes(event.dur))  # type: ignore[arg-type]
+        duration = text_to_ns(_raw(event.dur))
     except ValueError as error:
         raise ValueError(f"{field} {error}") from None
     if duration < 0:
         raise ValueError("dur is negative")
     return start, start + duration
+
+
+def _raw(value: object) -> bytes:
+    return bytes(value) if isinstance(value, msgspec.Raw) else b""
+
+
+def _correlations(args: Sequence[Args]) -> I64:
+    """-1 for none; ids are never negative, and numbers above 2**62 are left free for the arrows of `flows`."""
+    ids = int_column([a.correlation for a in args], -1)
+    return np.where((ids < 0) | (ids > 1 << 62), -1, ids)
 
 
 def _stream(event: AnyEvent, args: Args) -> int:

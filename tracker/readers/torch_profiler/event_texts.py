@@ -1,7 +1,8 @@
 """Cuts a trace of any size into texts of whole events, without holding it in memory.
 
-A cut is guessed at the last `}, {` of a buffer and proved by decoding `[` + text + `]`: a cut inside an event, a string or
-behind the list cannot parse. Where guesses fail (end of the list, lists of objects in `args`) an exact scan decides.
+A cut is guessed at the last `}, {` of a buffer and proved by decoding `[` + text + `]`: a cut inside an event, inside
+a string or behind the list cannot parse. Where guesses fail (end of the list, lists of objects in `args`) an exact
+scan decides.
 """
 
 from __future__ import annotations
@@ -72,21 +73,22 @@ class EventTexts(Generic[Events]):
     def __iter__(self) -> Iterator[Chunk[Events]]:
         head = self._read_head()
         want = self._chunk_bytes
-        while not self._closed:
+        while True:
             more = self._fill(want)
             chunk = self._next_chunk()
             if chunk is not None:
                 want = self._chunk_bytes
                 yield chunk
-            elif self._closed:
-                break
-            elif not more:
+            if self._closed:
+                self._read_tail(head)
+                return
+            if chunk is not None:
+                continue
+            if not more:
                 yield from self._end_early()
                 self.top_text = head + b"[]}" if head else b"{}"
                 return
-            else:
-                want = self._grow(want)
-        self._read_tail(head)
+            want = self._grow(want)
 
     def _fill(self, want: int) -> bool:
         """Reads until the buffer holds more than `want` bytes; False when the content ended before."""
@@ -104,7 +106,9 @@ class EventTexts(Generic[Events]):
 
     def _grow(self, want: int) -> int:
         if want > MAX_EVENT_BYTES:
-            self._fail(self._offset, f"one event, or the text before the events, is longer than {MAX_EVENT_BYTES} bytes")
+            self._fail(
+                self._offset, f"one event, or the text before the events, is longer than {MAX_EVENT_BYTES} bytes"
+            )
         return max(want, len(self._buffer)) * 2
 
     def _fail(self, offset: int, problem: str, remedy: str = EXPORT_AGAIN) -> NoReturn:
@@ -170,7 +174,7 @@ class EventTexts(Generic[Events]):
     def _next_chunk(self) -> Chunk[Events] | None:
         """The next chunk, taken out of the buffer; None when the buffer holds no whole event."""
         for end, after_comma in self._guessed_cuts():
-            text = b"[" + self._buffer[:end] + b"]"
+            text = b"".join((b"[", memoryview(self._buffer)[:end], b"]"))
             try:
                 events = self._decode(text)
             except (msgspec.ValidationError, RecursionError) as error:
@@ -214,7 +218,7 @@ class EventTexts(Generic[Events]):
         return self._take(self._decoded(end), len(self._buffer) - len(rest) + 1, after_comma=True)
 
     def _scan(self) -> tuple[int, int]:
-        """End of the last whole event of the buffer (0: none), and position of the `]` that closes the list (-1: none)."""
+        """End of the buffer's last whole event (0: none), and position of the `]` that closes the list (-1: none)."""
         depth = 0
         end = 0
         for token in _TOKEN.finditer(self._buffer):
@@ -232,7 +236,7 @@ class EventTexts(Generic[Events]):
         return end, -1
 
     def _decoded(self, end: int) -> Chunk[Events]:
-        text = b"[" + self._buffer[:end] + b"]"
+        text = b"".join((b"[", memoryview(self._buffer)[:end], b"]"))
         try:
             return Chunk(text, self._decode(text), self._offset - 1)
         except (msgspec.DecodeError, RecursionError) as error:
@@ -285,8 +289,9 @@ class EventTexts(Generic[Events]):
         try:
             msgspec.json.decode(whole, type=msgspec.Raw)
         except msgspec.DecodeError as error:
-            if _BYTE.search(str(error)):
-                self._malformed(error, whole, self._offset - len(head) - 2)
+            if place := _BYTE.search(str(error)):
+                in_head = int(place.group(1)) <= len(head)
+                self._malformed(error, whole, 0 if in_head else self._offset - len(head) - 2)
             self._truncated("the trace ends behind its events")
             whole = head + b"[]}"
         except RecursionError as error:

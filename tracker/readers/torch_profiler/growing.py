@@ -24,7 +24,9 @@ class Growing:
 
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""
-        arrays = {name: np.asarray(columns[name], dtype=dtype) for name, dtype in self._dtypes.items()}
+        arrays: dict[str, Array] = {
+            name: np.asarray(columns[name], dtype=dtype) for name, dtype in self._dtypes.items()
+        }
         lengths = {len(array) for array in arrays.values()}
         if len(lengths) != 1:
             raise ValueError(f"columns of different length: {sorted(lengths)}")
@@ -50,7 +52,7 @@ def int_column(values: Sequence[Any], missing: int) -> I64:
     try:
         column = np.array([missing if value is None else value for value in values], dtype=np.int64)
     except (OverflowError, ValueError, TypeError):
-        column = np.zeros(())
+        column = np.zeros((), dtype=np.int64)
     if column.ndim == 1:  # else a value was no scalar
         return column
     return np.array([_as_int(value, missing) for value in values], dtype=np.int64)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Raw, Struct, field
-from msgspec.json import Decoder
+from msgspec import DecodeError, Raw, Struct, field
+from msgspec.json import Decoder, decode
 
 NOTHING: Final = Raw(b"")
 
@@ -72,9 +72,9 @@ class TextEvent(Struct, gc=False):
 
 
 class Top(Struct):
-    """The allow-listed keys beside `traceEvents`; `metadata` and all else are never decoded: they can hold access tokens."""
+    """The allow-listed keys beside `traceEvents`; all else (`metadata`) is never decoded: it can hold access tokens."""
 
-    traceEvents: list[Raw] = []  # noqa: RUF012 - msgspec copies the default
+    traceEvents: list[Raw] = []
     schemaVersion: Any = None
     deviceProperties: Any = None
     distributedInfo: Any = None
@@ -94,6 +94,22 @@ class Top(Struct):
 
 
 AnyEvent = Event | TextEvent
+
+
+def plain(raw: Raw | bytes) -> Any:
+    """The value of a raw field; None where it is absent or cannot be held (a number out of range)."""
+    try:
+        return decode(raw) if bytes(raw) else None
+    except (DecodeError, ValueError):
+        return None
+
+
+def kept(args: Args) -> Args:
+    """`args` fit to be kept: its raw fields no longer hold the text of the whole chunk in memory."""
+    for name in ("dims", "old_dims", "types"):
+        setattr(args, name, Raw(bytes(getattr(args, name))))
+    return args
+
 
 EVENTS: Final = Decoder(list[Event])
 TEXT_EVENTS: Final = Decoder(list[TextEvent])

@@ -23,9 +23,9 @@ _PLAIN: Final = re.compile(rb'"?(-?)(\d+)(?:\.(\d{0,3}))?"?')
 def numbers_to_ns(values: Sequence[object]) -> I64 | None:
     """The ns of JSON numbers of microseconds; None where a double may have lost what the text says.
 
-    A double below 2**42 is split into its whole part, exact, and its fraction, which is then within 0.25 ns of the text's:
-    if the fraction lies within 0.25 ns of a whole ns, that ns is the text's value rounded to the nearest. Anything else
-    (long fractions, absolute times with decimals, times as text, no number at all) is left to `text_to_ns`.
+    A double below 2**42 is split into its whole part, exact, and its fraction, which is then within 0.25 ns of the
+    text's: if the fraction lies within 0.25 ns of a whole ns, that ns is the text's value rounded to the nearest. All
+    else (long fractions, absolute times with decimals, times as text, no number at all) is left to `text_to_ns`.
 
     >>> numbers_to_ns([7, 1428625731608.106]).tolist(), numbers_to_ns([1736413971558972.912])
     ([7000, 1428625731608106], None)
@@ -34,7 +34,8 @@ def numbers_to_ns(values: Sequence[object]) -> I64 | None:
         return np.zeros(0, dtype=np.int64)
     numbers = np.array(values)
     if numbers.dtype.kind == "i":
-        return None if numbers.max() > MAX_US or numbers.min() < -MAX_US else numbers.astype(np.int64) * NS_PER_US
+        whole_us: I64 = numbers.astype(np.int64)
+        return None if whole_us.max() > MAX_US or whole_us.min() < -MAX_US else whole_us * NS_PER_US
     if numbers.dtype.kind != "f" or not np.abs(numbers).max() < EXACT_FLOAT_US:
         return None
     whole = np.floor(numbers)
@@ -42,7 +43,8 @@ def numbers_to_ns(values: Sequence[object]) -> I64 | None:
     nearest = np.rint(fraction_ns)
     if np.abs(fraction_ns - nearest).max() > 0.25:
         return None
-    return whole.astype(np.int64) * NS_PER_US + nearest.astype(np.int64)
+    exact: I64 = whole.astype(np.int64) * NS_PER_US + nearest.astype(np.int64)
+    return exact
 
 
 def text_to_ns(text: bytes) -> int:

@@ -51,7 +51,9 @@ def key(*, references: str | None = None, primary: bool = True) -> Any:
     extra = {"autoincrement": False} if primary else {}
     if references is None:
         return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
-    return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra, foreign_key=references)
+    return Field(
+        sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra, foreign_key=references
+    )
 
 
 def text_key(*, primary: bool = False) -> Any:

@@ -55,12 +55,13 @@ class Op(Base, table=True):
 
 
 class OpTree(Base, table=True):
-    """The calls of one op in one calling context, over all steps; `parent` is -1 for a root."""
+    """The calls of one op in one calling context, which keeps its `node` in all steps; `parent` is -1 for a root."""
 
     __tablename__ = "op_tree"
     __table_args__ = DETAIL
     run_id: int = key()
     rank: int = key()
+    step: int = key()
     node: int = key()
     parent: int = key(primary=False)
     op_key_id: int = key(primary=False)

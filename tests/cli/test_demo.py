@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tracker.cli.demo import samples
+
+
+def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):
+    done = tracker("demo")
+    assert done.code == 0
+    assert all(name in done.out for name in ("v01", "v08", "aten::mul", "aten::tanh"))
+    assert "Next, on your own profiles: tracker diff" in done.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_demo_keeps_its_database_on_request(tracker, tmp_path):
+    kept = tmp_path / "demo.db"
+    assert tracker("demo", "--keep", kept).code == 0
+    assert tracker("show", "latest", "--db", kept).code == 0
+    assert tracker("demo", "--keep", kept).code == 0
+
+
+def test_samples_are_as_the_manifest_says():
+    bundled = samples()
+    folders = sorted(path.name for path in bundled.folder.iterdir() if path.is_dir() and path.name != "__pycache__")
+    assert folders == sorted(label for label, _ in bundled.versions)
+    assert all(list((bundled.folder / label).glob("*.pt.trace.json.gz")) for label in folders)
+
+
+def test_a_reader_that_has_seen_enough_ends_the_program_quietly():
+    command = f"'{sys.executable}' -m tracker demo | head -n 1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "openpty"), reason="no pseudo-terminals here")
+def test_progress_and_colour_only_at_a_terminal(trace):
+    master, slave = os.openpty()
+    words = [sys.executable, "-m", "tracker", "diff", str(trace["v01"]), str(trace["v08"]), "--only", "overall"]
+    done = subprocess.run(words, stdout=subprocess.PIPE, stderr=slave, check=True, timeout=60)
+    os.close(slave)
+    assert b"run1.pt.trace.json.gz" in os.read(master, 1 << 16)
+    os.close(master)
+    assert b"\x1b" not in done.stdout

@@ -1,0 +1,126 @@
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+
+from tracker import __version__, readers, reports
+from tracker.cli import app
+from tracker.cli._options import Format
+from tracker.cli.diff import Section
+from tracker.results import SECTIONS
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def walk(command, path=("tracker",)):
+    yield path, command
+    if hasattr(command, "commands"):
+        for name in command.list_commands(None):
+            yield from walk(command.commands[name], (*path, name))
+
+
+COMMANDS = list(walk(typer.main.get_command(app)))
+OPTIONS = [
+    (path, parameter)
+    for path, command in COMMANDS
+    for parameter in command.params
+    if parameter.param_type_name == "option" and "completion" not in parameter.name and parameter.name != "help"
+]
+
+
+def ids(pair):
+    return " ".join(pair[0])
+
+
+@pytest.mark.parametrize("path", [path for path, _ in COMMANDS], ids=" ".join)
+def test_every_command_has_help(tracker, path):
+    done = tracker(*path[1:], "--help")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("Usage:")
+
+
+@pytest.mark.parametrize("found", COMMANDS, ids=ids)
+def test_every_help_is_a_sentence_and_an_example(found):
+    path, command = found
+    first = command.help.split("\n\n")[0]
+    assert first.endswith((".", ":")), f"{first!r} is no sentence"
+    assert "Example:" in command.help or path == ("tracker",)
+
+
+@pytest.mark.parametrize("found", OPTIONS, ids=lambda found: f"{' '.join(found[0])} {found[1].opts[0]}")
+def test_every_option_says_what_it_means_and_its_default(found):
+    path, option = found
+    assert option.help, f"{' '.join(path)} {option.opts}: no help"
+    is_needed = option.required
+    shows_default = option.show_default and option.default is not None
+    stops = option.name == "version" and path == ("tracker",)
+    says_default = re.search(r"\b[Dd]efault: ", option.help) or "limit" in option.name
+    assert is_needed or shows_default or says_default or stops, f"{' '.join(path)} {option.opts}: no default"
+
+
+@pytest.mark.parametrize("path", [path for path, _ in COMMANDS if len(path) > 1], ids=" ".join)
+def test_every_command_is_in_the_readme(path):
+    assert f"`{' '.join(path)}`" in README.read_text(encoding="utf-8")
+
+
+def test_commands_come_in_the_order_of_the_work():
+    names = [path[1] for path, _ in COMMANDS if len(path) == 2]
+    assert names == ["demo", "ingest", "runs", "versions", "show", "diff", "db"]
+
+
+def test_no_short_help_is_cut(tracker):
+    for path, command in COMMANDS:
+        if hasattr(command, "commands"):
+            lines = tracker(*path[1:], "--help").out.split("Commands:")[1]
+            assert "..." not in lines, path
+
+
+def test_choices_are_those_of_the_rooms():
+    assert tuple(sorted(Format)) == reports.NAMES
+    assert sorted(Section) == sorted(SECTIONS)
+
+
+def test_input_formats_are_listed_where_they_are_asked_for(tracker, trace):
+    done = tracker("diff", trace["v01"], trace["v08"], "--input-format", "nonsense")
+    assert done.code == 2
+    assert all(name in done.err for name in readers.NAMES)
+
+
+def test_version(tracker):
+    assert tracker("--version").out == f"tracker {__version__}\n"
+
+
+def test_without_arguments_the_help_is_shown(tracker):
+    done = tracker()
+    assert "Start here:" in done.out + done.err
+
+
+def test_a_wrong_option_is_exit_2_and_said_on_stderr(tracker):
+    done = tracker("diff", "a", "b", "--nonsense")
+    assert (done.code, done.out) == (2, "")
+    assert "--nonsense" in done.err
+
+
+def test_completion_is_offered(tracker):
+    assert "--install-completion" in tracker("--help").out
+
+
+def test_help_starts_fast():
+    """The limit is 0.25 s; the fastest of five tries, so that a busy machine does not fail it."""
+
+    def seconds():
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "tracker", "--help"], check=True, stdout=subprocess.DEVNULL)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(5)) < 0.25
+
+
+def test_help_loads_nothing_heavy():
+    code = "import sys, tracker.cli; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not {"pandas", "numpy", "sqlalchemy", "sqlmodel", "alembic", "openpyxl", "rich", "msgspec"} & set(loaded)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def listed(tracker, db):
+    """The runs that `tracker runs` lists with these words, as JSON."""
+
+    def call(*words):
+        document = json.loads(tracker("runs", *words, "--format", "json", "--db", db).out)
+        assert document["schema"] == 1
+        return document["runs"]
+
+    return call
+
+
+def test_runs_are_found_by_version_workload_and_state(listed):
+    everything = listed()
+    assert {run["version"] for run in everything} == {"v01", "v08"}
+    assert {run["version"] for run in listed("--version", "v08")} == {"v08"}
+    assert listed("--workload", "small_gpt") == everything
+    assert listed("--workload", "other") == []
+    assert listed("--state", "excluded") == []
+    assert len(listed("--limit", "1")) == 1
+
+
+def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
+    lines = tracker("runs", "--db", db).out.splitlines()
+    assert lines[0].split()[:2] == ["run", "version"]
+    assert len(lines) == len(listed()) + 2
+    assert lines[-1].endswith(f"Next: tracker show run:{listed()[0]['run_id']}")
+
+
+def test_no_run_found_says_what_to_do(tracker, db):
+    done = tracker("runs", "--version", "v99", "--db", db)
+    assert (done.code, done.out.count("\n")) == (0, 1)
+    assert "tracker ingest" in done.out
+
+
+def test_tagged_run_is_found_by_its_tag_until_untagged(tracker, db, listed):
+    assert tracker("runs", "tag", "1", "--tag", "image=a", "--db", db).out == "run:1 tagged\n"
+    assert [run["run_id"] for run in listed("--tag", "image=a")] == [1]
+    assert [run["run_id"] for run in listed("--tag", "image")] == [1]
+    assert tracker("runs", "untag", "run:1", "--tag", "image", "--db", db).code == 0
+    assert listed("--tag", "image") == []
+
+
+def test_excluded_run_is_out_of_comparisons_until_restored(tracker, db, listed):
+    before = tracker("diff", "v01", "v08", "--db", db, "--format", "json").out
+    assert tracker("runs", "exclude", "1", "--reason", "noisy", "--db", db).code == 0
+    assert [(run["run_id"], run["state_reason"]) for run in listed("--state", "excluded")] == [(1, "noisy")]
+    without = json.loads(tracker("diff", "v01", "v08", "--db", db, "--format", "json").out)
+    assert without["baseline"]["runs"] == json.loads(before)["baseline"]["runs"] - 1
+    assert tracker("runs", "restore", "1", "--db", db).code == 0
+    assert tracker("diff", "v01", "v08", "--db", db, "--format", "json").out == before
+
+
+def test_edit_moves_a_run_to_another_version(tracker, db, listed):
+    assert tracker("runs", "edit", "1", "--version", "v02", "--device", "NVIDIA H100", "--db", db).code == 0
+    (moved,) = listed("--version", "v02")
+    assert (moved["run_id"], moved["vendor"], moved["device"]) == (1, "NVIDIA", "H100")
+
+
+def test_deleted_run_is_hidden_and_comes_back(tracker, db, listed):
+    tracker("runs", "delete", "1", "--reason", "wrong machine", "--db", db)
+    assert 1 not in [run["run_id"] for run in listed()]
+    tracker("runs", "restore", "1", "--db", db)
+    assert 1 in [run["run_id"] for run in listed()]
+
+
+def test_purged_run_is_gone_and_its_file_may_come_in_again(tracker, db, listed, trace):
+    tracker("runs", "delete", "1", "--reason", "wrong label", "--purge", "--db", db)
+    assert 1 not in [run["run_id"] for run in listed("--state", "all")]
+    done = tracker("ingest", trace["v01"], "--version", "v02", "--workload", "small_gpt", "--db", db)
+    assert done.out.splitlines()[-1].startswith("1 new run.")
+
+
+def test_versions_are_listed_and_one_is_pinned(tracker, db):
+    assert tracker("versions", "pin", "v01", "--db", db).code == 0
+    document = json.loads(tracker("versions", "--format", "json", "--db", db).out)
+    assert [(found["version"], found["pinned"]) for found in document["versions"]] == [("v01", True), ("v08", False)]
+    assert tracker("diff", "pinned", "latest", "--db", db, "--only", "overall").code == 0
+    assert tracker("versions", "unpin", "v01", "--db", db).code == 0
+    assert tracker("diff", "pinned", "latest", "--db", db).code == 2
+
+
+def test_database_says_what_it_holds_and_that_it_is_sound(tracker, db):
+    info = tracker("db", "info", "--db", db)
+    assert info.code == 0
+    assert f"{db}  (named by --db)" in info.out
+    assert tracker("db", "check", "--db", db).out == f"{db} is sound\n"
+    assert "nothing to do" in tracker("db", "upgrade", "--db", db).out
+
+
+def test_rows_without_a_run_are_found(tracker, db):
+    import sqlite3
+
+    with sqlite3.connect(db) as connection:
+        connection.execute("DELETE FROM capture")
+        connection.execute("UPDATE memory SET run_id = 99 WHERE run_id = 1")
+    connection.close()
+    done = tracker("db", "check", "--db", db)
+    assert done.code == 2
+    assert "rows of memory belong to no run" in done.err

@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+SHOW_KEYS = {"schema", "run", "overall", "steps", "ops", "kernels", "communication", "memory"}
+DIFF_KEYS = {
+    "schema",
+    "baseline",
+    "candidate",
+    "environment",
+    "overall",
+    "ops",
+    "kernels",
+    "communication",
+    "memory",
+    "explanation",
+}
+CAPTURE_COLUMNS = {
+    "rank",
+    "duration_ns",
+    "timeline",
+    "e2e_ns",
+    "compute_ns",
+    "communication_ns",
+    "exposed_communication_ns",
+    "overlap_ns",
+    "copy_ns",
+    "exposed_copy_ns",
+    "free_ns",
+    "kernel_count",
+    "kernel_total_ns",
+    "unlinked_kernel_total_ns",
+    "peak_allocated_bytes",
+    "peak_reserved_bytes",
+}
+OP_COLUMNS = {
+    "name",
+    "input_shapes",
+    "input_types",
+    "module",
+    "calls",
+    "host_total_ns",
+    "host_self_ns",
+    "device_total_ns",
+    "device_self_ns",
+}
+
+
+def shown(tracker, *words):
+    done = tracker("show", *words, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)
+
+
+def compared(tracker, *words):
+    done = tracker("diff", *words, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out)
+
+
+def test_show_prints_the_contract_for_scripts(tracker, trace):
+    document = shown(tracker, trace["v01"])
+    assert document["schema"] == 1
+    assert set(document) >= SHOW_KEYS
+    assert set(document["overall"][0]) >= CAPTURE_COLUMNS
+    assert set(document["steps"][0]) >= CAPTURE_COLUMNS | {"step"}
+    assert set(document["ops"][0]) >= OP_COLUMNS
+    assert [row["step"] for row in document["steps"]] == [3, 4, 5, 6, 7]
+    row = document["overall"][0]
+    parts = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+    assert row["timeline"] == "host"
+    assert sum(row[part] for part in parts) == row["e2e_ns"]
+
+
+def test_same_file_is_shown_alike_from_disk_and_from_the_database(tracker, trace, db):
+    stored, read = shown(tracker, "1", "--db", db), shown(tracker, trace["v01"])
+    for key in SHOW_KEYS - {"schema", "run"}:
+        assert stored[key] == read[key], key
+
+
+def test_show_keeps_steps_apart_on_request(tracker, trace):
+    whole, by_step = shown(tracker, trace["v01"]), shown(tracker, trace["v01"], "--by", "step")
+    assert {row["step"] for row in by_step["ops"]} >= {3, 4, 5, 6, 7}
+    assert sum(row["calls"] for row in by_step["ops"]) == sum(row["calls"] for row in whole["ops"])
+    assert "step" not in whole["ops"][0]
+
+
+def test_show_filters_by_op(tracker, trace):
+    document = shown(tracker, trace["v01"], "--op", "aten::*mm")
+    assert {row["name"] for row in document["ops"]} == {"aten::addmm", "aten::mm"}
+
+
+def test_show_of_a_version_with_several_runs_lists_them(tracker, db):
+    done = tracker("show", "v01", "--db", db)
+    assert done.code == 2
+    assert "run:1" in done.err
+
+
+def test_diff_of_two_files_needs_no_database_and_leaves_nothing_behind(tracker, trace, tmp_path):
+    done = tracker("diff", trace["v01"], trace["v08"])
+    assert (done.code, done.err) == (0, "")
+    assert "aten::mul" in done.out
+    assert "\x1b" not in done.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_diff_prints_the_contract_for_scripts(tracker, db):
+    document = compared(tracker, "v01", "v08", "--db", db)
+    assert document["schema"] == 1
+    assert set(document) >= DIFF_KEYS
+    for key in ("ops", "overall"):
+        assert any(name.startswith("baseline_") for name in document[key][0])
+        assert any(name.startswith("candidate_") for name in document[key][0])
+        assert "diff" in document[key][0]
+
+
+def test_diff_finds_what_was_changed(tracker, db):
+    """In v08 GELU was written out with tanh and pow: mul slower, pow and tanh added, gelu removed."""
+    document = compared(tracker, "v01", "v08", "--match", "name", "--db", db)
+    ops = {row["name"]: row for row in document["ops"]}
+    assert ops["aten::mul"]["delta_ns"] > 5_000_000
+    assert (ops["aten::pow"]["status"], ops["aten::tanh"]["status"]) == ("ADDED", "ADDED")
+    assert (ops["aten::gelu"]["status"], ops["aten::gelu_backward"]["status"]) == ("REMOVED", "REMOVED")
+    assert ops["aten::mul"]["candidate_calls"] > ops["aten::mul"]["baseline_calls"]
+    assert document["explanation"]["delta_ns"] == pytest.approx(30e6, rel=0.5)
+
+
+def test_diff_of_a_side_with_itself_is_all_zero(tracker, db):
+    document = compared(tracker, "v01", "v01", "--db", db)
+    assert document["environment"] == []
+    assert {row["delta_ns"] for row in document["ops"]} == {0}
+    assert {row["delta"] for row in document["overall"]} <= {0, None}
+
+
+def test_op_map_joins_ops_of_two_names(tracker, db, tmp_path):
+    names = tmp_path / "map.json"
+    names.write_text(json.dumps({"aten::gelu": "aten::tanh"}))
+    by_file = compared(tracker, "v01", "v08", "--match", "name", "--db", db, "--op-map", names)
+    by_text = compared(tracker, "v01", "v08", "--match", "name", "--db", db, "--op-map", names.read_text())
+    assert by_file == by_text
+    mapped = next(row for row in by_file["ops"] if row["name"] == "aten::tanh")
+    assert (mapped["baseline_name"], mapped["status"]) == ("aten::gelu", "both")
+
+
+@pytest.mark.parametrize("words", [("--only", "overall"), ("--only", "operator,memory"), ("--only", "kernel")])
+def test_only_selects_sections(tracker, db, words):
+    assert tracker("diff", "v01", "v08", "--db", db, *words).code == 0
+
+
+def test_unknown_section_is_a_usage_error(tracker, db):
+    done = tracker("diff", "v01", "v08", "--db", db, "--only", "everything")
+    assert (done.code, done.out) == (2, "")
+    assert "operator" in done.err
+
+
+@pytest.mark.parametrize("format", ["text", "json", "markdown", "csv", "xlsx"])
+def test_output_goes_to_a_file_beside_the_text_on_screen(tracker, db, tmp_path, format):
+    on_screen = tracker("diff", "v01", "v08", "--db", db).out
+    done = tracker("diff", "v01", "v08", "--db", db, "--format", format, "-o", tmp_path / "report")
+    assert done.out == on_screen
+    assert done.err == f"written: {tmp_path / 'report'}\n"
+    written = (tmp_path / "report").read_bytes()
+    if format == "xlsx":
+        assert written.startswith(b"PK")
+    else:
+        assert written.decode() == tracker("diff", "v01", "v08", "--db", db, "--format", format).out
+
+
+def test_ending_of_the_file_chooses_the_format(tracker, db, tmp_path):
+    tracker("diff", "v01", "v08", "--db", db, "-o", tmp_path / "diff.xlsx")
+    assert (tmp_path / "diff.xlsx").read_bytes().startswith(b"PK")
+    tracker("show", "1", "--db", db, "-o", tmp_path / "run.json")
+    assert json.loads((tmp_path / "run.json").read_text())["schema"] == 1
+
+
+def test_folder_as_output_gets_a_file_named_after_the_question(tracker, db, tmp_path):
+    (tmp_path / "out").mkdir()
+    tracker("diff", "v01", "v08", "--db", db, "--format", "xlsx", "-o", tmp_path / "out")
+    tracker("show", "latest", "--db", db, "--format", "markdown", "-o", tmp_path / "out")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["diff_v01_v08.xlsx", "show_latest.md"]
+
+
+def test_top_limits_the_rows_on_screen(tracker, db):
+    few = tracker("diff", "v01", "v08", "--db", db, "--only", "operator", "--top", "2").out
+    many = tracker("diff", "v01", "v08", "--db", db, "--only", "operator", "--top", "0").out
+    assert few.count("aten::") < many.count("aten::")

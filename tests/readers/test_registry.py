@@ -1,0 +1,92 @@
+"""Which reader claims what, and how a folder is searched."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.readers.traces import op, write
+from tracker import readers
+from tracker.errors import SourceError, UsageError
+
+FIXTURES = Path(__file__).parents[1] / "data" / "torch_profiler"
+ASCEND = (
+    '[{"ph": "X", "name": "aten::empty", "pid": 7, "tid": 7, "ts": "1704161511420306.491", "dur": 3, "cat": "cpu_op"}]'
+)
+ASCEND_OBJECT = '{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}]}'
+PADDLE = (
+    '{"schemaVersion": "1.0.2", "span_index": "0", "traceEvents": [{"name": "relu dygraph[673.108 us]", "pid": 7,'
+    ' "tid": "7(Python)", "ts": 1, "dur": 1.5, "ph": "X", "cat": "Operator"}], "deviceProperties": []}'
+)
+OTHERS = {
+    "ascend.json": ASCEND,
+    "ascend_object.json": ASCEND_OBJECT,
+    "paddle.json": PADDLE,
+    "chrome.json": '{"traceEvents": [{"ph": "X", "cat": "devtools", "name": "Task", "ts": 1, "dur": 1, "pid": 1}]}',
+    "docker.json": '{"schemaVersion": 2, "layers": [{"size": 3}]}',
+    "empty_object.json": "{}",
+    "list.json": "[1, 2]",
+    "log.txt": "Epoch 1 [ok]",
+    "empty.json": "",
+}
+
+
+@pytest.mark.parametrize("path", sorted(FIXTURES.iterdir()), ids=lambda path: path.name)
+def test_every_fixture_is_claimed(path):
+    assert readers.claim(path) == "torch_profiler"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_files_of_others_are_not_claimed(tmp_path, name):
+    path = tmp_path / name
+    path.write_text(OTHERS[name])
+    with pytest.raises(SourceError, match=r"no reader knows this file; known formats|the file is empty"):
+        readers.claim(path)
+
+
+def test_trace_with_much_text_before_its_first_event_is_claimed(tmp_path):
+    path = tmp_path / "a.json"
+    path.write_text('{"comment": "' + "x" * 9000 + '", "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a"}]}')
+    assert readers.claim(path) == "torch_profiler"
+
+
+def test_folder_gives_all_its_traces_in_order_and_passes_over_the_rest(tmp_path):
+    (tmp_path / "b").mkdir()
+    (tmp_path / ".cache").mkdir()
+    write(tmp_path / "b", [op("a", 1, 1)], name="rank1.json")
+    write(tmp_path / ".cache", [op("a", 1, 1)])
+    plain = write(tmp_path, [op("a", 1, 1)], name="rank0.json")
+    (tmp_path / "a.json.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    for name, text in OTHERS.items():
+        (tmp_path / name).write_text(text)
+    found = readers.find(tmp_path)
+    assert [str(f.path.relative_to(tmp_path)) for f in found] == ["a.json.gz", "b/rank1.json", "rank0.json"]
+    assert {f.format for f in found} == {"torch_profiler"}
+
+
+def test_folder_without_profiles_is_an_error_that_lists_the_formats(tmp_path):
+    with pytest.raises(SourceError, match=r"no profile in this folder; known formats \(torch_profiler"):
+        readers.find(tmp_path)
+
+
+def test_path_that_is_not_there_is_an_error(tmp_path):
+    with pytest.raises(SourceError, match="no such file or folder"):
+        readers.find(tmp_path / "nowhere")
+
+
+def test_format_decides_without_looking_and_must_be_known(tmp_path):
+    path = tmp_path / "odd.json"
+    path.write_text('{"traceEvents": [{"ph": "X", "name": "a"}]}')
+    assert readers.claim(path, "torch_profiler") == "torch_profiler"
+    with pytest.raises(UsageError, match="no format 'perfetto'; known formats: torch_profiler"):
+        readers.claim(path, "perfetto")
+
+
+def test_registry_loads_neither_numpy_nor_a_reader():
+    code = "import sys, tracker.readers; print([m for m in sys.modules if m in ('numpy', 'msgspec', 'isal')])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,293 @@
+"""A second, slow and obvious implementation of the breakdown and of self times, straight from the JSON of each trace.
+
+It shares nothing with the readers or the timeline: plain loops over dicts, and times as exact integers from Decimal.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections import Counter, defaultdict
+from decimal import Decimal
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real import data
+from tracker import readers, timeline
+from tracker.profile import MISSING, NO_STEP, Rows
+from tracker.readers import ReadOptions
+
+OPS = {"cpu_op", "operator", "user_annotation"}
+CALLS = {"cuda_runtime", "cuda_driver", "runtime"}
+KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+COLLECTIVES = ("nccl:", "gloo:")
+HANDS_OVER = ("c10d::", "record_param_comms", *COLLECTIVES)
+Event = dict[str, Any]
+
+
+def traces() -> list[str]:
+    """Every GPU trace, and of the many alike CPU traces a few; all of them with TRACKER_TESTS=all."""
+    root = data.folder()
+    cpu = sorted(root.glob("torch_cpu/**/*.json.gz"))
+    if os.environ.get("TRACKER_TESTS") != "all":
+        few = ("ddp_gloo_2ranks/baseline_run1", "with_stack", "nightly_gpt/v01_run1", "nightly_gpt/v11_run2")
+        cpu = [path for path in cpu if any(name in str(path) for name in few)]
+    return [str(path.relative_to(root)) for path in (*sorted(root.glob("pytorch/**/*.json.gz")), *cpu)]
+
+
+def ns(value: Any) -> int:
+    return int(Decimal(value) * 1000)
+
+
+@cache
+def load(path: Path) -> list[Event]:
+    """Complete events with `start`, `end` in ns and a lower-case category; step markers of the device are left out."""
+    parsed = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
+    events = parsed if isinstance(parsed, list) else parsed["traceEvents"]
+    kept = []
+    for event in events:
+        event["cat"] = str(event.get("cat")).lower()
+        is_memory = event.get("name") == "[memory]"
+        if event.get("ph") == "X" or is_memory:
+            event["start"] = ns(event["ts"])
+            event["end"] = event["start"] + ns(event.get("dur", 0))
+            kept.append(event)
+    return kept
+
+
+@cache
+def built(path: Path) -> Rows:
+    (found,) = readers.find(path)
+    (capture,) = readers.read(found, ReadOptions()).captures
+    rows = timeline.build(capture).rows
+    assert rows is not None
+    return rows
+
+
+def markers(events: list[Event]) -> list[Event]:
+    return [e for e in events if e["cat"] in OPS and e["name"].startswith("ProfilerStep#")]
+
+
+def host_ops(events: list[Event]) -> list[Event]:
+    return [e for e in events if e["cat"] in OPS and not e["name"].startswith("ProfilerStep#")]
+
+
+def device_events(events: list[Event]) -> list[Event]:
+    return [e for e in events if e["cat"] in KERNELS | COPIES]
+
+
+def step_at(events: list[Event], time: int) -> int:
+    marked = markers(events)
+    inside = [e for e in marked if e["start"] <= time < e["end"]]
+    return int(inside[-1]["name"].split("#")[1]) if inside else NO_STEP if marked else 0
+
+
+def parents(spans: list[Event]) -> list[int]:
+    """The exact stack rule, per (process, thread)."""
+    order = sorted(range(len(spans)), key=lambda i: (str(spans[i]["pid"]), str(spans[i]["tid"]), spans[i]["start"],
+                                                     -spans[i]["end"], i))  # fmt: skip
+    found = [-1] * len(spans)
+    stack: list[int] = []
+    for row in order:
+        span = spans[row]
+        while stack:
+            top = spans[stack[-1]]
+            same = (top["pid"], top["tid"]) == (span["pid"], span["tid"])
+            if same and top["end"] > span["start"] and top["end"] >= span["end"]:
+                break
+            stack.pop()
+        found[row] = stack[-1] if stack else -1
+        stack.append(row)
+    return found
+
+
+def launches(events: list[Event]) -> dict[int, Event]:
+    """correlation -> launch; where one occurs twice the later is taken (they agree in all traces at hand)."""
+    return {
+        int(e["args"]["correlation"]): e for e in events if e["cat"] in CALLS and "correlation" in e.get("args", {})
+    }
+
+
+def linked(events: list[Event]) -> list[tuple[Event, Event | None]]:
+    """Each device event with its launch, by correlation; the bare lists of 2020 have none and are linked by arrows."""
+    calls = launches(events)
+    pairs = []
+    for event in device_events(events):
+        correlation = event.get("args", {}).get("correlation")
+        pairs.append((event, calls.get(int(correlation)) if correlation is not None else None))
+    return pairs
+
+
+def step_of(events: list[Event], pairs: list[tuple[Event, Event | None]]) -> list[int]:
+    first: dict[Any, int] = {}
+    for event, launch in pairs:
+        if launch is not None:
+            first[event["tid"]] = min(first.get(event["tid"], event["start"]), event["start"])
+    steps = []
+    marked = bool(markers(events))
+    for event, launch in pairs:
+        if launch is not None:
+            steps.append(step_at(events, launch["start"]))
+        elif marked and event["tid"] in first and event["start"] < first[event["tid"]]:
+            steps.append(NO_STEP)
+        else:
+            steps.append(step_at(events, event["start"]))
+    return steps
+
+
+def lengths(spans: list[tuple[int, int, str]]) -> Counter[frozenset[str]]:
+    """Time by the set of classes that run at once: a walk over all starts and ends."""
+    edges = sorted([(start, 1, name) for start, _, name in spans] + [(end, -1, name) for _, end, name in spans])
+    running: Counter[str] = Counter()
+    time: Counter[frozenset[str]] = Counter()
+    before = 0
+    for moment, change, name in edges:
+        time[frozenset(+running)] += moment - before
+        before = moment
+        running[name] += change
+    del time[frozenset()]
+    return time
+
+
+def device_class(event: Event) -> str:
+    if event["cat"] in COPIES:
+        return "copy"
+    return "communication" if event["name"].lower().removeprefix("void ").startswith(("nccl", "rccl")) else "compute"
+
+
+def parts(spans: list[tuple[int, int, str]], e2e: int) -> dict[str, int]:
+    time = lengths(spans)
+
+    def share(wanted: str, without: frozenset[str] = frozenset()) -> int:
+        return sum(length for names, length in time.items() if wanted in names and not names & without)
+
+    return {
+        "compute_ns": share("compute"),
+        "communication_ns": share("communication"),
+        "overlap_ns": share("compute") - share("compute", frozenset(["communication"])),
+        "exposed_communication_ns": share("communication", frozenset(["compute"])),
+        "copy_ns": share("copy"),
+        "exposed_copy_ns": share("copy", frozenset(["compute", "communication"])),
+        "e2e_ns": e2e,
+        "free_ns": e2e - sum(time.values()),
+    }
+
+
+def device_parts(events: list[Event]) -> dict[str, int]:
+    spans = [(e["start"], e["end"], device_class(e)) for e in events]
+    e2e = max(e["end"] for e in events) - min(e["start"] for e in events) if events else 0
+    return parts(spans, e2e)
+
+
+def host_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
+    ops = host_ops(events)
+    above = parents(ops)
+    spans = []
+    for row, op in enumerate(ops):
+        chain, around = [], row
+        while around >= 0:
+            chain.append(ops[around]["name"])
+            around = above[around]
+        start, end = max(op["start"], window[0]), min(op["end"], window[1])
+        if start >= end:
+            continue
+        if op["name"].startswith(COLLECTIVES):
+            spans.append((start, end, "communication"))
+        elif op["cat"] != "user_annotation" and not any(name.startswith(COLLECTIVES) for name in chain):
+            if not op["name"].startswith(HANDS_OVER):
+                spans.append((start, end, "compute"))
+    return parts(spans, window[1] - window[0])
+
+
+@pytest.mark.parametrize("name", traces())
+def test_breakdown_agrees_with_the_slow_way(name):
+    path = data.path(name)
+    events, rows = load(path), built(path)
+    every = [e for e in events if e["cat"] in OPS | CALLS | KERNELS | COPIES or e["name"] == "[memory]"]
+    window = min(e["start"] for e in every), max(e["end"] for e in every)
+    pairs = linked(events)
+    steps = step_of(events, pairs)
+    assert rows.overall.duration_ns == window[1] - window[0]
+    for step in (None, *(row.step for row in rows.steps)):
+        found = rows.overall if step is None else next(row.breakdown for row in rows.steps if row.step == step)
+        own = [pair for pair, at in zip(pairs, steps, strict=True) if step in (None, at)]
+        span = window
+        for marker in markers(events):
+            if step is not None and marker["name"] == f"ProfilerStep#{step}":
+                span = marker["start"], marker["end"]
+        expected = device_parts([event for event, _ in own]) if pairs else host_parts(events, span)
+        assert {key: getattr(found, key) for key in expected} == expected
+        kernels = [(event, launch) for event, launch in own if event["cat"] in KERNELS]
+        assert found.duration_ns == span[1] - span[0]
+        assert found.kernel_count == len(kernels)
+        assert found.kernel_total_ns == sum(event["end"] - event["start"] for event, _ in kernels)
+        assert found.unlinked_kernel_total_ns == sum(e["end"] - e["start"] for e, launch in kernels if launch is None)
+
+
+@pytest.mark.parametrize("name", traces())
+def test_self_times_agree_with_the_slow_way(name):
+    path = data.path(name)
+    events, rows = load(path), built(path)
+    ops = host_ops(events)
+    above = parents(ops)
+    children: dict[int, list[int]] = defaultdict(list)
+    for row, parent in enumerate(above):
+        children[parent].append(row)
+    expected: Counter[tuple[str, str]] = Counter()
+    calls: Counter[str] = Counter()
+    for row, op in enumerate(ops):
+        inside = sum(lengths([(ops[c]["start"], ops[c]["end"], "child") for c in children[row]]).values())
+        expected[op["name"], "host"] += op["end"] - op["start"] - inside
+        calls[op["name"]] += 1
+    by_thread: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    for op in ops:
+        by_thread[str(op["pid"]), str(op["tid"])].append(op)
+    innermost: dict[int, str] = {}
+    for event, launch in linked(events):
+        key = "(unlinked)"
+        if launch is not None:
+            if id(launch) not in innermost:
+                lane = by_thread[str(launch["pid"]), str(launch["tid"])]
+                around = [o for o in lane if o["start"] <= launch["start"] < o["end"]]
+                best = max(enumerate(around), key=lambda o: (o[1]["start"], -o[1]["end"], o[0]), default=None)
+                innermost[id(launch)] = best[1]["name"] if best else "(no op)"
+            key = innermost[id(launch)]
+        expected[key, "device"] += event["end"] - event["start"]
+    found: Counter[tuple[str, str]] = Counter()
+    found_calls: Counter[str] = Counter()
+    names, table = rows.tables["op_key"]["name"], rows.tables["op"]
+    for key, host, device, count in zip(
+        *(list(table[column]) for column in ("op_key", "host_self_ns", "device_self_ns", "calls")), strict=True
+    ):
+        found[names[key], "host"] += 0 if host == MISSING else int(host)
+        found[names[key], "device"] += int(device)
+        found_calls[names[key]] += int(count)
+    assert +found == +expected
+    assert +found_calls == +calls
+
+
+@pytest.mark.parametrize("name", traces())
+def test_device_time_is_conserved_in_every_table(name):
+    rows = built(data.path(name))
+    kernels, overall = rows.tables["kernel"], rows.overall
+    every = overall.compute_total_ns + overall.communication_total_ns + overall.copy_total_ns
+    assert sum(kernels["total_ns"]) == sum(rows.tables["op"]["device_self_ns"]) == every
+    assert sum(rows.tables["op_tree"]["device_self_ns"]) == every
+    plain = sum(
+        ns for ns, kind in zip(kernels["total_ns"], kernels["category"], strict=True) if kind not in ("copy", "memset")
+    )
+    assert plain == overall.kernel_total_ns
+
+
+@pytest.mark.parametrize("name", [name for name in traces() if name.startswith("pytorch/")])
+def test_little_compute_stays_unnamed(name):
+    kernels = built(data.path(name)).tables["kernel"]
+    time: Counter[str] = Counter()
+    for category, total in zip(kernels["category"], kernels["total_ns"].tolist(), strict=True):
+        time[category] += total
+    compute = sum(total for kind, total in time.items() if kind not in ("communication", "copy", "memset"))
+    assert time["other"] <= 0.02 * compute

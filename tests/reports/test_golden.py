@@ -1,0 +1,41 @@
+"""Whole documents against golden files: a lost section, column or row fails here."""
+
+import pytest
+
+from tests.reports import builders, workbooks
+from tracker import reports
+
+SUFFIXES = {"json": "json", "csv": "csv", "markdown": "md"}
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_text_of_a_diff_is_the_golden_one(golden, width):
+    golden(f"diff_{width}.txt", reports.render_diff(builders.diff(), "text", width=width))
+
+
+@pytest.mark.parametrize("width", [80, 140])
+def test_text_of_a_run_is_the_golden_one(golden, width):
+    golden(f"show_{width}.txt", reports.render_show(builders.shown(), "text", width=width))
+
+
+def test_text_of_all_sections_is_the_golden_one(golden):
+    only = ("overall", "operator", "kernel", "communication", "memory", "module", "api")
+    golden("diff_all_sections.txt", reports.render_diff(builders.diff(), "text", only=only, width=120))
+
+
+@pytest.mark.parametrize("format", sorted(SUFFIXES))
+def test_document_of_a_diff_is_the_golden_one(golden, format):
+    golden(f"diff.{SUFFIXES[format]}", reports.render_diff(builders.diff(), format))
+
+
+@pytest.mark.parametrize("format", sorted(SUFFIXES))
+def test_document_of_a_run_is_the_golden_one(golden, format):
+    golden(f"show.{SUFFIXES[format]}", reports.render_show(builders.shown(), format))
+
+
+def test_workbook_of_a_diff_is_the_golden_one(golden):
+    golden("diff.xlsx.txt", workbooks.dump(reports.render_diff(builders.diff(), "xlsx")))
+
+
+def test_workbook_of_a_run_is_the_golden_one(golden):
+    golden("show.xlsx.txt", workbooks.dump(reports.render_show(builders.shown(), "xlsx")))

@@ -1,0 +1,78 @@
+"""The contract for scripts."""
+
+import json
+
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.reports import builders
+from tracker.reports import render_diff, render_show
+from tracker.results import DIFF_COLUMNS
+
+
+def test_diff_has_the_documented_keys_in_order():
+    document = json.loads(render_diff(builders.diff(), "json"))
+    assert list(document) == [
+        "schema", "baseline", "candidate", "metric", "environment", "overall", "ops", "kernels", "communication",
+        "memory", "modules", "api", "explanation",
+    ]  # fmt: skip
+    assert document["schema"] == 1
+
+
+def test_show_has_the_documented_keys_in_order():
+    document = json.loads(render_show(builders.shown(), "json"))
+    assert list(document) == [
+        "schema", "run", "overall", "steps", "ops", "kernels", "communication", "memory", "copies", "modules", "api"
+    ]  # fmt: skip
+
+
+def test_every_row_carries_the_columns_of_its_table():
+    document = json.loads(render_diff(builders.diff(), "json"))
+    for table in set(document) & set(DIFF_COLUMNS):
+        for row in document[table]:
+            assert tuple(row) == DIFF_COLUMNS[table]
+
+
+def test_integers_stay_exact_and_missing_is_null():
+    document = json.loads(render_show(builders.shown(), "json"))
+    first, second = document["ops"]
+    assert first["device_self_ns"] == 1736413971558972913  # a double would end in ...972912 or ...973056
+    assert second["host_self_ns"] is None
+    assert document["run"]["started_at_ns"] == 1736413971558972912
+
+
+def test_not_a_number_and_infinity_are_null():
+    ops = builders.diff().ops.assign(diff=float("inf"), delta_ns=float("nan"), baseline_name=pd.NA)
+    text = render_diff(builders.diff(ops=ops), "json")
+    assert "NaN" not in text and "Infinity" not in text
+    row = json.loads(text)["ops"][0]
+    assert (row["diff"], row["delta_ns"], row["baseline_name"]) == (None, None, None)
+
+
+def test_document_is_ascii_and_ends_with_a_newline():
+    ops = builders.frame("ops", [builders.op("核函数", "", 1, 2)])
+    text = render_diff(builders.diff(ops=ops), "json")
+    assert text.isascii() and text.endswith("}\n")
+    assert json.loads(text)["ops"][0]["name"] == "核函数"
+
+
+def test_a_section_that_was_not_asked_for_has_no_key():
+    document = json.loads(render_diff(builders.diff(), "json", only=["kernel"], limit=1))
+    assert "ops" not in document
+    assert len(document["kernels"]) == 1
+    assert document["explanation"]["answer"].startswith("v42 is slower")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.text(), min_size=1, max_size=5), st.integers(min_value=0, max_value=2**63 - 1))
+def test_names_and_integers_come_back_as_they_were(names, time_ns):
+    ops = builders.shown().ops.head(1)
+    ops = pd.concat([ops.assign(name=name, host_self_ns=pd.array([time_ns], dtype="Int64")) for name in names])
+    document = json.loads(render_show(builders.shown(ops=ops), "json"))
+    assert [(row["name"], row["host_self_ns"]) for row in document["ops"]] == [(name, time_ns) for name in names]
+
+
+def test_a_lone_surrogate_does_not_break_the_document():
+    ops = builders.frame("ops", [builders.op("a\ud800b", "", 1, 2)])
+    assert json.loads(render_diff(builders.diff(ops=ops), "json"))["ops"][0]["name"] == "a\ufffdb"

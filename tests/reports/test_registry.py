@@ -1,0 +1,57 @@
+"""The door of the reports: names, wishes, and what it costs to import them."""
+
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from tests.reports import builders
+from tracker import reports
+from tracker.errors import UsageError
+from tracker.results import SECTIONS
+
+
+@pytest.mark.parametrize("format", reports.NAMES)
+def test_every_format_has_title_suffix_and_both_documents(format):
+    kind = bytes if reports.binary(format) else str
+    assert isinstance(reports.render_diff(builders.diff(), format), kind)
+    assert isinstance(reports.render_show(builders.shown(), format), kind)
+    assert reports.title(format) and reports.suffix(format).startswith(".")
+
+
+def test_names_are_sorted_and_are_the_modules_of_the_folder():
+    modules = sorted(path.stem.removeprefix("to_") for path in Path(reports.__file__).parent.glob("to_*.py"))
+    assert list(reports.NAMES) == modules
+
+
+def test_unknown_format_names_the_known_ones():
+    with pytest.raises(UsageError, match="choose one of csv, json, markdown, text, xlsx"):
+        reports.render_diff(builders.diff(), "pdf")
+
+
+def test_unknown_section_names_the_known_ones():
+    with pytest.raises(UsageError, match="no section 'ops'; choose from overall, operator"):
+        reports.render_show(builders.shown(), "text", only=["ops"])
+
+
+def test_importing_the_registry_loads_no_heavy_library():
+    code = (
+        "import sys, tracker.reports; "
+        "assert not {'pandas', 'numpy', 'rich', 'openpyxl'} & set(sys.modules), sorted(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(reports.__file__).parents[2])
+
+
+@pytest.mark.parametrize("format", reports.NAMES)
+@pytest.mark.parametrize("section", SECTIONS)
+def test_every_section_can_be_chosen_alone_even_without_rows(format, section):
+    empty = builders.diff()
+    empty = builders.diff(**{name: getattr(empty, name).head(0) for name in builders.DIFF_COLUMNS})
+    nothing = builders.shown()
+    nothing = builders.shown(**{name: getattr(nothing, name).head(0) for name in builders.SHOWN_TABLES})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert reports.render_diff(empty, format, only=[section])
+        assert reports.render_show(nothing, format, only=[section])

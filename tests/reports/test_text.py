@@ -1,0 +1,134 @@
+"""Tables for the terminal."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.reports import builders
+from tests.reports.builders import MS
+from tracker.reports import _human, render_diff, render_show
+from tracker.reports._layout import shorten
+
+
+def line_of(text, start):
+    return next(line.strip() for line in text.splitlines() if line.strip().startswith(start))
+
+
+def test_values_of_a_row_share_one_unit():
+    text = render_diff(builders.diff(), "text", width=140)
+    assert line_of(text, "broadcast").split()[3:9] == ["900.00", "us", "800.00", "us", "-100.00", "us"]
+
+
+def test_op_on_one_side_only_is_added_or_removed_and_its_other_side_a_dash():
+    text = render_diff(builders.diff(), "text", only=["operator"], width=140)
+    assert line_of(text, "fused|add").split() == [
+        "fused|add`relu<x>", "[[64,", "512]]", "4", "-", "2.00", "ms", "+2.00", "ms", "ADDED"
+    ]  # fmt: skip
+    assert line_of(text, "aten::add").endswith("1.50 ms          -  -1.50 ms   REMOVED")
+
+
+def test_stand_ins_for_missing_ops_say_what_they_are():
+    text = render_diff(builders.diff(), "text", width=140)
+    assert "(unlinked) no launch in the capture" in text and "(no op) launched outside any op" in text
+
+
+def test_environment_stands_above_the_numbers_and_the_answer_on_the_last_line():
+    lines = render_diff(builders.diff(), "text", width=80).splitlines()
+    assert lines.index("What else changed") < lines.index("Overall, per step and rank")
+    assert lines[-1] == f"{builders.explanation().answer}  Details: tracker diff v41 v42 --format xlsx -o diff.xlsx"
+
+
+def test_listed_causes_others_and_rest_add_up_to_the_change():
+    text = render_diff(builders.diff(), "text", width=140, limit=2)
+    part = text[text.index("Why: operators") :]
+    # +6.00 (mm) -3.00 (conv) +0.51 (all others) +0.49 (rest) = +4.00
+    assert line_of(part, "all other operators").split() == ["all", "other", "operators", "+0.51", "ms", "12.6", "%"]
+    assert line_of(part, "rest (not op time)").split()[-4:] == ["+0.49", "ms", "12.4", "%"]
+    assert line_of(part, "= step time").split()[-4:] == ["+4.00", "ms", "100.0", "%"]
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 140, 200])
+def test_tables_fit_the_terminal(width):
+    for text in (
+        render_diff(builders.diff(), "text", width=width),
+        render_show(builders.shown(), "text", width=width),
+    ):
+        *tables, _answer = text.splitlines()
+        assert max(cell_len(line) for line in tables) <= max(width, 60)
+
+
+def test_pipe_gets_no_escape_sequences_and_a_terminal_gets_colours():
+    assert "\x1b" not in render_diff(builders.diff(), "text", width=80)
+    coloured = render_diff(builders.diff(), "text", width=140, color=True)
+    assert "\x1b[31m" in coloured and "\x1b[32m" in coloured
+
+
+def test_escape_sequences_and_line_ends_of_a_trace_never_reach_the_terminal():
+    ops = builders.frame("ops", [builders.op("evil\x1b[2J\n\u202ename", "a\tb", MS, 2 * MS)])
+    text = render_diff(builders.diff(ops=ops), "text", width=140)
+    assert "\x1b" not in text and "\u202e" not in text
+    assert r"evil\x1b[2J\n\u202ename" in text
+
+
+def test_limit_cuts_the_tables_and_zero_shows_all():
+    ops = builders.frame("ops", [builders.op(f"op_{index:02}", "", MS, 2 * MS) for index in range(30)])
+    diff = builders.diff(ops=ops)
+    assert "… and 20 more" in render_diff(diff, "text", only=["operator"])
+    assert "op_29" in render_diff(diff, "text", only=["operator"], limit=0)
+    assert "… and 27 more" in render_diff(diff, "text", only=["operator"], limit=3)
+
+
+def test_host_timeline_is_named_in_the_titles():
+    text = render_diff(builders.diff(metric="host_self_ns"), "text")
+    assert "Operators by change of host self time" in text and "op times are host self time" in text
+
+
+def test_many_ranks_are_summed_up_with_the_slowest_named():
+    ranks = builders.nullable([builders.breakdown(rank, e2e_ns=(80 + rank) * MS) for rank in range(9)])
+    text = render_show(builders.shown(overall=ranks), "text", width=100)
+    assert line_of(text, "E2E").split() == ["E2E", "80.00", "ms", "84.00", "ms", "88.00", "ms", "8"]
+
+
+def test_a_run_without_a_device_shows_host_times_only():
+    host = builders.nullable([builders.breakdown(0, timeline="host", kernel_count=0, kernel_total_ns=0)])
+    text = render_show(builders.shown(overall=host), "text", width=140)
+    assert "device self" not in text and "kernel time, summed" not in text
+    assert "most host self time in aten::mm: 1.00 ms" in text
+
+
+def test_what_is_zero_on_both_sides_is_left_out_of_the_overall_table():
+    zero = {"metric": "copy_ns", "title": "Copies", "level": 0, "unit": "ns", "baseline_value": 0, "candidate_value": 0}
+    overall = builders.frame("overall", [*builders.overall(), zero])
+    assert "Copies" not in render_diff(builders.diff(overall=overall), "text")
+    assert "Copies" in render_diff(builders.diff(overall=overall), "json")
+
+
+def test_details_of_a_run_given_by_path_name_the_path():
+    run = builders.shown().run | {"reference": "my run.json"}
+    last = render_show(builders.shown(run=run), "text").splitlines()[-1]
+    assert last.endswith("Details: tracker show 'my run.json' --format xlsx -o run41.xlsx")
+
+
+def test_grain_columns_stand_first():
+    ops = builders.shown().ops
+    ops.insert(0, "rank", [1, 0])
+    ops.insert(1, "step", [7, 7])
+    text = render_show(builders.shown(ops=ops), "text", width=140)
+    assert line_of(text, "rank 1, step 7").startswith("rank 1, step 7  aten::mm")
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(), st.integers(min_value=1, max_value=40))
+def test_shortened_text_fits_and_short_text_stays(text, width):
+    short = shorten(text, width)
+    assert cell_len(short) <= width
+    assert short == text or "…" in short
+
+
+@pytest.mark.parametrize(
+    ("text", "value", "signed"),
+    [("0.00 ms", 0.4, "0.00 ms"), ("-0.00 ms", -0.4, "0.00 ms"), ("1.00 ms", 1.0, "+1.00 ms"), ("-", None, "-")],
+)
+def test_a_change_that_shows_as_zero_has_no_sign(text, value, signed):
+    assert _human.signed(text, value) == signed

@@ -1,0 +1,146 @@
+"""The workbook, opened again."""
+
+import pytest
+
+from tests.reports import builders
+from tests.reports.builders import MS
+from tests.reports.workbooks import fill, opened, rows, values
+from tracker.reports import _workbook, render_diff, render_show
+
+BLUE, RED = "DDEBF7", "FF0000"
+
+
+@pytest.fixture(scope="module")
+def book():
+    return opened(render_diff(builders.diff(), "xlsx"))
+
+
+def test_sheets_stand_in_reading_order(book):
+    assert book.sheetnames == [
+        "OverallMetrics", "OperatorCompare", "CommunicationCompare", "MemoryCompare", "KernelCompare", "ModuleCompare",
+        "ApiCompare", "Environment", "Explanation",
+    ]  # fmt: skip
+
+
+def test_every_table_has_a_frozen_header_and_a_filter_over_all_rows(book):
+    for sheet in book.worksheets[:-1]:
+        assert sheet.freeze_panes == "A2"
+        assert sheet.auto_filter.ref == sheet.dimensions
+
+
+def test_operator_summary_is_light_blue_and_its_kernels_follow_without_background(book):
+    summary, first, second, following = rows(book["OperatorCompare"])[:4]
+    assert {fill(cell) for name, cell in summary.items() if name != "DIFF Filter"} == {BLUE}
+    assert {fill(cell) for name, cell in first.items() if name != "DIFF Filter"} == {None}
+    assert [row["Kernel"].value for row in (summary, first, second, following)] == [
+        None, "sm90_xmma_gemm_bf16", "splitKreduce_kernel", None
+    ]  # fmt: skip
+    assert [row["Baseline Calls"].value for row in (summary, first, second)] == [10, 10, 2]
+
+
+def test_operator_columns_hold_us_and_diff_is_a_quotient(book):
+    row = values(book["OperatorCompare"])[0]
+    assert (row["Operator Name"], row["Input Shape"], row["Input Type"]) == (
+        "aten::mm", "[[64, 512], [512, 512]]", "float"
+    )  # fmt: skip
+    assert (row["Baseline Device Duration (us)"], row["Candidate Device Duration (us)"]) == (20_000, 26_000)
+    assert row["Delta (us)"] == 6_000
+    assert row["DIFF"] == pytest.approx(0.3)
+    assert rows(book["OperatorCompare"])[0]["DIFF"].number_format == "0.0%"
+
+
+def test_filter_column_is_red_exactly_where_the_candidate_is_worse(book):
+    cells = [row["DIFF Filter"] for row in rows(book["OperatorCompare"]) if row["Row"].value == "op"]
+    assert [(cell.value, fill(cell) == RED) for cell in cells] == [
+        ("worse", True), ("better", False), ("ADDED", True), ("REMOVED", False), ("worse", True), ("same", False),
+        ("worse", True), ("worse", True),
+    ]  # fmt: skip
+
+
+def test_diff_is_empty_without_a_baseline(book):
+    added = values(book["OperatorCompare"])[4]
+    assert (added["DIFF Filter"], added["DIFF"], added["Baseline Device Duration (us)"]) == ("ADDED", None, None)
+
+
+def test_overall_has_shares_units_and_good_news_is_not_red(book):
+    by_name = {row["Name"].value: row for row in rows(book["OverallMetrics"])}
+    assert by_name["free_ns"]["Baseline Share of E2E"].value == 0.082
+    assert by_name["peak_reserved_bytes"]["Unit"].value == "MB"
+    assert by_name["peak_reserved_bytes"]["Candidate"].value == 4096
+    assert by_name["overlap_ns"]["DIFF Filter"].value == "better"
+    assert by_name["kernel_count"]["DIFF Filter"].value is None
+    assert by_name["matmul:cube"]["Metric"].value == "            Matmul (cube)"
+
+
+def test_communication_has_calls_total_average_maximum_minimum_and_tasks(book):
+    summary, task, broadcast = values(book["CommunicationCompare"])
+    names = ["Calls", "Total Duration (us)", "Avg Duration (us)", "Max Duration (us)", "Min Duration (us)"]
+    assert [summary[f"Baseline {name}"] for name in names] == [10, 24_000, 2_400, 3_000, 2_000]
+    assert (task["Row"], task["Task Name"], task["Baseline Calls"]) == ("task", "Notify_Wait", 20)
+    assert (broadcast["Group Size"], broadcast["Size Class (KB)"]) == (None, None)  # not -1
+
+
+def test_memory_is_in_kb_with_components_below(book):
+    summary, component, removed = values(book["MemoryCompare"])
+    assert (summary["Baseline Size (KB)"], summary["Candidate Size (KB)"], summary["DIFF"]) == (128, 192, 0.5)
+    assert (component["Component"], component["Baseline Duration Held (us)"]) == ("device", 2_000)
+    assert removed["DIFF Filter"] == "REMOVED"
+
+
+def test_only_selects_sheets():
+    book = opened(render_diff(builders.diff(), "xlsx", only=["memory", "kernel"]))
+    assert book.sheetnames == ["MemoryCompare", "KernelCompare", "Environment", "Explanation"]
+
+
+def test_on_a_host_timeline_the_duration_says_host_self_time():
+    book = opened(render_diff(builders.diff(metric="host_self_ns"), "xlsx"))
+    header = [cell.value for cell in book["OperatorCompare"][1]]
+    assert "Baseline Host Self Time (us)" in header and "Baseline Device Duration (us)" not in header
+    assert len(header) == len(set(header))
+
+
+def test_strings_are_never_formulas_or_errors_and_hold_no_illegal_characters():
+    names = ["=1+1", "#N/A", "a\x00b\x1b\ufffe", "tile128_x1024_", "x" * 40_000, "-5", "12"]
+    ops = builders.frame("ops", [builders.op(name, "", MS, 2 * MS) for name in names])
+    book = opened(render_diff(builders.diff(ops=ops), "xlsx", only=["operator"]))
+    cells = [row["Operator Name"] for row in rows(book["OperatorCompare"])]
+    assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
+    assert [cell.value for cell in cells[:4]] == ["'=1+1", "#N/A", r"a\x00b\x1b\ufffe", "tile128_x005F_x1024_"]
+    assert len(cells[4].value) == 32_767
+    assert [cell.value for cell in cells[5:]] == ["'-5", "12"]
+
+
+def test_a_cut_at_the_row_limit_is_told_in_the_sheet_and_to_the_caller(monkeypatch):
+    monkeypatch.setattr(_workbook, "MAX_ROWS", 6)
+    told = []
+    document = render_diff(builders.diff(), "xlsx", only=["operator"], tell=told.append)
+    sheet = opened(document)["OperatorCompare"]
+    assert sheet.max_row == 6
+    assert sheet["A6"].value == "OperatorCompare: 6 of 10 rows left out: a sheet holds 6 rows"
+    assert sheet.auto_filter.ref.endswith("5")
+    assert told == ["OperatorCompare: 6 of 10 rows left out: a sheet holds 6 rows; --format csv has them all"]
+
+
+def test_exactly_as_many_rows_as_fit_are_not_cut(monkeypatch):
+    monkeypatch.setattr(_workbook, "MAX_ROWS", 11)
+    told = []
+    document = render_diff(builders.diff(), "xlsx", only=["operator"], tell=told.append)
+    assert opened(document)["OperatorCompare"].max_row == 11 and not told
+
+
+def test_explanation_has_the_answer_and_adds_up(book):
+    lines = [[cell.value for cell in row] for row in book["Explanation"].iter_rows()]
+    assert lines[0][0] == builders.explanation().answer
+    start = next(index for index, line in enumerate(lines) if line[0] == "Operators, ranked by contribution")
+    end = next(index for index, line in enumerate(lines) if index > start and line[0] == "total: step time")
+    assert sum(line[3] for line in lines[start + 2 : end]) == pytest.approx(lines[end][3])
+
+
+def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
+    book = opened(render_show(builders.shown(), "xlsx"))
+    assert book.sheetnames == [
+        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "Communication", "Memory", "Modules", "Api",
+        "MemoryCurve", "Facts", "Sources",
+    ]  # fmt: skip
+    assert values(book["Communication"])[0]["Total (us)"] == 15_000
+    assert values(book["Copies"])[0]["Size (KB)"] == 4

@@ -1,0 +1,435 @@
+"""Every question with its answer: rows in, the expected table beside them, on both databases."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.factories import EPOCH_NS, capture, record, same_table, save, text_of
+from tracker.errors import UsageError
+from tracker.profile import CPU, Device
+from tracker.store import queries, save_run
+from tracker.store import runs as edits
+
+DETAILS = ("ops", "kernels", "communication", "communication_tasks", "memory", "api")
+
+
+def test_ops_are_summed_over_steps_and_ranks_the_slowest_first(store):
+    save(store, ranks=2, steps=2, ops=[("aten::add", 5), ("aten::mm", 100)])
+    same_table(
+        queries.ops(store, [1]),
+        """
+        run_id  name       calls  device_self_ns  device_total_ns  host_self_ns  min_ns  max_ns  sum_squares_ns2  kernel_count
+        1       aten::mm   4      400             400              800           100     100     40000            4
+        1       aten::add  4      20              20               40            5       5       100              4
+        """,
+    )
+
+
+def test_grain_columns_keep_stages_ranks_and_steps_apart(store):
+    captures = [
+        capture(rank, world_size=2, stage=rank, steps=[0, 1], ops=[("aten::mm", 10 * (rank + 1))]) for rank in range(2)
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(
+        queries.ops(store, [1], by=("run", "stage", "rank", "step")),
+        """
+        run_id  stage  rank  step  name      device_self_ns
+        1       1      1     0     aten::mm  20
+        1       1      1     1     aten::mm  20
+        1       0      0     0     aten::mm  10
+        1       0      0     1     aten::mm  10
+        """,
+    )
+    by_stage = queries.ops(store, [1], by=("stage",))
+    same_table(by_stage, "run_id  stage  device_self_ns\n 1  1  40\n 1  0  20")
+    assert not {"rank", "step"} & set(by_stage.columns)
+
+
+def test_a_run_without_stages_has_stage_na(store):
+    save(store)
+    same_table(queries.ops(store, [1], by=("stage",)), "run_id  stage  name\n 1  -  aten::mm")
+
+
+def test_what_lies_outside_all_markers_can_be_left_out(store):
+    save(store, steps=[-1, 3], ops=[("aten::mm", 7)], kernels=[("gemm", 7)])
+    assert queries.ops(store, [1])["calls"].tolist() == [2]
+    assert queries.ops(store, [1], in_steps=True)["calls"].tolist() == [1]
+    assert queries.op_tree(store, [1])["calls"].tolist() == [2]
+    assert queries.op_tree(store, [1], in_steps=True)["calls"].tolist() == [1]
+    same_table(queries.kernels(store, [1], by=("step",)), "step name total_ns\n -1 gemm 7\n 3 gemm 7")
+
+
+def test_ranks_can_be_picked(store):
+    save(store, ranks=3, ops=[("aten::mm", 10)])
+    assert queries.ops(store, [1], ranks=[0, 2])["device_self_ns"].tolist() == [20]
+    assert queries.op_tree(store, [1], ranks=[1])["rank"].tolist() == [1]
+    for question in DETAILS:
+        assert getattr(queries, question)(store, [1], ranks=[]).empty
+
+
+def test_runs_are_always_kept_apart(store):
+    ids = save(store, runs=2, ops=[("aten::mm", 10)])
+    same_table(queries.ops(store, ids), "run_id  device_self_ns\n 1  10\n 2  10")
+
+
+def test_ops_that_differ_in_any_part_of_their_key_are_rows_of_their_own(store):
+    keys = ({"input_shapes": "[2,2]"}, {"input_types": "float"}, {"module": "A_0"}, {"phase": "backward"}, {})
+    save(store, ops=[("aten::mm", 10, key) for key in keys])
+    same_table(
+        queries.ops(store, [1]),
+        """
+        name      input_shapes  input_types  module  phase     device_self_ns
+        aten::mm  ''            ''           ''      ''        10
+        aten::mm  ''            ''           ''      backward  10
+        aten::mm  ''            ''           A_0     ''        10
+        aten::mm  ''            float        ''      ''        10
+        aten::mm  [2,2]         ''           ''      ''        10
+        """,
+    )
+
+
+def test_the_call_stack_of_an_op_is_that_of_most_of_its_calls(store):
+    stacks = {0: ("a.py(1)", 1), 1: ("b.py(2)", 2), 2: ("b.py(2)", 2), 3: ("", 9)}
+    captures = [
+        capture(rank, world_size=4, ops=[("aten::mm", 18, {"call_stack": stack, "calls": calls})])
+        for rank, (stack, calls) in stacks.items()
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(queries.ops(store, [1]), "name calls call_stack\n aten::mm 14 b.py(2)")
+    same_table(
+        queries.ops(store, [1], by=("rank",)),
+        "rank call_stack\n 0 a.py(1)\n 1 b.py(2)\n 2 b.py(2)\n 3 -",
+    )
+
+
+def test_unknown_times_stay_unknown_and_do_not_count_as_zero(store):
+    missing = -(2**63)
+    save(store, ops=[("(unlinked)", 5, {"calls": 0 or 1, "host_total_ns": missing, "host_self_ns": missing})])
+    same_table(queries.ops(store, [1]), "host_total_ns host_self_ns device_self_ns\n - - 5")
+
+
+def test_integers_are_exact_beyond_a_double(store):
+    exact = 1_700_000_000_000_000_125
+    save(store, ops=[("aten::mm", exact, {"sum_squares_ns2": 1.0, "host_total_ns": 1, "host_self_ns": 1})])
+    assert queries.ops(store, [1])["device_self_ns"].tolist() == [exact]
+
+
+def test_kernels_say_which_op_launched_them(store):
+    kernels = [
+        ("gemm", 30, {"op": "aten::mm", "category": "matmul"}),
+        ("gemm", 20, {"op": {"name": "aten::linear", "module": "A_0"}}),
+        ("gemm", 4, {"op": {"name": "aten::linear", "module": "B_0"}}),
+        ("Memcpy HtoD", 9, {"op": "aten::copy_", "category": "copy", "canonical_name": "Memcpy", "bytes": 64}),
+    ]
+    save(store, steps=2, kernels=kernels)
+    same_table(
+        queries.kernels(store, [1]),
+        """
+        name         canonical_name  category  op            calls  total_ns  min_ns  max_ns  bytes  wait_ns
+        gemm         gemm            matmul    aten::mm      2      60        30      30      -      -
+        gemm         gemm            matmul    aten::linear  4      48        4       20      -      -
+        Memcpy_HtoD  Memcpy          copy      aten::copy_   2      18        9       9       128    -
+        """,
+    )
+
+
+def test_collectives_are_told_apart_by_kind_group_type_and_size(store):
+    calls = [
+        ("all_reduce", 50, {"wait_ns": 20, "transit_ns": 30}),
+        ("all_reduce", 40, {"group_role": "tp", "group_size": 4}),
+        ("send", 7, {"group_role": "", "group_size": -(2**63), "size_class_bytes": -(2**63), "data_type": ""}),
+    ]
+    save(store, steps=2, communication=calls)
+    same_table(
+        queries.communication(store, [1]),
+        """
+        kind        group_role  group_size  data_type  size_class_bytes  calls  bytes  total_ns  transit_ns  wait_ns  exposed_ns
+        all_reduce  dp          2           bf16       1024              2      2000   100       60          40       100
+        all_reduce  tp          4           bf16       1024              2      2000   80        -           -        80
+        send        ''          -           ''         -                 2      2000   14        -           -        14
+        """,
+    )
+
+
+def test_communication_tasks_belong_to_their_collective(store):
+    calls = [
+        ("all_reduce", 50, {"tasks": [("ncclKernel", 45), ("Memcpy", 5)]}),
+        ("broadcast", 9, {"tasks": [("Memcpy", 9)]}),
+    ]
+    save(store, steps=2, communication=calls)
+    same_table(
+        queries.communication_tasks(store, [1]),
+        """
+        kind        group_role  name        plane  calls  total_ns  min_ns  max_ns
+        all_reduce  dp          ncclKernel  0      2      90        45      45
+        broadcast   dp          Memcpy      0      2      18        9       9
+        all_reduce  dp          Memcpy      0      2      10        5       5
+        """,
+    )
+    assert len(queries.communication_tasks(store, [1], by=("step",))) == 6
+
+
+def test_memory_is_what_ops_allocated_per_component(store):
+    allocated = [
+        ("aten::empty", 64, {"held_ns": 10}),
+        ("aten::empty", 8, {"component": "cpu"}),
+        ("aten::mm", 512, {"unreleased_bytes": 512}),
+    ]
+    save(store, steps=2, memory=allocated)
+    same_table(
+        queries.memory(store, [1]),
+        """
+        op           component  calls  bytes  held_ns  unreleased_bytes
+        aten::mm     device     2      1024   -        1024
+        aten::empty  device     2      128    20       -
+        aten::empty  cpu        2      16     -        -
+        """,
+    )
+
+
+def test_the_memory_curve_is_in_order_of_time(store):
+    save(store, curve=[("device", 5, 20), ("device", 1, 10), ("cpu", 3, 7)])
+    same_table(
+        queries.memory_curve(store, [1]),
+        """
+        run_id  rank  component  time_ns  allocated_bytes  reserved_bytes
+        1       0     cpu        3        7                -
+        1       0     device     1        10               -
+        1       0     device     5        20               -
+        """,
+    )
+
+
+def test_api_calls_are_summed_by_level_and_name(store):
+    save(store, steps=2, api=[("cudaLaunchKernel", 5), ("cuLaunchKernel", 6, {"level": "driver"})])
+    same_table(
+        queries.api(store, [1]),
+        """
+        level    name              calls  total_ns  self_ns  min_ns  max_ns
+        driver   cuLaunchKernel    2      12        12       6       6
+        runtime  cudaLaunchKernel  2      10        10       5       5
+        """,
+    )
+
+
+def test_captures_say_where_the_time_of_each_rank_went(store):
+    save(store, ranks=2, steps=2, e2e_ns=300, communication=[("all_reduce", 50)], settings={"record_shapes": "1"})
+    found = queries.captures(store, [1])
+    same_table(
+        found,
+        """
+        run_id  rank  stage  host   quality  steps  timeline  duration_ns  e2e_ns  compute_ns  communication_ns  free_ns
+        1       0     -      node0  ok       2      device    2000         600     200         100               300
+        1       1     -      node0  ok       2      device    2000         600     200         100               300
+        """,
+    )
+    assert queries.settings_of(found["settings"][0]) == {"record_shapes": "1"}
+
+
+def test_steps_have_a_breakdown_each(store):
+    save(store, steps=[-1, 7, 8], e2e_ns=300)
+    same_table(
+        queries.steps(store, [1]),
+        "run_id rank step start_ns duration_ns e2e_ns compute_ns\n 1 0 7 0 1000 300 100\n 1 0 8 1000 1000 300 100",
+    )
+
+
+def test_facts_tags_and_configuration_are_told_apart(store):
+    of_run = {"facts": {"torch": "2.9"}, "tags": {"image": "a"}, "configuration": {"batch": "32", "amp": "bf16"}}
+    save(store, of_run=of_run)
+    same_table(
+        queries.facts(store, [1]),
+        """
+        run_id  kind           key    value
+        1       configuration  amp    bf16
+        1       configuration  batch  32
+        1       fact           torch  2.9
+        1       tag            image  a
+        """,
+    )
+
+
+def test_sources_name_the_files_of_each_rank(store):
+    captures = [capture(r, world_size=2, digest=bytes([r]) * 16, path=f"/data/{r}.json") for r in range(2)]
+    save_run(store, record(), captures, formats=["torch_profiler", "other"])
+    same_table(
+        queries.sources(store, [1]),
+        """
+        run_id  rank  format          path          bytes  digest
+        1       0     torch_profiler  /data/0.json  1000   00000000000000000000000000000000
+        1       1     other           /data/1.json  1000   01010101010101010101010101010101
+        """,
+    )
+
+
+def test_runs_are_listed_newest_first_with_what_matters(store):
+    of_run = {"configuration": {"batch": "32"}, "tags": {"image": "a", "night": ""}, "commit": "abc", "note": "warm"}
+    save(store, ranks=2, steps=3, e2e_ns=100, of_run={**of_run, "ranks_expected": 4})
+    save(store, "v2", device=CPU)
+    frame = queries.runs(store)
+    assert list(frame.columns) == (
+        "run_id workload version device vendor configuration state state_reason started_at_ns ranks ranks_expected "
+        "world_size steps format e2e_ns step_ns tags paths commit note"
+    ).split()
+    same_table(
+        frame.drop(columns=["paths", "state_reason"]),
+        f"""
+        run_id workload version device vendor configuration state  started_at_ns ranks ranks_expected world_size steps format         e2e_ns step_ns tags           commit note
+        2      gpt      v2      cpu    ''     ''            active {EPOCH_NS}    1     1              -          1     torch_profiler 100    1000    ''             -      -
+        1      gpt      v1      H100   NVIDIA batch=32      active {EPOCH_NS}    2     4              2          3     torch_profiler 300    1000    image=a,_night abc    warm
+        """,
+    )
+    assert frame["paths"].tolist() == ["rank0.pt.trace.json", "rank0.pt.trace.json, rank1.pt.trace.json"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        ({}, [4, 3, 2]),
+        ({"version": "v1"}, [2]),
+        ({"workload": "bert"}, [4]),
+        ({"device": "h100"}, [3, 2]),
+        ({"device": "nvidia h"}, [3, 2]),
+        ({"device": "%"}, []),
+        ({"tag": "image"}, [3, 2]),
+        ({"tag": "image=b"}, [3]),
+        ({"tag": "image=c"}, []),
+        ({"limit": 2}, [4, 3]),
+        ({"limit": 0}, []),
+        ({"state": "excluded"}, [1]),
+        ({"state": "all"}, [4, 3, 2, 1]),
+    ],
+)
+def test_runs_can_be_found(store, chosen, expected):
+    save(store)
+    save(store, of_run={"tags": {"image": "a"}})
+    save(store, "v2", of_run={"tags": {"image": "b"}})
+    save(store, "v3", "bert", device=Device("AMD", "MI300X"))
+    edits.exclude(store, 1, "noisy node")
+    assert queries.runs(store, **chosen)["run_id"].tolist() == expected
+
+
+def test_runs_by_id_finds_runs_in_any_state(store):
+    save(store, runs=3)
+    edits.delete(store, 2, "wrong machine")
+    same_table(queries.runs_by_id(store, [1, 2]), "run_id state state_reason\n 2 deleted wrong_machine\n 1 active ''")
+
+
+def test_versions_keep_the_order_of_their_first_ingest(store):
+    for version in ("v10", "v9", "v9"):
+        save(store, version, of_run={"commit": f"c-{version}"})
+    save(store, "v1", "bert")
+    edits.pin(store, "v10")
+    edits.exclude(store, 3, "noisy")
+    same_table(
+        queries.versions(store),
+        f"""
+        workload  version  ordinal  commit  pinned  note  runs  first_started_at_ns
+        bert      v1       1        -       False   -     1     {EPOCH_NS}
+        gpt       v10      1        c-v10   True    -     1     {EPOCH_NS}
+        gpt       v9       2        c-v9    False   -     1     {EPOCH_NS}
+        """,
+    )
+    assert queries.versions(store, "bert")["version"].tolist() == ["v1"]
+
+
+def test_text_sorts_by_code_point_on_both_databases(store):
+    names = ["b", "B", "a", "_", "Ä", "é", "aten::mm", "aten_mm", "(no op)", "漢"]
+    save(store, ops=[(name, 1) for name in names])
+    assert queries.ops(store, [1])["name"].tolist() == sorted(names)
+
+
+def test_columns_keep_their_dtypes_without_rows_and_without_values(store):
+    save(store)
+    for question in (*DETAILS, "op_tree", "memory_curve", "captures", "steps", "facts", "sources"):
+        full, none = getattr(queries, question)(store, [1]), getattr(queries, question)(store, [99])
+        assert full.dtypes.equals(none.dtypes), question
+        assert {str(dtype) for dtype in full.dtypes} <= {"Int64", "Float64", "string", "boolean"}, question
+    assert queries.runs(store, version="none").dtypes.equals(queries.runs(store).dtypes)
+
+
+def test_numbers_of_numpy_name_runs_too(store):
+    save(store)
+    ids = queries.runs(store)["run_id"].to_numpy()
+    assert len(queries.sources(store, ids)) == len(queries.ops(store, ids)) == 1
+
+
+def test_an_unknown_grain_is_refused(store):
+    with pytest.raises(ValueError, match="grain: stream"):
+        queries.ops(store, [1], by=("stream",))
+
+
+class TestNames:
+    """From what a user names to runs."""
+
+    def test_a_version_is_its_active_runs(self, store):
+        save(store, runs=3)
+        edits.exclude(store, 2, "noisy")
+        assert queries.run_ids_of_version(store, "v1") == (1, 3)
+
+    def test_an_unknown_version_is_an_error_that_helps(self, store):
+        save(store, "v1.0")
+        with pytest.raises(UsageError) as error:
+            queries.run_ids_of_version(store, "v1.1")
+        assert str(error.value) == "there is no version 'v1.1'; did you mean v1.0? tracker versions lists them"
+
+    def test_a_version_whose_runs_do_not_count_says_so(self, store):
+        save(store)
+        edits.exclude(store, 1, "noisy")
+        with pytest.raises(UsageError, match="version 'v1' has no active run; tracker runs --state all"):
+            queries.run_ids_of_version(store, "v1")
+
+    def test_a_label_of_several_workloads_needs_one_of_them(self, store):
+        save(store, workload="gpt")
+        save(store, workload="bert")
+        with pytest.raises(UsageError, match="several workloads: bert, gpt; choose one with --workload"):
+            queries.run_ids_of_version(store, "v1")
+        assert queries.run_ids_of_version(store, "v1", workload="bert") == (2,)
+
+    def test_a_device_can_be_named_in_part(self, store):
+        for model in ("H100", "H100 SXM", "A100"):
+            save(store, device=Device("NVIDIA", model))
+        assert queries.run_ids_of_version(store, "v1", device="a1") == (3,)
+        assert queries.run_ids_of_version(store, "v1", device="nvidia h100") == (1,)
+        with pytest.raises(UsageError, match="'H10' means several devices: NVIDIA H100, NVIDIA H100 SXM"):
+            queries.run_ids_of_version(store, "v1", device="H10")
+        with pytest.raises(UsageError, match="no active run on a device like 'MI300X'"):
+            queries.run_ids_of_version(store, "v1", device="MI300X")
+
+    def test_latest_is_the_run_that_came_in_last(self, store):
+        save(store, runs=3)
+        save(store, workload="bert")
+        edits.exclude(store, 3, "noisy")
+        assert queries.latest(store) == 4
+        assert queries.latest(store, workload="gpt") == 2
+        assert queries.latest(store, 1, workload="gpt") == 1
+        with pytest.raises(UsageError, match="latest~7: there are not that many active runs"):
+            queries.latest(store, 7)
+
+    def test_pinned_is_one_version_of_a_workload(self, store):
+        with pytest.raises(UsageError, match="no version is pinned; pin one"):
+            queries.pinned(store)
+        save(store, workload="gpt")
+        save(store, workload="bert")
+        edits.pin(store, "v1", workload="bert")
+        assert queries.pinned(store) == ("v1", "bert")
+        edits.pin(store, "v1", workload="gpt")
+        with pytest.raises(UsageError, match="several workloads have a pinned version: bert, gpt"):
+            queries.pinned(store)
+        assert queries.pinned(store, workload="gpt") == ("v1", "gpt")
+
+    def test_a_run_is_there_or_an_error(self, store):
+        save(store, runs=2)
+        edits.exclude(store, 1, "noisy")
+        edits.delete(store, 2, "wrong")
+        queries.require_run(store, 1)
+        with pytest.raises(UsageError, match="run 2 was deleted; to take it back: tracker runs restore 2"):
+            queries.require_run(store, 2)
+        with pytest.raises(UsageError, match="there is no run 3; tracker runs lists them"):
+            queries.require_run(store, 3)
+
+
+def test_text_of_shows_missing_as_a_dash():
+    frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "b": pd.array(["", "x"], dtype="string")})
+    assert text_of(frame) == "a  b\n1  ''\n-  x"

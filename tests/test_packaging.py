@@ -1,0 +1,91 @@
+"""What is built holds everything that runs: migrations, samples, SQL."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import tracker
+
+ROOT = Path(__file__).parents[1]
+PARTS = (
+    ("migrations", "*.py"),
+    ("migrations", "*.mako"),
+    ("tracker/samples", "*.json.gz"),
+    ("tracker/samples", "*.toml"),
+    ("tracker/store/sql", "*.sql"),
+    ("tracker", "*.py"),
+)
+
+
+def files(folder, pattern):
+    return [
+        path.relative_to(ROOT).as_posix() for path in (ROOT / folder).rglob(pattern) if "__pycache__" not in path.parts
+    ]
+
+
+def test_version_is_the_same_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == tracker.__version__
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """A wheel and a source distribution, built as `pip` would."""
+    out = tmp_path_factory.mktemp("dist")
+    build = "import sys; from hatchling.build import *; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(out / "hatchling"), "hatchling>=1.25"]
+    subprocess.run(pip, check=True, timeout=300)
+    environment = {"PYTHONPATH": str(out / "hatchling"), "PATH": "/usr/bin:/bin"}
+    subprocess.run([sys.executable, "-c", build, str(out)], cwd=ROOT, env=environment, check=True, timeout=300)
+    return out
+
+
+@pytest.mark.slow
+def test_wheel_holds_everything_that_runs(built):
+    (wheel,) = built.glob("*.whl")
+    names = set(zipfile.ZipFile(wheel).namelist())
+    for folder, pattern in PARTS:
+        wanted = {
+            name.replace("migrations/", "tracker/migrations/") if folder == "migrations" else name
+            for name in files(folder, pattern)
+        }
+        assert wanted, (folder, pattern)
+        assert wanted <= names, f"the wheel lacks {sorted(wanted - names)}"
+    assert not [name for name in names if name.startswith("tests/") or "__pycache__" in name]
+
+
+@pytest.mark.slow
+def test_source_distribution_holds_everything(built):
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    for folder, pattern in (*PARTS, ("tests", "*.py"), ("scripts", "*.sh"), ("scripts", "*.py")):
+        assert set(files(folder, pattern)) <= names
+    assert {"README.md", "pyproject.toml"} <= names
+
+
+@pytest.mark.slow
+def test_installed_wheel_makes_a_database_and_runs_the_demo(built, tmp_path):
+    """Away from the repository, with the dependencies of this environment."""
+    (wheel,) = built.glob("*.whl")
+    target = tmp_path / "site"
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(target), str(wheel)]
+    subprocess.run(pip, check=True, timeout=300)
+    environment = {"PYTHONPATH": str(target), "PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    for words in (["demo", "--keep", "demo.db"], ["db", "check", "--db", "demo.db"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "tracker", *words],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr

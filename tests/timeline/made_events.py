@@ -1,0 +1,158 @@
+"""Events of one rank from a few lines, for stories that a reader can compute in the head."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from tracker.profile import (
+    CPU,
+    MISSING,
+    Allocations,
+    Capture,
+    Collectives,
+    Columns,
+    DeviceEvents,
+    DeviceKind,
+    Events,
+    Frames,
+    HostOps,
+    Launches,
+    LaunchLevel,
+    Markers,
+    Rows,
+    Strings,
+)
+from tracker.timeline import rows_of
+
+DTYPES = {"I8": np.int8, "I32": np.int32, "I64": np.int64}
+
+
+class Made:
+    """Collects rows per table; texts are given as text. Thread n belongs to process 0 unless `processes` says more."""
+
+    def __init__(self, processes: tuple[int, ...] = (0, 0, 0, 0)) -> None:
+        self.strings = Strings()
+        self.processes = processes
+        self.host_is_primary = True
+        self.rows: dict[type[Columns], list[dict[str, Any]]] = {
+            table: [] for table in (HostOps, Frames, Launches, DeviceEvents, Collectives, Allocations, Markers)
+        }
+
+    def op(self, name: str, start: int, end: int, thread: int = 0, **given: Any) -> None:
+        row = {"input_shapes": "", "input_types": "", "module": "", "call_stack": "", "sequence": -1}
+        row |= {"is_backward": 0, "is_annotation": 0, "collective": -1}
+        self._add(HostOps, row, name=name, start_ns=start, end_ns=end, thread=thread, **given)
+
+    def annotation(self, name: str, start: int, end: int, thread: int = 0, **given: Any) -> None:
+        self.op(name, start, end, thread, is_annotation=1, **given)
+
+    def frame(self, name: str, start: int, end: int, thread: int = 0, is_module: int = 0) -> None:
+        self._add(Frames, {}, name=name, start_ns=start, end_ns=end, thread=thread, is_module=is_module)
+
+    def launch(
+        self, start: int, correlation: int, *, thread: int = 0, end: int | None = None, name: str = "cudaLaunchKernel",
+        level: int = LaunchLevel.RUNTIME,
+    ) -> None:  # fmt: skip
+        ends = start + 1 if end is None else end
+        self._add(
+            Launches, {}, name=name, start_ns=start, end_ns=ends, thread=thread, level=level, correlation=correlation
+        )
+
+    def kernel(self, name: str, start: int, end: int, correlation: int = -1, **given: Any) -> None:
+        row = {
+            "stream": 7,
+            "process": 0,
+            "kind": DeviceKind.KERNEL,
+            "bytes": MISSING,
+            "step": MISSING,
+            "collective": -1,
+        }
+        row |= dict.fromkeys(("type", "core_type", "input_shapes", "input_types", "input_formats"), "")
+        row |= dict.fromkeys(("bytes", "step", "wait_ns"), MISSING)
+        self._add(DeviceEvents, row, name=name, start_ns=start, end_ns=end, correlation=correlation, **given)
+
+    def copy(self, start: int, end: int, correlation: int = -1, **given: Any) -> None:
+        self.kernel("Memcpy HtoD (Pinned -> Device)", start, end, correlation, kind=DeviceKind.COPY, **given)
+
+    def memset(self, start: int, end: int, correlation: int = -1, **given: Any) -> None:
+        self.kernel("Memset (Device)", start, end, correlation, kind=DeviceKind.MEMSET, **given)
+
+    def collective(self, kind: str, **given: Any) -> int:
+        row = {"group": "", "group_role": "", "group_size": MISSING, "data_type": "", "bytes": MISSING}
+        self._add(Collectives, row, kind=kind, **given)
+        return len(self.rows[Collectives]) - 1
+
+    def allocation(self, time: int, size: int, address: int, thread: int = 0, **given: Any) -> None:
+        row = {"on_device": 1, "component": "device", "total_allocated_bytes": MISSING, "total_reserved_bytes": MISSING}
+        self._add(Allocations, row, time_ns=time, bytes=size, address=address, thread=thread, **given)
+
+    def step(self, number: int, start: int, end: int) -> None:
+        self._add(Markers, {"process": 0}, step=number, start_ns=start, end_ns=end)
+
+    def events(self) -> Events:
+        tables = {table: self._table(table) for table in self.rows}
+        threads = tuple(f"thread {number}" for number in range(len(self.processes)))
+        return Events(
+            self.strings,
+            threads,
+            self.processes,
+            tables[HostOps],
+            tables[Frames],
+            tables[Launches],
+            tables[DeviceEvents],
+            tables[Collectives],
+            tables[Allocations],
+            tables[Markers],
+            self.host_is_primary,
+        )
+
+    def built(self) -> Rows:
+        return rows_of(self.events())
+
+    def capture(self, rank: int | None = 0, world_size: int | None = None) -> Capture:
+        return Capture(rank, world_size, "host", CPU, 0, None, None, (), events=self.events())
+
+    def shuffled(self, order: Any) -> Made:
+        """The same rows in another order; `order` is a random.Random."""
+        other = Made(self.processes)
+        other.host_is_primary = self.host_is_primary
+        for table, rows in self.rows.items():
+            mixed = list(rows)
+            # collectives are referred to by place, markers are ordered by contract
+            if table not in (Collectives, Markers):
+                order.shuffle(mixed)
+            other.rows[table] = mixed
+        return other
+
+    def _add(self, table: type[Columns], defaults: dict[str, Any], **given: Any) -> None:
+        self.rows[table].append(defaults | given)
+
+    def _table(self, table: type[Columns]) -> Any:
+        columns = {}
+        for column in fields(table):
+            values = [row[column.name] for row in self.rows[table]]
+            coded = [self.strings.code(value) if isinstance(value, str) else value for value in values]
+            columns[column.name] = np.array(coded, dtype=DTYPES[str(column.type)])
+        return table(**columns)
+
+
+def records(table: Any, *columns: str) -> list[tuple[Any, ...]]:
+    """Rows of a table as tuples of the named columns, in the table's order."""
+    return list(zip(*(_listed(table[column]) for column in columns), strict=True))
+
+
+def by_op(rows: Rows, *columns: str, table: str = "op") -> dict[Any, Any]:
+    """name of the op key -> the named columns (a single one bare); names must be unique in `table`."""
+    names = rows.tables["op_key"]["name"]
+    found: dict[Any, Any] = {}
+    for key, *values in records(rows.tables[table], "op_key", *columns):
+        assert names[key] not in found
+        found[names[key]] = values[0] if len(values) == 1 else tuple(values)
+    return found
+
+
+def _listed(column: Any) -> list[Any]:
+    return column if isinstance(column, list) else column.tolist()

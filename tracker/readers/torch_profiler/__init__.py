@@ -1,0 +1,84 @@
+"""PyTorch profiler (Kineto) traces: `*.pt.trace.json`, plain or gzip, as exported from 2020 to today.
+
+A trace is an object with `traceEvents`, or in the earliest exports the bare list of events. One capture per host
+process and device.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.errors import SourceError
+from tracker.readers._source import ReadOptions, SourceText, read_head
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "read", "sniff"]
+
+TITLE: Final = "PyTorch profiler (Kineto) trace, .json or .json.gz"
+NAME: Final = "torch_profiler"
+_SNIFF_BYTES: Final = 1 << 18
+
+_FOREIGN: Final = re.compile(
+    rb'"(?:ExtraInfo|span_index)"|"ProfileStep#?\d*|\((?:Python|C\+\+)\)"'  # Paddle
+    rb'|"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"'  # Ascend trace_view.json, CANN msprof
+)
+_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
+_OWN_KEY: Final = re.compile(
+    rb'"(?:deviceProperties|distributedInfo|baseTimeNanoseconds|(?:cupti|roctracer)_version|record_shapes)"\s*:'
+)
+_OWN_EVENT: Final = re.compile(
+    rb'"cat"\s*:\s*"(?:cpu_op|python_function|user_annotation|gpu_user_annotation|cpu_instant_event|kernel|gpu_mem(?:cpy|set)'
+    rb'|cuda_(?:runtime|driver)|xpu_runtime|mtia_\w+|privateuse1_\w+|Operator|Kernel|Runtime|Memcpy|Memset)"'
+    rb'|"(?:Iteration Start: )?PyTorch Profiler'
+)
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True for a Kineto trace, told by its first events or top-level keys; in 256 KiB where `head` cannot tell."""
+    if path.is_dir() or head.lstrip()[:1] not in (b"{", b"["):
+        return False
+    known = _is_kineto(head)
+    return _is_kineto(read_head(path, _SNIFF_BYTES)) is True if known is None else known
+
+
+def _is_kineto(head: bytes) -> bool | None:
+    """None where `head` says neither yes nor no."""
+    is_list = head.lstrip()[:1] == b"["
+    # Ascend's trace_view.json is a bare list too; only there are times text
+    if _FOREIGN.search(head) or (is_list and _TEXT_TIME.search(head)):
+        return False
+    if _OWN_EVENT.search(head) or (not is_list and _OWN_KEY.search(head)):
+        return True
+    return None
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The trace at `path`; a SourceError names the byte where it is no trace, damaged, or impossible."""
+    from tracker.profile import Profile
+    from tracker.readers.torch_profiler.reading import captures_of
+
+    options = options or ReadOptions()
+    with _collector_paused():
+        captures, warnings = captures_of(SourceText(path, options), options)
+    if not captures:
+        raise SourceError(path, "", "the trace holds no events of a profile", remedy="profile at least one step")
+    return Profile(NAME, str(path), captures, warnings)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Without Python's garbage collector, which would look at millions of decoded events again and again."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

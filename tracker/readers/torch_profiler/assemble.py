@@ -1,0 +1,288 @@
+"""Columns of a whole trace -> one capture per host process and device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from tracker.profile import (
+    I32,
+    I64,
+    MISSING,
+    Allocations,
+    Collectives,
+    DeviceEvents,
+    DeviceKind,
+    Events,
+    Frames,
+    HostOps,
+    Launches,
+    Markers,
+    Strings,
+)
+from tracker.readers.torch_profiler.collectives import CallTable, call_of_args
+from tracker.readers.torch_profiler.collector import Collector
+from tracker.readers.torch_profiler.facts import TraceFacts
+from tracker.readers.torch_profiler.flows import link_by_flow
+from tracker.readers.torch_profiler.growing import Array
+from tracker.readers.torch_profiler.op_collectives import calls_of_ops
+
+Table = dict[str, Array]
+_ON_CPU: Final = 0  # c10::DeviceType::CPU; anything else is a device (CUDA 1, HIP 6, PrivateUse1 20)
+_TIMES: Final = (("ops", "start_ns", "end_ns"), ("frames", "start_ns", "end_ns"), ("launches", "start_ns", "end_ns"),
+                 ("device", "start_ns", "end_ns"), ("allocations", "time_ns", "time_ns"),
+                 ("markers", "start_ns", "end_ns"))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One capture's share: its events, its device (None: host only), whether a device is in use, and its time span."""
+
+    events: Events
+    ordinal: int | None
+    uses_device: bool
+    start_ns: int
+    end_ns: int
+
+
+def parts_of(collector: Collector, facts: TraceFacts, flow_category: str | None) -> list[Part]:
+    """The captures of a trace, the host process with most events first, devices in order of their ordinal.
+
+    Empty when the trace holds no event that we know.
+    """
+    return list(_Assembly(collector, facts, flow_category).parts())
+
+
+class _Assembly:
+    """The tables of one trace, joined. Processes are numbered by number of host events, most first."""
+
+    def __init__(self, collector: Collector, facts: TraceFacts, flow_category: str | None) -> None:
+        self.strings: Strings = collector.strings
+        self.thread_keys = list(collector.threads)
+        self.thread_names = collector.thread_names
+        self.ops = dict(collector.ops.done())
+        self.frames = dict(collector.frames.done())
+        self.launches = dict(collector.launches.done())
+        self.device = dict(collector.device.done())
+        self.memory = dict(collector.memory.done())
+        self.markers = dict(collector.markers.done())
+        self.process_of = self._number_processes()
+        self._place_markers()
+        self._place_frames()
+        chosen = collector.flow_codes.get(flow_category) if flow_category is not None else None
+        self.launches, self.device["correlation"] = link_by_flow(
+            self.launches, self.device, collector.flows.done(), self.process_of, chosen
+        )
+        self.device["process"] = self._device_processes()
+        self._resolve_collectives(collector, facts)
+
+    # -- processes and threads
+
+    def _number_processes(self) -> I32:
+        """Process of each thread; -1 for threads of no host process (streams, `pid` 0 of unresolved Python frames)."""
+        count = len(self.thread_keys)
+        pids = [pid for pid, _ in self.thread_keys]
+        for tables in ((self.ops, self.launches, self.memory), (self.markers,), (self.frames,)):
+            rows = sum(
+                (np.bincount(t["thread"], minlength=count) for t in tables), start=np.zeros(count, dtype=np.int64)
+            )
+            if rows.any():
+                break
+        events: dict[Any, int] = {}
+        for pid, number in zip(pids, rows.tolist() if count else [], strict=True):
+            if number:
+                events[pid] = events.get(pid, 0) + number
+        order = sorted(events, key=lambda pid: (-events[pid], str(pid)))
+        index = {pid: i for i, pid in enumerate(order)}
+        self.process_count = max(1, len(order))
+        return np.array([index.get(pid, -1) for pid in pids], dtype=np.int32)
+
+    def _place_markers(self) -> None:
+        """Gives each marker its process and keeps the outermost of one number.
+
+        Markers of a process without ops (edited traces, a profiler in another process) belong to the first process that
+        has none of its own.
+        """
+        process = self.process_of[self.markers["thread"]]
+        if len(process) and (process < 0).any():
+            without = [p for p in range(self.process_count) if not (process == p).any()]
+            process = np.where(process < 0, without[0] if without else 0, process)
+        length = self.markers["end_ns"] - self.markers["start_ns"]
+        order = np.lexsort((self.markers["start_ns"], -length, self.markers["step"], process))
+        key = np.stack([process[order], self.markers["step"][order]])
+        first = np.ones(len(order), dtype=bool)
+        first[1:] = (key[:, 1:] != key[:, :-1]).any(axis=0)
+        kept = order[first]
+        kept = kept[np.argsort(self.markers["start_ns"][kept], kind="stable")]
+        self.markers = {name: column[kept] for name, column in self.markers.items()} | {"process": process[kept]}
+
+    def _place_frames(self) -> None:
+        """Python frames of an unresolved thread (`pid` 0, `tid` 0) go to the main process.
+
+        They are a thread of their own beside resolved frames, where Kineto could not resolve a helper thread only;
+        where no frame lies on any thread with ops, they are the frames of the marker's thread, else of the busiest.
+        """
+        thread = self.frames["thread"]
+        lost = self.process_of[thread] < 0
+        if not lost.any():
+            return
+        on_ops = np.isin(thread, np.unique(self.ops["thread"]))
+        if on_ops.any() or not len(self.ops["thread"]):
+            self.process_of[np.unique(thread[lost])] = 0
+            return
+        self.frames["thread"] = np.where(lost, self._main_thread(), thread).astype(np.int32)
+
+    def _main_thread(self) -> int:
+        rows = np.bincount(self.ops["thread"], minlength=len(self.thread_keys))
+        marked = [t for t in self.markers["thread"].tolist() if rows[t]]
+        return int(marked[0]) if marked else int(rows.argmax())
+
+    def _device_processes(self) -> I32:
+        """Host process of each device event: the one that launched its correlation.
+
+        Where none or several did, the process that launched most on the same device; else the one with most launches.
+        """
+        count = len(self.device["start_ns"])
+        if self.process_count == 1:
+            return np.zeros(count, dtype=np.int32)
+        launcher = self.process_of[self.launches["thread"]]
+        known = self.launches["correlation"] >= 0
+        owns = np.stack(
+            [
+                np.isin(self.device["correlation"], self.launches["correlation"][known & (launcher == p)])
+                for p in range(self.process_count)
+            ]
+        )
+        single = owns.sum(axis=0) == 1
+        owner = np.where(single, owns.argmax(axis=0), -1)
+        launches = np.bincount(launcher[launcher >= 0], minlength=self.process_count)
+        for ordinal in np.unique(self.device["ordinal"]):
+            here = self.device["ordinal"] == ordinal
+            votes = np.bincount(owner[here & single], minlength=self.process_count)
+            owner[here & ~single] = votes.argmax() if votes.any() else launches.argmax()
+        return owner.astype(np.int32)
+
+    def _resolve_collectives(self, collector: Collector, facts: TraceFacts) -> None:
+        calls = CallTable()
+        self.ops["collective"] = np.full(len(self.ops["start_ns"]), -1, dtype=np.int32)
+        for row, call in calls_of_ops(collector.op_calls, self.ops, facts.groups):
+            self.ops["collective"][row] = calls.index(call)
+        self.device["collective"] = np.full(len(self.device["start_ns"]), -1, dtype=np.int32)
+        for row, args in collector.kernel_calls:
+            kernel_call = call_of_args(args, facts.groups)
+            if kernel_call is not None:
+                self.device["collective"][row] = calls.index(kernel_call)
+                if self.device["kind"][row] == DeviceKind.KERNEL:
+                    self.device["kind"][row] = DeviceKind.COMMUNICATION
+        self.calls: Collectives = calls.table(self.strings)
+
+    # -- captures
+
+    def parts(self) -> Iterator[Part]:
+        for process in range(self.process_count):
+            ordinals = np.unique(self.device["ordinal"][self.device["process"] == process]).tolist()
+            for position, ordinal in enumerate(ordinals or [None]):
+                part = self._part(process, ordinal, ordinals, is_first=position == 0)
+                if part is not None:
+                    yield part
+
+    def _part(self, process: int, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Part | None:
+        host = {
+            name: self._of_process(getattr(self, name), process) for name in ("ops", "frames", "launches", "memory")
+        }
+        host["memory"] = self._memory_of(host["memory"], ordinal, ordinals, is_first=is_first)
+        threads = np.unique(np.concatenate([table["thread"] for table in host.values()]))
+        renumber = np.full(len(self.thread_keys), -1, dtype=np.int32)
+        renumber[threads] = np.arange(len(threads), dtype=np.int32)
+        for table in host.values():
+            table["thread"] = renumber[table["thread"]]
+        mine = self.device["process"] == process
+        if ordinal is not None:
+            mine &= self.device["ordinal"] == ordinal
+        marked = self.markers["process"] == process
+        events = Events(
+            strings=self.strings,
+            threads=tuple(self._thread_name(thread) for thread in threads.tolist()),
+            thread_process=(0,) * len(threads),
+            ops=HostOps(**host["ops"]),
+            frames=Frames(**host["frames"]),
+            launches=Launches(**host["launches"]),
+            device=_device_events({name: column[mine] for name, column in self.device.items()}),
+            collectives=self.calls,
+            allocations=self._allocations(host["memory"]),
+            markers=Markers(
+                start_ns=self.markers["start_ns"][marked],
+                end_ns=self.markers["end_ns"][marked],
+                step=self.markers["step"][marked],
+                process=np.zeros(int(marked.sum()), dtype=np.int32),
+            ),
+            host_is_primary=is_first,
+        )
+        spans = [(getattr(table, a), getattr(table, b)) for name, a, b in _TIMES for table in [getattr(events, name)]]
+        spans = [(starts, ends) for starts, ends in spans if len(starts)]
+        if not spans:
+            return None
+        uses_device = len(events.device) > 0 or len(events.launches) > 0 or bool(events.allocations.on_device.any())
+        start_ns = min(int(starts.min()) for starts, _ in spans)
+        return Part(events, _known(ordinal), uses_device, start_ns, max(int(ends.max()) for _, ends in spans))
+
+    def _of_process(self, table: Table, process: int) -> Table:
+        mine = self.process_of[table["thread"]] == process
+        return dict(table) if mine.all() else {name: column[mine] for name, column in table.items()}
+
+    def _memory_of(self, memory: Table, ordinal: int | None, ordinals: list[int], *, is_first: bool) -> Table:
+        """The allocations of one of several devices of a process; host memory and unknown devices go with the first."""
+        if len(ordinals) < 2:
+            return memory
+        on_device = memory["device_type"] != _ON_CPU
+        elsewhere = on_device & np.isin(memory["device_id"], [o for o in ordinals if o != ordinal])
+        mine = ~elsewhere if is_first else on_device & (memory["device_id"] == ordinal)
+        return {name: column[mine] for name, column in memory.items()}
+
+    def _allocations(self, memory: Table) -> Allocations:
+        on_device = memory["device_type"] != _ON_CPU
+        words = np.array([self.strings.code("cpu"), self.strings.code("device")], dtype=np.int32)
+        return Allocations(
+            time_ns=memory["time_ns"],
+            thread=memory["thread"],
+            bytes=memory["bytes"],
+            address=memory["address"],
+            on_device=on_device.astype(np.int8),
+            component=words[on_device.astype(np.int64)],
+            total_allocated_bytes=memory["total_allocated"],
+            total_reserved_bytes=memory["total_reserved"],
+        )
+
+    def _thread_name(self, thread: int) -> str:
+        return self.thread_names.get(thread) or f"thread {self.thread_keys[thread][1]}"
+
+
+def _known(ordinal: int | None) -> int | None:
+    return None if ordinal == MISSING else ordinal
+
+
+def _device_events(device: Mapping[str, Any]) -> DeviceEvents:
+    count = len(device["start_ns"])
+    missing: I64 = np.full(count, MISSING, dtype=np.int64)
+    nothing: I32 = np.zeros(count, dtype=np.int32)
+    return DeviceEvents(
+        start_ns=device["start_ns"],
+        end_ns=device["end_ns"],
+        stream=device["stream"],
+        process=nothing,
+        correlation=device["correlation"],
+        name=device["name"],
+        kind=device["kind"],
+        bytes=device["bytes"],
+        step=missing,
+        collective=device["collective"],
+        type=nothing,
+        core_type=nothing,
+        input_shapes=nothing,
+        input_types=nothing,
+        input_formats=nothing,
+        wait_ns=missing,
+    )

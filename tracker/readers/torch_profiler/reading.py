@@ -1,0 +1,73 @@
+"""From the text of one trace to its captures."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tracker.errors import SourceError
+from tracker.profile import Capture, Source
+from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.torch_profiler.assemble import Part, parts_of
+from tracker.readers.torch_profiler.collector import Collector
+from tracker.readers.torch_profiler.event_texts import CHUNK_BYTES, EventTexts
+from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
+from tracker.readers.torch_profiler.schema import EVENTS, TOP, Top
+
+
+def captures_of(
+    text: SourceText, options: ReadOptions, *, chunk_bytes: int = CHUNK_BYTES
+) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
+    """The captures of a trace, and what the reader of the result should know about them. No events give no captures."""
+    collector = Collector(text.path, options)
+    chunks: EventTexts[list[Any]] = EventTexts(
+        text, collector.decoder(EVENTS.decode), allow_partial=options.allow_partial, chunk_bytes=chunk_bytes
+    )
+    for chunk in chunks:
+        collector.add(chunk)
+    facts = facts_of(_top(text, chunks.top_text), text.path)
+    partial = "the gzip stream ends early" if text.ended_early else chunks.partial
+    parts = parts_of(collector, facts, options.flow_category)
+    # the rank belongs to the first: one trace is written by one rank
+    captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
+    return captures, _warnings(collector, options, partial)
+
+
+def _top(text: SourceText, top_text: bytes) -> Top:
+    try:
+        top = TOP.decode(top_text)
+    except msgspec.DecodeError as error:
+        raise SourceError(text.path, "top-level keys", str(error), remedy="export the trace again") from error
+    if top.traceEvents:
+        raise SourceError(text.path, "top-level keys", "'traceEvents' stands twice", remedy="export the trace again")
+    return top
+
+
+def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_first: bool) -> Capture:
+    return Capture(
+        rank=facts.rank if is_first else None,
+        world_size=facts.world_size,
+        host=facts.host,
+        device=facts.device(part.ordinal, in_use=part.uses_device),
+        device_ordinal=part.ordinal,
+        started_at_ns=facts.utc_ns(part.start_ns),
+        ended_at_ns=facts.utc_ns(part.end_ns),
+        sources=(source,),
+        settings=facts.settings,
+        facts=facts.facts,
+        quality="partial" if partial else "ok",
+        quality_reason=partial,
+        events=part.events,
+    )
+
+
+def _warnings(collector: Collector, options: ReadOptions, partial: str) -> tuple[str, ...]:
+    warnings = []
+    if partial:
+        warnings.append(f"partial: {partial}")
+    if collector.skipped:
+        warnings.append(f"{collector.skipped} events with impossible times were left out")
+    if options.flow_category is not None and options.flow_category not in collector.flow_codes:
+        warnings.append(f"no flow events of category '{options.flow_category}'; linked by correlation")
+    return tuple(warnings)

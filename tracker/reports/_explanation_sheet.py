@@ -1,0 +1,90 @@
+"""The sheet Explanation: the answer, both sides, the parts and the causes of the change, and how to read the
+workbook."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+
+from tracker.reports._human_diff import total_words
+from tracker.reports._shared import plain
+from tracker.reports._workbook import Field, Row, field
+from tracker.results import Cause, Diff
+
+Block = tuple[str, Sequence[Field], Sequence[Row]]
+
+_NOTES = (
+    "Numbers are means per step and rank, the median over the runs of a side.",
+    "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
+    "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
+    "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
+    "1 KB = 1024 bytes, 1 MB = 1024 KB. An empty cell: the source does not say.",
+)
+
+
+def blocks(diff: Diff) -> Iterator[Block]:
+    """The small tables of the sheet, in reading order."""
+    explanation = diff.explanation
+    yield explanation.answer, [], []
+    yield "Sides", _side_fields(), [plain(asdict(diff.baseline)), plain(asdict(diff.candidate))]
+    total = f"total: {total_words(explanation)}"
+    whole = asdict(explanation) | {"title": total, "name": total}
+    parts = [*(asdict(part) for part in explanation.parts), whole]
+    yield f"Parts of the change of {total_words(explanation)}", _part_fields(explanation.delta_ns), plain(parts)
+    rest = {"name": "rest (not op time)", "delta_ns": explanation.rest_ns}
+    others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
+    closing = [{"name": "all other operators", "delta_ns": others}, rest, whole]
+    yield "Operators, ranked by contribution", _cause_fields(), [*_causes(explanation.causes), *plain(closing)]
+    yield "By operator name", _cause_fields(), _causes(explanation.rollup)
+    if explanation.renames:
+        yield "Renamed or fused", _rename_fields(), [plain(asdict(rename)) for rename in explanation.renames]
+    yield "How to read this workbook", [field("Note", "text", "note")], [{"note": note} for note in _NOTES]
+
+
+def _causes(causes: Sequence[Cause]) -> list[Row]:
+    return [plain(asdict(cause)) for cause in causes]
+
+
+def _side_fields() -> list[Field]:
+    texts = [field(name.capitalize(), "text", name) for name in ("label", "workload", "version", "device")]
+    texts += [field("Configuration", "text", "configuration"), field("Timeline", "text", "timeline")]
+    runs = field("Run Ids", "text", lambda row: ", ".join(map(str, row["run_ids"])))
+    return [*texts, *(field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")), runs]
+
+
+def _part_fields(delta_ns: float | None) -> list[Field]:
+    def share(row: Row) -> float | None:
+        return row["delta_ns"] / delta_ns if delta_ns and row["delta_ns"] is not None else None
+
+    return [
+        field("Part", "text", "title"),
+        field("Baseline (ms)", "ms", "baseline_ns"),
+        field("Candidate (ms)", "ms", "candidate_ns"),
+        field("Delta (ms)", "ms", "delta_ns"),
+        field("Share of the Change", "percent", share),
+    ]
+
+
+def _cause_fields() -> list[Field]:
+    return [
+        field("Operator Name", "text", "name"),
+        field("Input Shape", "text", "input_shapes"),
+        field("Status", "text", "status"),
+        field("Delta (us)", "us", "delta_ns"),
+        field("Share of the Change", "percent", "share"),
+        field("Delta by Calls (us)", "us", "calls_delta_ns"),
+        field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
+        field("Baseline Calls", "count", "baseline_calls"),
+        field("Candidate Calls", "count", "candidate_calls"),
+        field("Where", "text", "where"),
+    ]
+
+
+def _rename_fields() -> list[Field]:
+    return [
+        field("Removed", "text", "removed"),
+        field("Added", "text", "added"),
+        field("Under", "text", "parent"),
+        field("Removed (us)", "us", "removed_ns"),
+        field("Added (us)", "us", "added_ns"),
+    ]

@@ -1,0 +1,56 @@
+"""The workbook of one run: a plain sheet per table, headers made from the column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from tracker.reports._shared import Style, plain, records, selected
+from tracker.reports._workbook import Book, Field, field
+from tracker.results import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_TITLES: Final = {"ops": "Operators", "api": "Api"}
+_WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
+
+
+def write(shown: Shown, style: Style) -> bytes:
+    """The chosen tables, the memory curve beside memory, then the run's facts and sources."""
+    book = Book(style.tell)
+    run = [{"key": key, "value": str(value)} for key, value in plain(shown.run).items() if value is not None]
+    pair = [field("Key", "text", "key", 28), field("Value", "text", "value", 80)]
+    book.sheet("Run", pair, (("", row) for row in run), len(run))
+    for name, frame in _frames(shown, style):
+        rows = records(frame)
+        title = _TITLES.get(name, name.replace("_", " ").title().replace(" ", ""))
+        book.sheet(title, fields_of(frame), (("", row) for row in rows), len(rows))
+    return book.save()
+
+
+def _frames(shown: Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
+    yield from selected(shown, style)
+    if "memory" in style.sections():
+        yield "memory_curve", shown.memory_curve
+    if not style.only:
+        yield "facts", shown.facts
+        yield "sources", shown.sources
+
+
+def fields_of(frame: pd.DataFrame) -> list[Field]:
+    """A column per column of `frame`: `_ns` becomes us, bytes become KB, the unit stands in the header."""
+    return [_field_of(str(name), frame[name]) for name in frame.columns]
+
+
+def _field_of(name: str, values: pd.Series) -> Field:
+    words = name.replace("_", " ")
+    if name.endswith("_ns"):
+        return field(f"{words[:-3].title()} (us)", "us", name)
+    if name == "bytes" or name.endswith("_bytes"):
+        header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
+        return field(f"{header} (KB)", "kb", name)
+    if name == "sum_squares_ns2":
+        return field("Sum of Squares (ns2)", "count", name)
+    is_number = values.dtype.kind in "iuf"
+    return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)

@@ -1,0 +1,184 @@
+"""Streams tables into an Excel workbook: few styles, exact numbers, text that stays text, Excel's limits told."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from openpyxl import Workbook
+from openpyxl.cell import WriteOnlyCell
+from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
+from openpyxl.utils import get_column_letter
+from openpyxl.worksheet.properties import PageSetupProperties
+
+from tracker.reports._shared import no_formula, printable
+from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US
+
+MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
+MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
+
+SUMMARY_FILL: Final = "DDEBF7"
+WORSE_FILL: Final = "FF0000"
+_HEADER_FILL: Final = "1F4E78"
+
+_HEADER_HEIGHT: Final = 46  # points: three lines
+
+_FORMATS: Final = {
+    "text": "@",
+    "filter": "@",
+    "us": "#,##0.000",
+    "ms": "#,##0.000",
+    "kb": "#,##0.00",
+    "mb": "#,##0.00",
+    "int": "#,##0",
+    "mean": "#,##0.00",
+    "percent": "0.0%",
+}
+_PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A column of a sheet. `kind`: text, count, percent, us or ms (of ns), kb or mb (of bytes), filter (worse, better,
+    ...)."""
+
+    header: str
+    kind: str
+    value: Callable[[Row], Any]
+    width: int
+
+
+def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int = 0) -> Field:
+    """A column that takes `value`: a key of the row, or a function of the row."""
+    take = (lambda row: row.get(value)) if isinstance(value, str) else value
+    return Field(header, kind, take, width or (14 if kind != "text" else 24))
+
+
+class Book:
+    """A workbook under construction. `tell` gets a sentence for each sheet that had to be cut."""
+
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        self._book = Workbook(write_only=True)
+        self._tell = tell
+        _add_styles(self._book)
+
+    def sheet(self, title: str, fields: Sequence[Field], rows: Iterable[tuple[str, Row]], count: int) -> None:
+        """A sheet with a frozen header, an autofilter and one line per (tone, row); `count`: how many rows there are.
+
+        `tone`: `summary` gives the light blue background, "" none. What exceeds Excel's row limit is left out; the last
+        row says so.
+        """
+        sheet = self._new(title)
+        sheet.freeze_panes = "A2"
+        sheet.print_title_rows = "1:1"
+        for position, column in enumerate(fields, 1):
+            sheet.column_dimensions[get_column_letter(position)].width = column.width
+        sheet.row_dimensions[1].height = _HEADER_HEIGHT
+        sheet.append([_styled(sheet, column.header, "header") for column in fields])
+        kept = count if count < MAX_ROWS else MAX_ROWS - 2  # the header, and the row that tells
+        written = 0
+        for tone, row in rows:
+            if written == kept:
+                break
+            sheet.append([_cell(sheet, column, row, tone) for column in fields])
+            written += 1
+        sheet.auto_filter.ref = f"A1:{get_column_letter(len(fields))}{written + 1}"
+        if kept < count:
+            message = f"{title}: {count - kept:,} of {count:,} rows left out: a sheet holds {MAX_ROWS:,} rows"
+            sheet.append([_styled(sheet, message, "text")])
+            self._tell(f"{message}; --format csv has them all")
+
+    def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
+        """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
+        sheet = self._new(title)
+        for position in range(1, 12):
+            sheet.column_dimensions[get_column_letter(position)].width = 48 if position == 1 else 20
+        written = 0
+        for heading, fields, rows in blocks:
+            sheet.append([_styled(sheet, heading, "heading")])
+            if fields:
+                sheet.row_dimensions[written + 2].height = _HEADER_HEIGHT
+                sheet.append([_styled(sheet, column.header, "header") for column in fields])
+            written += 2 + bool(fields) + len(rows)
+            for row in rows:
+                sheet.append([_cell(sheet, column, row, "") for column in fields])
+            sheet.append([])
+
+    def _new(self, title: str) -> Any:
+        """An empty sheet that prints in landscape, as wide as the paper."""
+        sheet = self._book.create_sheet(title)
+        sheet.page_setup.orientation = "landscape"
+        sheet.page_setup.fitToHeight = 0
+        sheet.sheet_properties.pageSetUpPr = PageSetupProperties(fitToPage=True)
+        return sheet
+
+    def save(self) -> bytes:
+        """The finished file."""
+        out = io.BytesIO()
+        self._book.save(out)
+        return out.getvalue()
+
+
+def cell_text(text: str) -> str:
+    """`text` as a cell may hold it: printable, no formula, cut in the middle at Excel's limit.
+
+    Excel reads `_x0041_` as `A`, and kernel names do hold such runs (`tile128_x1024_`), so the first `_` is escaped.
+    """
+    text = no_formula(printable(text))
+    limit = MAX_TEXT if all(char < "\U00010000" for char in text) else MAX_TEXT // 2
+    if len(text) > limit:
+        half = (limit - 1) // 2
+        text = f"{text[:half]}…{text[-half:]}"
+    return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
+
+
+def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
+    value, kind = column.value(row), column.kind
+    if kind == "filter":  # (word, whether the candidate is worse)
+        word, worse = value
+        return _styled(sheet, word, "worse" if worse else _named("filter", tone))
+    if isinstance(value, tuple):  # a column of several units: (kind, value)
+        kind, value = value
+    if value is None:
+        return _styled(sheet, None, _named("text", tone)) if tone else None
+    if kind in _PER_UNIT:
+        value = value / _PER_UNIT[kind]
+    elif kind == "count":
+        kind = "int" if float(value).is_integer() else "mean"
+    return _styled(sheet, str(value) if kind == "text" else value, _named(kind, tone))
+
+
+def _named(kind: str, tone: str) -> str:
+    return f"{kind} {tone}" if tone else kind
+
+
+def _styled(sheet: Any, value: Any, style: str) -> Any:
+    is_text = isinstance(value, str)
+    cell = WriteOnlyCell(sheet, cell_text(value) if is_text else value)
+    if is_text:
+        cell.data_type = "s"  # else `#N/A` becomes an error value
+    cell.style = style
+    return cell
+
+
+def _add_styles(book: Any) -> None:
+    blue = PatternFill("solid", fgColor=SUMMARY_FILL)
+    white = Font(bold=True, color="FFFFFF")
+    centre = Alignment(horizontal="center")
+    for kind, number_format in _FORMATS.items():
+        common = {"number_format": number_format} | ({"alignment": centre} if kind == "filter" else {})
+        book.add_named_style(NamedStyle(kind, **common))
+        book.add_named_style(NamedStyle(f"{kind} summary", fill=blue, **common))
+        book.add_named_style(NamedStyle(f"{kind} main", fill=blue, font=Font(bold=True), **common))
+    book.add_named_style(
+        NamedStyle("worse", fill=PatternFill("solid", fgColor=WORSE_FILL), font=white, alignment=centre)
+    )
+    wrapped = Alignment(wrap_text=True, vertical="center", horizontal="center")
+    fill = PatternFill("solid", fgColor=_HEADER_FILL)
+    book.add_named_style(NamedStyle("header", fill=fill, font=white, alignment=wrapped))
+    book.add_named_style(NamedStyle("heading", font=Font(bold=True, size=12)))

@@ -1,0 +1,130 @@
+"""Markdown for a comment on a pull request: the answer as headline, small tables, the rest folded; bounded in
+length."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+
+from tracker.reports import _human_diff, _human_show
+from tracker.reports._human import Table, metric_words, side_line
+from tracker.reports._layout import shorten
+from tracker.reports._shared import Style, printable
+from tracker.results import Diff, Shown
+
+TITLE = "a comment for a pull request"
+SUFFIX = ".md"
+BINARY = False
+
+MAX_LENGTH = 60_000  # GitHub takes 65,536 characters in a comment
+_ROWS = 10
+_FEWER_ROWS = (1000, 300, 100, 50, 30, 20, 10, 5, 3, 1)
+_CELL = 100
+_PARAGRAPH = 1_000
+_SHOW_OPEN = ("overall", "steps")
+
+
+def diff(diff: Diff, style: Style) -> str:
+    """The answer, both sides, what else changed, where the time went and why; the chosen tables folded below."""
+    return _bounded(lambda rows: _diff_blocks(diff, style, rows), style)
+
+
+def show(shown: Shown, style: Style) -> str:
+    """The summary of one run as headline, where its time went, and the chosen tables folded below."""
+    return _bounded(lambda rows: _show_blocks(shown, style, rows), style)
+
+
+def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
+    yield f"### {_paragraph(diff.explanation.answer)}"
+    sides = [side_line("baseline", diff.baseline), side_line("candidate", diff.candidate)]
+    yield "\n".join(f"- {_paragraph(line)}" for line in sides)
+    sections = style.sections()
+    environment = _human_diff.environment(diff, rows)
+    yield _titled(environment)
+    if "overall" in sections:
+        yield _titled(_human_diff.overall(diff, rows))
+    for table in _human_diff.explanation(diff.explanation, rows):
+        yield _titled(table)
+    for line in _human_diff.renames(diff.explanation)[:rows]:
+        yield _paragraph(line)
+    for section in sections:
+        table = _human_diff.TABLES[section](diff, rows)
+        if section != "overall" and (table.rows or section in style.only):
+            yield _folded(table)
+    yield _paragraph(f"{_human_diff.NOTE.format(metric=metric_words(diff))} {_human_diff.hint(diff)}")
+
+
+def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
+    yield f"### {_paragraph(_human_show.summary(shown))}"
+    yield "\n".join(f"- {_paragraph(line)}" for line in _human_show.header(shown))
+    for section in style.sections():
+        for make in _human_show.TABLES[section]:
+            table = make(shown, rows)
+            if table.rows or section in style.only:
+                yield _titled(table) if section == "overall" else _folded(table)
+    yield _paragraph(_human_show.hint(shown))
+
+
+def _bounded(blocks: Callable[[int | None], Iterable[str]], style: Style) -> str:
+    """The page with as many rows per table as the limit asks for and the length allows."""
+    wanted = style.rows(_ROWS)
+    for rows in (wanted, *(fewer for fewer in _FEWER_ROWS if wanted is None or fewer < wanted)):
+        page = "\n\n".join(blocks(rows)) + "\n"
+        if len(page) <= MAX_LENGTH:
+            break
+    if rows != wanted:
+        style.tell(
+            f"markdown: {rows} rows per table, to stay below {MAX_LENGTH:,} characters; --format csv has them all"
+        )
+    return page
+
+
+def _titled(table: Table) -> str:
+    return f"**{escape(table.title)}**\n\n{_table(table)}"
+
+
+def _folded(table: Table) -> str:
+    return f"<details><summary>{escape(table.title)}</summary>\n\n{_table(table)}\n\n</details>"
+
+
+def _table(table: Table) -> str:
+    notes = [*([f"… and {table.more:,} more"] if table.more else []), *([table.note] if table.note else [])]
+    if not table.rows:
+        return _paragraph(table.note or "no rows")
+    lines = [_line(escape(column.header) for column in table.columns)]
+    lines.append(_line("---" if column.left else "---:" for column in table.columns))
+    for tone, row in zip(table.tones, table.rows, strict=True):
+        code = tone not in ("strong", "sum")
+        cells = [_cell(text, column.code and code) for text, column in zip(row, table.columns, strict=True)]
+        lines.append(_line(f"**{cell}**" if tone == "strong" and cell else cell for cell in cells))
+    return "\n".join(lines) + "".join(f"\n\n{_paragraph(note)}" for note in notes)
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str, code: bool) -> str:
+    if code and text not in ("", "-"):
+        return f"<code>{escape(shorten(text, _CELL))}</code>"
+    indent = len(text) - len(text.lstrip(" "))
+    return "&nbsp;" * 2 * indent + escape(text.lstrip(" "))
+
+
+def _paragraph(text: str) -> str:
+    return escape(shorten(text, _PARAGRAPH))
+
+
+def escape(text: str) -> str:
+    """`text` as itself on one line, in any Markdown: no HTML, no table bar, no emphasis, link, mention or issue number.
+
+    Entities, since a backslash before a bar means one thing in a table and another in a code span.
+
+    >>> escape("a|b `c` <d> @e __init__ conv_2d [[2, 3]]")
+    'a&#124;b &#96;c&#96; &lt;d&gt; &#64;e &#95;&#95;init&#95;&#95; conv_2d [[2, 3]]'
+    """
+    text = html.escape(printable(text), quote=False)
+    text = re.sub(r"[|`*~\\@$]|\](?=\()|#(?=\d)", lambda match: f"&#{ord(match[0])};", text)
+    # an underscore inside a word is plain text already
+    return re.sub(r"(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", "&#95;", text)

@@ -1,0 +1,261 @@
+"""The workbook: summary rows in light blue with their kernels, tasks or components below, DIFF, and red where worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from tracker.reports import _explanation_sheet, _show_sheets
+from tracker.reports._shared import Style, records
+from tracker.reports._workbook import Book, Field, Row, field
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, Shown
+from tracker.units import format_diff
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TITLE = "Excel workbook with all details"
+SUFFIX = ".xlsx"
+BINARY = True
+
+_SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
+_KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
+_SPREAD: Final = (
+    ("Calls", "count", "calls"),
+    ("Total Duration (us)", "us", "ns"),
+    ("Avg Duration (us)", "us", "average_ns"),
+    ("Max Duration (us)", "us", "max_ns"),
+    ("Min Duration (us)", "us", "min_ns"),
+)
+_UNITS: Final = {"ms": "ms", "mb": "MB", "count": "count", "percent": "%"}
+
+
+def diff(diff: Diff, style: Style) -> bytes:
+    """The workbook of a diff: a sheet per chosen section, then Environment and Explanation."""
+    book = Book(style.tell)
+    writers = {
+        "overall": _overall, "operator": _operators, "kernel": _kernels, "communication": _communication,
+        "memory": _memory, "module": _modules, "api": _api,
+    }  # fmt: skip
+    limit = style.rows(None)
+    for section in ("overall", "operator", "communication", "memory", "kernel", "module", "api"):
+        if section in style.sections():
+            writers[section](book, diff, limit)
+    _environment(book, diff)
+    _explanation(book, diff)
+    return book.save()
+
+
+def show(shown: Shown, style: Style) -> bytes:
+    """The workbook of one run: a plain sheet per table."""
+    return _show_sheets.write(shown, style)
+
+
+def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
+    """The word of DIFF Filter and whether the candidate is worse: more time or memory, as far as DIFF shows it."""
+    status = row.get("status", BOTH)
+    if status in (ADDED, REMOVED):
+        return str(status), status == ADDED and bool(delta)
+    if delta is None:
+        return None, False
+    if not delta or format_diff(row.get("diff")) == "0.0 %":
+        return "same", False
+    return ("worse", True) if delta > 0 else ("better", False)
+
+
+def _diff_fields(delta: str, kind: str) -> list[Field]:
+    unit = {"us": "us", "kb": "KB", "ms": "ms"}[kind]
+    return [
+        field(f"Delta ({unit})", kind, delta),
+        field("DIFF", "percent", "diff", 10),
+        field("DIFF Filter", "filter", lambda row: verdict(row, row.get(delta)), 13),
+    ]
+
+
+def _both(header: str, kind: str, name: str, width: int = 0) -> list[Field]:
+    return [field(f"{side} {header}", kind, f"{prefix}_{name}", width) for side, prefix in _SIDES]
+
+
+def _blocks(*columns: tuple[str, str, str]) -> list[Field]:
+    """(header, kind, name) of each column: all of the baseline, then all of the candidate."""
+    return [
+        field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in _SIDES for header, kind, name in columns
+    ]
+
+
+def _write(book: Book, title: str, fields: Sequence[Field], frame: pd.DataFrame, limit: int | None) -> None:
+    rows = records(frame if limit is None else frame.head(limit))
+    book.sheet(title, fields, (("", row) for row in rows), len(rows))
+
+
+def _nested(frame: pd.DataFrame, details: pd.DataFrame, key: Sequence[str], limit: int | None) -> list[tuple[str, Row]]:
+    """Every row of `frame` as a summary, with the rows of `details` that have the same key below it."""
+    below: dict[tuple[Any, ...], list[Row]] = {}
+    for row in records(details):
+        below.setdefault(tuple(row[name] for name in key), []).append(row)
+    nested: list[tuple[str, Row]] = []
+    for row in records(frame if limit is None else frame.head(limit)):
+        nested.append(("summary", row))
+        nested += [("", _as_detail(detail)) for detail in below.get(tuple(row[name] for name in key), ())]
+    return nested
+
+
+def _as_detail(row: Row) -> Row:
+    of = "bytes" if "delta_bytes" in row else "ns"
+    before, after = row[f"baseline_{of}"], row[f"candidate_{of}"]
+    status = BOTH if (before is None) == (after is None) else ADDED if before is None else REMOVED
+    return {**row, "status": status, "detail": True}
+
+
+def _level(summary: str, detail: str) -> Field:
+    return field("Row", "text", lambda row: detail if row.get("detail") else summary, 11)
+
+
+def _overall(book: Book, diff: Diff, limit: int | None) -> None:
+    def take(name: str) -> Any:
+        return lambda row: (_kind(row), row[name])
+
+    fields = [
+        field("Metric", "text", lambda row: "    " * int(row["level"] or 0) + str(row["title"] or row["metric"]), 48),
+        field("Unit", "text", lambda row: _UNITS[_kind(row)], 8),
+        field("Baseline", "ms", take("baseline_value")),
+        field("Baseline Share of E2E", "percent", "baseline_share"),
+        field("Candidate", "ms", take("candidate_value")),
+        field("Candidate Share of E2E", "percent", "candidate_share"),
+        field("Delta", "ms", take("delta")),
+        field("DIFF", "percent", "diff", 10),
+        field("DIFF Filter", "filter", _overall_verdict, 13),
+        field("Name", "text", "metric", 28),
+    ]
+    rows = records(diff.overall)
+    book.sheet("OverallMetrics", fields, (("" if row["level"] else "main", row) for row in rows), len(rows))
+
+
+def _kind(row: Row) -> str:
+    return "count" if row["metric"] == "samples_per_second" else _KINDS[row["unit"]]
+
+
+def _overall_verdict(row: Row) -> tuple[str | None, bool]:
+    delta = row["delta"]
+    # more overlap and more samples are good news; a count is neither good nor bad
+    if row["metric"] in ("overlap_ns", "samples_per_second") and delta is not None:
+        delta = -delta
+    elif row["unit"] == "count":
+        return ("same" if delta == 0 else None), False
+    return verdict(row, delta)
+
+
+def _operators(book: Book, diff: Diff, limit: int | None) -> None:
+    on_host = diff.metric == "host_self_ns"
+    duration = "Host Self Time (us)" if on_host else "Device Duration (us)"
+    fields = [
+        _level("op", "kernel"),
+        field("Operator Name", "text", "name", 40),
+        field("Input Shape", "text", "input_shapes", 36),
+        field("Input Type", "text", "input_types"),
+        field("Kernel", "text", "kernel", 40),
+        field("Category", "text", "category", 16),
+        *_blocks(("Calls", "count", "calls"), (duration, "us", "ns")),
+        *_diff_fields("delta_ns", "us"),
+        field("Delta by Calls (us)", "us", "calls_delta_ns"),
+        field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
+        field("Baseline Operator Name", "text", "baseline_name"),
+        *_both("Device Total Time (us)", "us", "device_total_ns"),
+        *([] if on_host else _both("Host Self Time (us)", "us", "host_self_ns")),
+        *_both("Host Total Time (us)", "us", "host_total_ns"),
+        *_both("Calls in All Steps and Ranks", "count", "total_calls"),
+    ]
+    rows = _nested(diff.ops, diff.op_details, OP_KEY, limit)
+    book.sheet("OperatorCompare", fields, rows, len(rows))
+
+
+def _communication(book: Book, diff: Diff, limit: int | None) -> None:
+    fields = [
+        _level("operator", "task"),
+        field("Communication OP Name", "text", "kind", 24),
+        field("Group Role", "text", "group_role", 12),
+        field("Group Size", "count", lambda row: _known(row["group_size"]), 11),
+        field("Data Type", "text", "data_type", 14),
+        field("Size Class (KB)", "kb", lambda row: _known(row["size_class_bytes"])),
+        field("Task Name", "text", "name", 28),
+        field("Plane", "text", "plane", 10),
+        *_blocks(*_SPREAD),
+        *_diff_fields("delta_ns", "us"),
+        *_both("Payload (KB)", "kb", "bytes"),
+        *_both("Exposed (us)", "us", "exposed_ns"),
+        *_both("Wait (us)", "us", "wait_ns"),
+        *_both("Transit (us)", "us", "transit_ns"),
+    ]
+    rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
+    book.sheet("CommunicationCompare", fields, rows, len(rows))
+
+
+def _known(value: float | None) -> float | None:
+    # match keys are never NULL in the store: -1 and 0 stand for "the source does not say"
+    return value if value is not None and value > 0 else None
+
+
+def _memory(book: Book, diff: Diff, limit: int | None) -> None:
+    fields = [
+        _level("op", "component"),
+        field("Operator Name", "text", "name", 40),
+        field("Input Shape", "text", "input_shapes", 36),
+        field("Input Type", "text", "input_types"),
+        field("Component", "text", "component", 16),
+        *_blocks(("Allocations", "count", "calls"), ("Size (KB)", "kb", "bytes")),
+        *_diff_fields("delta_bytes", "kb"),
+        *_both("Duration Held (us)", "us", "held_ns"),
+        *_both("Unreleased (KB)", "kb", "unreleased_bytes"),
+    ]
+    rows = _nested(diff.memory, diff.memory_details, OP_KEY, limit)
+    book.sheet("MemoryCompare", fields, rows, len(rows))
+
+
+def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
+    fields = [
+        field("Kernel", "text", "name", 48),
+        field("Input Shape", "text", "input_shapes"),
+        field("Category", "text", "category", 16),
+        field("Core Type", "text", "core_type", 16),
+        field("Launched by Operator", "text", "op", 32),
+        *_blocks(*_SPREAD),
+        *_diff_fields("delta_ns", "us"),
+    ]
+    _write(book, "KernelCompare", fields, diff.kernels, limit)
+
+
+def _modules(book: Book, diff: Diff, limit: int | None) -> None:
+    time = "Host Self Time (us)" if diff.metric == "host_self_ns" else "Device Self Time (us)"
+    fields = [
+        field("Module", "text", "module", 56),
+        field("Phase", "text", "phase", 14),
+        *_blocks(("Operator Calls", "count", "calls"), (time, "us", "ns")),
+        *_diff_fields("delta_ns", "us"),
+    ]
+    _write(book, "ModuleCompare", fields, diff.modules, limit)
+
+
+def _api(book: Book, diff: Diff, limit: int | None) -> None:
+    times = [("Calls", "count", "calls"), ("Total Duration (us)", "us", "ns")]
+    times += [("Self Time (us)", "us", "self_ns"), ("Avg Duration (us)", "us", "average_ns")]
+    fields = [
+        field("API Name", "text", "name", 40),
+        field("Level", "text", "level", 12),
+        *_blocks(*times),
+        *_diff_fields("delta_ns", "us"),
+    ]
+    _write(book, "ApiCompare", fields, diff.api, limit)
+
+
+def _environment(book: Book, diff: Diff) -> None:
+    fields = [
+        field("Kind", "text", "kind", 16),
+        field("Key", "text", "key", 36),
+        field("Baseline", "text", "baseline", 48),
+        field("Candidate", "text", "candidate", 48),
+    ]
+    _write(book, "Environment", fields, diff.environment, None)
+
+
+def _explanation(book: Book, diff: Diff) -> None:
+    book.blocks("Explanation", _explanation_sheet.blocks(diff))

@@ -1,0 +1,207 @@
+"""The rows of captures: from the columns of `tracker.profile.Rows` to the detail tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
+from tracker.store import bulk, partitions
+from tracker.store.bulk import Column, clean
+from tracker.store.dimensions import CALL_STACK, KERNEL_KEY, OP_KEY, PROCESS_GROUP, Key, ids
+
+NO_SIZE: Final = -1
+"""A group size or size class that the source does not say, as a match key."""
+
+_SORTED_BY: Final = {
+    "op": ("step", "op_key"),
+    "kernel": ("step", "kernel_key", "op_key"),
+    "memory": ("step", "op_key"),
+    "op_tree": ("step", "node"),
+}
+"""Rows that arrive in the order of their primary key fill the pages of a clustered table."""
+
+_NUMBERED: Final = frozenset({"communication", "communication_task", "memory_curve", "api"})
+_PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A capture that belongs to a run now."""
+
+    run_id: int
+    rank: int
+    capture: Capture
+
+    @property
+    def rows(self) -> Rows:
+        """The rows of the capture, which `save` has made sure of."""
+        assert self.capture.rows is not None
+        return self.capture.rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Ids:
+    """Dimension key -> id, for all captures of one ingest."""
+
+    op_key: dict[Key, int]
+    kernel_key: dict[Key, int]
+    process_group: dict[Key, int]
+    call_stack: dict[Key, int]
+
+
+def load(connection: Connection, placed: Sequence[Placed]) -> None:
+    """Write captures, steps and details of `placed`, table by table in one order for all writers."""
+    if not placed:
+        return
+    for run_id in sorted({item.run_id for item in placed}):
+        partitions.ensure(connection, run_id)
+    _load_captures(connection, placed)
+    known = _dimension_ids(connection, placed)
+    for item in placed:
+        _load_steps(connection, item)
+    for table in partitions.DETAIL_TABLES[1:]:
+        for item in placed:
+            if table in item.rows.tables:
+                bulk.load(connection, table, _columns(table, item, known))
+
+
+def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
+    own = ("run_id", "rank", "host", "device_ordinal", *_PARALLEL, "settings", "quality", "quality_reason")
+    names = (*own, "started_at_ns", "ended_at_ns", *(f.name for f in fields(Breakdown)))
+    rows = []
+    for item in placed:
+        capture = item.capture
+        settings = json.dumps(dict(sorted(capture.settings.items())), ensure_ascii=True)
+        rows.append(
+            (
+                item.run_id,
+                item.rank,
+                clean(capture.host),
+                capture.device_ordinal,
+                *(capture.parallel.get(name.removesuffix("_index")) for name in _PARALLEL),
+                settings,
+                capture.quality,
+                clean(capture.quality_reason),
+                capture.started_at_ns,
+                capture.ended_at_ns,
+                *_breakdown_values(item.rows.overall),
+            )
+        )
+    bulk.insert(connection, "capture", names, rows)
+
+
+def _breakdown_values(breakdown: Breakdown) -> list[Any]:
+    return [getattr(breakdown, f.name) for f in fields(Breakdown)]
+
+
+def _load_steps(connection: Connection, item: Placed) -> None:
+    steps = sorted(item.rows.steps, key=lambda row: row.step)
+    columns = [
+        Column("run_id", "int", [item.run_id] * len(steps)),
+        Column("rank", "int", [item.rank] * len(steps)),
+        Column("step", "int", [row.step for row in steps]),
+        Column("start_ns", "int", [row.start_ns for row in steps]),
+    ]
+    for field in fields(Breakdown):
+        kind: bulk.Kind = "text" if field.name == "timeline" else "int"
+        kind = "float" if field.name == "samples_per_second" else kind
+        columns.append(Column(field.name, kind, [getattr(row.breakdown, field.name) for row in steps]))
+    bulk.load(connection, "step", columns)
+
+
+def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
+    op_keys: set[Key] = set()
+    kernel_keys: set[Key] = set()
+    groups: set[Key] = set()
+    stacks: set[Key] = set()
+    for item in placed:
+        tables = item.rows.tables
+        op_keys.update(_keys(tables, "op_key"))
+        kernel_keys.update(_keys(tables, "kernel_key"))
+        groups.update(_group_keys(tables.get("communication")))
+        stacks.update((clean(text),) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
+    return _Ids(
+        ids(connection, OP_KEY, op_keys),
+        ids(connection, KERNEL_KEY, kernel_keys),
+        ids(connection, PROCESS_GROUP, groups),
+        ids(connection, CALL_STACK, stacks),
+    )
+
+
+def _keys(tables: Any, dimension: str) -> list[Key]:
+    """The keys of a dimension table of `Rows`, by position."""
+    if dimension not in tables:
+        return []
+    columns = [tables[dimension][name] for name in ROW_COLUMNS[dimension]]
+    return [tuple(clean(part) for part in parts) for parts in zip(*columns, strict=True)]
+
+
+def _group_keys(communication: Table | None) -> list[Key]:
+    """The process group of each row of `communication`."""
+    if communication is None:
+        return []
+    sizes = _or_no_size(communication["group_size"]).tolist()
+    roles = [clean(role) for role in communication["group_role"]]
+    return list(zip(roles, sizes, strict=True))
+
+
+def _or_no_size(values: Any) -> NDArray[np.int64]:
+    numbers = np.asarray(values, dtype=np.int64)
+    return np.where(numbers == MISSING, NO_SIZE, numbers)
+
+
+def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
+    """The columns of a detail table, in the order of its primary key where that is cheap."""
+    source = item.rows.tables[table]
+    kinds = ROW_COLUMNS[table]
+    length = len(source[next(iter(kinds))])
+    order = None
+    if table in _SORTED_BY and length:
+        ranked = [_sort_values(name, item, known, source) for name in reversed(_SORTED_BY[table])]
+        order = np.lexsort(ranked)
+    columns = [
+        Column("run_id", "int", [item.run_id] * length),
+        Column("rank", "int", [item.rank] * length),
+    ]
+    if table in _NUMBERED:
+        columns.append(Column("ordinal", "int", range(length)))
+    if table == "communication":
+        groups = [known.process_group[key] for key in _group_keys(source)]
+        columns.append(Column("process_group_id", "int", groups))
+    for name, kind in kinds.items():
+        if name not in {"group_role", "group_size"}:
+            columns.append(_column(name, kind, source, item, known, order))
+    return columns
+
+
+def _sort_values(name: str, item: Placed, known: _Ids, source: Table) -> NDArray[Any]:
+    values = np.asarray(source[name])
+    return _id_array(name, item, known)[values] if name in {"op_key", "kernel_key"} else values
+
+
+def _column(name: str, kind: str, source: Table, item: Placed, known: _Ids, order: NDArray[np.intp] | None) -> Column:
+    if kind == "text":
+        texts: Any = source[name] if order is None else [source[name][at] for at in order]
+        if name == "call_stack":
+            return Column("call_stack_id", "int", [known.call_stack[(clean(t),)] if t else None for t in texts])
+        return bulk.texts(name, texts)
+    values: NDArray[Any] = np.asarray(source[name])
+    values = values if order is None else values[order]
+    if name in {"op_key", "kernel_key"}:
+        return Column(f"{name}_id", "int", _id_array(name, item, known)[values].tolist())
+    if name == "size_class_bytes":
+        values = _or_no_size(values)
+    return bulk.floats(name, values) if kind == "float" else bulk.integers(name, values)
+
+
+def _id_array(dimension: str, item: Placed, known: _Ids) -> NDArray[np.int64]:
+    """Position in the capture's dimension table -> id."""
+    by_key = known.op_key if dimension == "op_key" else known.kernel_key
+    return np.array([by_key[key] for key in _keys(item.rows.tables, dimension)], dtype=np.int64)

@@ -1,0 +1,43 @@
+"""The questions that the database answers, one function each; the SQL is in `store/sql`.
+
+Frames have nullable dtypes (Int64, Float64, string, boolean): integers are exact, missing is NA. Times are ns, sizes
+bytes. Rows come in a total order, the same on both databases.
+"""
+
+from __future__ import annotations
+
+from tracker.store.queries.details import (
+    api,
+    communication,
+    communication_tasks,
+    kernels,
+    memory,
+    memory_curve,
+    op_tree,
+    ops,
+)
+from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
+from tracker.store.queries.runs import captures, facts, runs, runs_by_id, settings_of, sources, steps, versions
+
+__all__ = [
+    "api",
+    "captures",
+    "communication",
+    "communication_tasks",
+    "facts",
+    "kernels",
+    "latest",
+    "memory",
+    "memory_curve",
+    "op_tree",
+    "ops",
+    "pinned",
+    "require_run",
+    "run_ids_of_version",
+    "runs",
+    "runs_by_id",
+    "settings_of",
+    "sources",
+    "steps",
+    "versions",
+]

@@ -1,0 +1,93 @@
+"""What happened in runs: ops, kernels, communication, memory, host API calls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pandas as pd
+
+from tracker.store.connect import Store
+from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, whole
+
+_GRAIN: Final = ("stage", "rank", "step")
+
+Ranks = Sequence[int] | None
+
+
+def ops(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """The ops of `run_ids`, summed over the grain, the largest device self time first.
+
+    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first. `in_steps`:
+    leave out what lies outside all step markers. Columns: see sql/ops.sql.
+    """
+    return _details(store, "ops", run_ids, by, ranks, in_steps)
+
+
+def kernels(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """The device events of `run_ids` per kernel and launching op, copies and memsets among them; see `ops`.
+
+    Columns: see sql/kernels.sql.
+    """
+    return _details(store, "kernels", run_ids, by, ranks, in_steps)
+
+
+def communication(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """The collectives of `run_ids`; see `ops`. Columns: see sql/communication.sql."""
+    return _details(store, "communication", run_ids, by, ranks, in_steps)
+
+
+def communication_tasks(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """What the collectives of `run_ids` consist of; see `ops`. Columns: see sql/communication_tasks.sql."""
+    return _details(store, "communication_tasks", run_ids, by, ranks, in_steps)
+
+
+def memory(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """What the ops of `run_ids` allocated, the most bytes first; see `ops`. Columns: see sql/memory.sql."""
+    return _details(store, "memory", run_ids, by, ranks, in_steps)
+
+
+def api(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """The host API calls of `run_ids`; see `ops`. Columns: see sql/api.sql."""
+    return _details(store, "api", run_ids, by, ranks, in_steps)
+
+
+def op_tree(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, in_steps: bool = False) -> pd.DataFrame:
+    """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see sql/op_tree.sql.
+
+    With `in_steps` a context may stay whose parent began outside all step markers and is left out.
+    """
+    parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks), "in_steps": int(in_steps)}
+    return frame(store, "op_tree", parameters)
+
+
+def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
+    return frame_of_runs(store, "memory_curve", run_ids)
+
+
+def _details(
+    store: Store, question: str, run_ids: Sequence[int], by: Sequence[str], ranks: Ranks, in_steps: bool
+) -> pd.DataFrame:
+    unknown = set(by) - {"run", *_GRAIN}
+    if unknown:
+        raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
+    parameters = {
+        "run_ids": whole(run_ids),
+        **ranks_parameters(ranks),
+        "in_steps": int(in_steps),
+        **{f"by_{name}": int(name in by) for name in _GRAIN},
+    }
+    return frame(store, question, parameters).drop(columns=[name for name in _GRAIN if name not in by])

@@ -1,0 +1,114 @@
+"""From a question to a frame: parameters in, exact columns out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from tracker.store.connect import Store
+from tracker.store.sql import statement
+
+_RUNS_PER_QUESTION: Final = 10_000
+"""Postgres takes at most 65,535 parameters."""
+
+_NO_RANKS: Final = (-1,)
+_TEXT: Final = frozenset(
+    {
+        "call_stack",
+        "canonical_name",
+        "category",
+        "commit_id",
+        "component",
+        "configuration",
+        "core_type",
+        "data_type",
+        "device",
+        "digest",
+        "format",
+        "group_role",
+        "host",
+        "input_shapes",
+        "input_types",
+        "key",
+        "kind",
+        "level",
+        "module",
+        "name",
+        "note",
+        "op",
+        "op_input_shapes",
+        "path",
+        "paths",
+        "phase",
+        "plane",
+        "quality",
+        "quality_reason",
+        "settings",
+        "state",
+        "state_reason",
+        "tags",
+        "timeline",
+        "type",
+        "value",
+        "vendor",
+        "version",
+        "workload",
+    }
+)
+_REAL: Final = frozenset({"sum_squares_ns2", "samples_per_second"})
+_YES_NO: Final = frozenset({"pinned"})
+
+
+def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
+    """The answer to `question` (a file of `store/sql`)."""
+    with store.connect() as connection:
+        result = connection.execute(statement(question), dict(parameters))
+        names = list(result.keys())
+        rows = result.all()
+    return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
+
+
+def frame_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> pd.DataFrame:
+    """The answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
+    wanted = sorted(set(whole(run_ids)))
+    parts = [
+        frame(store, question, {**parameters, "run_ids": wanted[start : start + _RUNS_PER_QUESTION]})
+        for start in range(0, max(len(wanted), 1), _RUNS_PER_QUESTION)
+    ]
+    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+
+
+def whole(numbers: Iterable[int]) -> list[int]:
+    """`numbers` as plain ints; SQLite would bind a NumPy integer as its bytes, and find nothing."""
+    return [int(number) for number in numbers]
+
+
+def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
+    """A frame of `columns`, each with the dtype that its name has everywhere."""
+    return pd.DataFrame({name: _array(name, values) for name, values in zip(names, columns, strict=True)})
+
+
+def dtype(name: str) -> str:
+    """The dtype of a column called `name`.
+
+    >>> dtype("total_ns"), dtype("name"), dtype("sum_squares_ns2")
+    ('Int64', 'string', 'Float64')
+    """
+    if name in _TEXT:
+        return "string"
+    if name in _REAL:
+        return "Float64"
+    return "boolean" if name in _YES_NO else "Int64"
+
+
+def _array(name: str, values: Sequence[Any]) -> Any:
+    if name == "digest":
+        values = [bytes(value).hex() for value in values]
+    return pd.array(list(values), dtype=dtype(name))
+
+
+def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
+    """The parameters that pick `ranks`; None picks all."""
+    return {"all_ranks": int(ranks is None), "ranks": _NO_RANKS if not ranks else whole(ranks)}

@@ -1,0 +1,98 @@
+"""From what a user names to the runs it means; errors list what there is."""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import Any
+
+from tracker.errors import UsageError
+from tracker.store.connect import Store
+from tracker.store.sql import statement
+
+
+def device_pattern(device: str | None) -> str | None:
+    """The LIKE pattern (escape `!`) for any part of vendor and model, in any case."""
+    if device is None:
+        return None
+    escaped = device.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    return f"%{escaped}%"
+
+
+def run_ids_of_version(
+    store: Store, label: str, workload: str | None = None, device: str | None = None
+) -> tuple[int, ...]:
+    """The active runs of version `label`, oldest first.
+
+    `device`: part of vendor and model; a model that is named in full beats longer ones. UsageError where the label is
+    unknown, has no active run, or means several workloads.
+    """
+    rows = _rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
+    workloads = sorted({row.workload for row in rows})
+    if len(workloads) > 1:
+        raise UsageError(
+            f"version {label!r} is used by several workloads: {', '.join(workloads)}",
+            remedy="choose one with --workload",
+        )
+    if not rows:
+        raise _nothing_named(store, label, workload, device)
+    if device is not None:
+        full = [row for row in rows if _is_full_name(device, row.device)]
+        rows = full or rows
+        devices = sorted({row.device.strip() for row in rows})
+        if len(devices) > 1:
+            raise UsageError(
+                f"{device!r} means several devices: {', '.join(devices)}", remedy="name one of them in full"
+            )
+    return tuple(row.run_id for row in rows)
+
+
+def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int:
+    """The active run that came in last, or `offset` runs before it; UsageError where there are fewer."""
+    rows = _rows(store, "latest", run_offset=offset, workload=workload)
+    if rows:
+        return int(rows[0].run_id)
+    name = f"latest~{offset}" if offset else "latest"
+    of = f" of workload {workload!r}" if workload else ""
+    raise UsageError(f"{name}: there are not that many active runs{of}", remedy="tracker runs lists them")
+
+
+def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
+    """The pinned version and its workload; UsageError where there is none, or one in several workloads."""
+    rows = _rows(store, "pinned", workload=workload)
+    if not rows:
+        raise UsageError("no version is pinned", remedy="pin one: tracker versions pin LABEL")
+    if len(rows) > 1:
+        names = ", ".join(row.workload for row in rows)
+        raise UsageError(f"several workloads have a pinned version: {names}", remedy="choose one with --workload")
+    return rows[0].version, rows[0].workload
+
+
+def require_run(store: Store, run_id: int) -> None:
+    """UsageError unless `run_id` is a run that may be read: active or excluded."""
+    rows = _rows(store, "run_state", run_id=run_id)
+    if not rows:
+        raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
+    if rows[0].state == "deleted":
+        raise UsageError(f"run {run_id} was deleted", remedy=f"to take it back: tracker runs restore {run_id}")
+
+
+def _nothing_named(store: Store, label: str, workload: str | None, device: str | None) -> UsageError:
+    """Why `label` names no run: it is unknown, its runs do not count, or they ran elsewhere."""
+    known = [row.version for row in _rows(store, "versions", workload=workload)]
+    of = f" of workload {workload!r}" if workload else ""
+    if label in known:
+        on = f" on a device like {device!r}" if device else ""
+        return UsageError(f"version {label!r}{of} has no active run{on}", remedy="tracker runs --state all lists them")
+    close = get_close_matches(label, known, n=3)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    return UsageError(f"there is no version {label!r}{of}", remedy=f"{meant}tracker versions lists them")
+
+
+def _is_full_name(device: str, name: str) -> bool:
+    """Whether `device` is the model, or vendor and model."""
+    return name.lower().strip() == device.lower() or name.lower().endswith(f" {device.lower()}")
+
+
+def _rows(store: Store, question: str, **parameters: Any) -> list[Any]:
+    with store.connect() as connection:
+        return list(connection.execute(statement(question), parameters).all())

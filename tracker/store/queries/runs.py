@@ -1,0 +1,120 @@
+"""Which runs and versions there are, and what is known of them as a whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import pandas as pd
+
+from tracker.store.connect import Store
+from tracker.store.queries.frames import frame, frame_of_runs, whole
+from tracker.store.queries.resolve import device_pattern
+
+State = Literal["active", "excluded", "deleted", "all"]
+
+
+def runs(
+    store: Store,
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    device: str | None = None,
+    tag: str | None = None,
+    state: State = "active",
+    limit: int | None = None,
+) -> pd.DataFrame:
+    """Runs, the newest first, one row each; None lets all through.
+
+    `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
+    device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
+    e2e_ns (mean of the ranks), step_ns (mean of ranks and steps), tags (`key=value, key`), paths (separated by `, `),
+    commit (of the version), note.
+    """
+    key, _, value = (tag or "").partition("=")
+    return _with_texts(
+        store,
+        {
+            "all_runs": 1,
+            "run_ids": [-1],
+            "version": version,
+            "workload": workload,
+            "device": device_pattern(device),
+            "tag_key": key or None,
+            "tag_value": value or None,
+            "state": None if state == "all" else state,
+            "row_limit": -1 if limit is None else limit,
+        },
+    )
+
+
+def runs_by_id(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """These runs, in whatever state, the newest first; columns as in `runs`."""
+    nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
+    return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1})
+
+
+def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
+    """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
+    return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
+
+
+def captures(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
+    return frame_of_runs(store, "captures", run_ids)
+
+
+def steps(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
+    return frame_of_runs(store, "steps", run_ids)
+
+
+def facts(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """What is known beside the times: run_id, kind (fact, configuration, tag), key, value."""
+    return frame_of_runs(store, "facts", run_ids, kind=None)
+
+
+def sources(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The files that were read: run_id, rank, format, path, bytes (on disk), digest (hexadecimal)."""
+    return frame_of_runs(store, "sources", run_ids)
+
+
+def settings_of(text: str) -> dict[str, str]:
+    """The profiler's settings that `captures` gives as JSON.
+
+    >>> settings_of('{"record_shapes": "1"}')
+    {'record_shapes': '1'}
+    """
+    found: dict[str, str] = json.loads(text)
+    return found
+
+
+def _with_texts(store: Store, parameters: dict[str, Any]) -> pd.DataFrame:
+    """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
+    found = frame(store, "runs", parameters)
+    tags = frame_of_runs(store, "facts", found["run_id"], kind="tag")
+    files = sources(store, found["run_id"])
+    texts = {
+        "format": _joined(files["run_id"], files["format"]),
+        "tags": _joined(tags["run_id"], map(_tag, tags["key"], tags["value"])),
+        "paths": _joined(files["run_id"], files["path"]),
+    }
+    columns = {
+        name: pd.array([of_run.get(run_id, "") for run_id in found["run_id"]], dtype="string")
+        for name, of_run in texts.items()
+    }
+    found.insert(found.columns.get_loc("steps") + 1, "format", columns["format"])
+    commit, note = found.pop("commit_id"), found.pop("note")
+    return found.assign(tags=columns["tags"], paths=columns["paths"], commit=commit, note=note)
+
+
+def _tag(key: str, value: str) -> str:
+    return f"{key}={value}" if value else key
+
+
+def _joined(run_ids: Iterable[int], texts: Iterable[str]) -> dict[int, str]:
+    distinct: dict[int, dict[str, None]] = {}
+    for run_id, text in zip(run_ids, texts, strict=True):
+        distinct.setdefault(run_id, {})[text] = None
+    return {run_id: ", ".join(found) for run_id, found in distinct.items()}

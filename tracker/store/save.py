@@ -1,0 +1,316 @@
+"""Writing runs: one transaction per call, idempotent by content digest, whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sqlalchemy import Connection, text
+
+from tracker.errors import StoreError, UsageError
+from tracker.profile import Capture, Device, Source
+from tracker.store import details, labels
+from tracker.store.bulk import clean, insert
+from tracker.store.connect import Store
+from tracker.store.failures import is_collision
+from tracker.store.sql import statement
+
+_ATTEMPTS: Final = 5
+
+_ADD_RUN = text(
+    "INSERT INTO run (workload_id, configuration_id, version_id, device_id, state, state_reason, ranks_expected, "
+    "world_size, started_at_ns, ended_at_ns, rules_version, note) VALUES (:workload_id, :configuration_id, "
+    ":version_id, :device_id, 'active', '', :ranks_expected, :world_size, :started_at_ns, :ended_at_ns, "
+    ":rules_version, :note) RETURNING id"
+)
+_JOIN_RUN = text(
+    "UPDATE run SET started_at_ns = COALESCE(CAST(:started_at_ns AS BIGINT), started_at_ns), "
+    "ended_at_ns = COALESCE(CAST(:ended_at_ns AS BIGINT), ended_at_ns), "
+    "ranks_expected = COALESCE(CAST(:ranks_expected AS BIGINT), ranks_expected), "
+    "note = COALESCE(note, CAST(:note AS TEXT)) WHERE id = :id AND state <> 'deleted'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What is known of a run as a whole.
+
+    `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
+    None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
+    """
+
+    workload: str
+    version: str
+    commit: str | None
+    note: str | None
+    configuration: Mapping[str, str]
+    tags: Mapping[str, str]
+    facts: Mapping[str, str]
+    device: Device
+    started_at_ns: int | None
+    ranks_expected: int | None
+    rules_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`."""
+
+    run_id: int
+    created: bool
+    joined: bool
+    already: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Incoming:
+    """The captures of one run on their way in. `rank` is never None here."""
+
+    record: RunRecord
+    captures: Sequence[Capture]
+    formats: Sequence[str]
+    world_size: int | None
+    window: tuple[int, int] | None
+    run_ids: frozenset[int] = field(default_factory=frozenset)
+    """Runs that already hold other captures of the same group."""
+
+    @property
+    def ranks(self) -> list[int]:
+        return [_rank(capture) for capture in self.captures]
+
+
+class _Raced(Exception):
+    """Another writer was faster with the same files or the same run; looking again will show it."""
+
+
+def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
+    """Save the captures of one run; see `save_runs`. `formats`: the format of each capture's files, or one for all."""
+    return save_runs(store, [(record, captures, formats)])[0]
+
+
+def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]) -> list[SavedRun]:
+    """Save runs, all in one transaction: (record, captures with `rows`, their formats) each.
+
+    Captures whose files are in already change nothing; under another version or workload, or in a deleted run, they
+    are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
+    configuration, version, device and world size whose capture window overlaps theirs; otherwise they are a new run.
+    """
+    for _ in range(_ATTEMPTS):
+        try:
+            with store.begin() as connection:
+                return _save_all(connection, batch)
+        except _Raced:
+            continue
+        except StoreError as error:
+            if not (isinstance(error.__cause__, Exception) and is_collision(error.__cause__)):
+                raise
+    raise StoreError(f"{store.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+
+
+def _save_all(
+    connection: Connection, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]
+) -> list[SavedRun]:
+    results: list[SavedRun] = []
+    to_load: list[details.Placed] = []
+    for record, captures, formats in batch:
+        incoming = _incoming(record, captures, formats)
+        fresh = _without_known(connection, incoming)
+        if not fresh.captures:
+            results.append(SavedRun(min(fresh.run_ids), created=False, joined=False, already=True))
+            continue
+        result = _place(connection, fresh)
+        results.append(result)
+        to_load += [
+            details.Placed(result.run_id, rank, capture)
+            for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
+        ]
+    details.load(connection, to_load)
+    return results
+
+
+def _incoming(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> _Incoming:
+    if not captures or any(capture.rows is None for capture in captures):
+        raise ValueError("a run is saved from captures with rows")
+    ranks = [_rank(capture) for capture in captures]
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")
+    devices = sorted({f"{c.device.vendor} {c.device.model}".strip() for c in captures})
+    if len(devices) > 1:
+        raise UsageError(
+            f"the ranks of one run ran on different devices: {', '.join(devices)}",
+            remedy="ingest them one by one, or name the device with --device",
+        )
+    sizes = {capture.world_size for capture in captures} - {None}
+    if len(formats) == 1:
+        formats = list(formats) * len(captures)
+    return _Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, _window(captures))
+
+
+def _rank(capture: Capture) -> int:
+    """The rank; a job that does not count its processes has one, 0."""
+    return 0 if capture.rank is None else capture.rank
+
+
+def _window(captures: Sequence[Capture]) -> tuple[int, int] | None:
+    windows = [(c.started_at_ns, c.ended_at_ns) for c in captures]
+    starts = [start for start, _ in windows if start is not None]
+    ends = [end for _, end in windows if end is not None]
+    return (min(starts), max(ends)) if len(starts) == len(ends) == len(windows) else None
+
+
+def _without_known(connection: Connection, incoming: _Incoming) -> _Incoming:
+    """`incoming` without the captures whose files are in, with the runs that these are in."""
+    sources = {source.digest: source for capture in incoming.captures for source in capture.sources}
+    if not sources:
+        return incoming
+    known = connection.execute(statement("known_sources"), {"digests": sorted(sources)}).all()
+    run_of: dict[bytes, int] = {}
+    for row in known:
+        _check_label(row, sources[bytes(row.digest)], incoming.record)
+        run_of[bytes(row.digest)] = row.run_id
+    fresh = []
+    for capture, format in zip(incoming.captures, incoming.formats, strict=True):
+        inside = [source.digest in run_of for source in capture.sources]
+        if not any(inside):
+            fresh.append((capture, format))
+        elif not all(inside):
+            raise _half_known(capture, run_of)
+    captures = [capture for capture, _ in fresh]
+    return _Incoming(
+        incoming.record,
+        captures,
+        [format for _, format in fresh],
+        incoming.world_size,
+        _window(captures) if captures else None,
+        frozenset(run_of.values()),
+    )
+
+
+def _check_label(row: Any, source: Source, record: RunRecord) -> None:
+    """Refuse a file that is in under another label, or in a run that was deleted."""
+    if row.state == "deleted":
+        why = f" ({row.state_reason})" if row.state_reason else ""
+        raise UsageError(
+            f"{source.path} is in as run {row.run_id}, which was deleted{why}",
+            remedy=f"to take it back: tracker runs restore {row.run_id}",
+        )
+    change = ""
+    if row.version != clean(record.version):
+        change += f" --version {_quoted(record.version)}"
+    if row.workload != clean(record.workload):
+        change += f" --workload {_quoted(record.workload)}"
+    if change:
+        raise UsageError(
+            f"{source.path} is already in as run {row.run_id}, version {row.version!r} of workload {row.workload!r}",
+            remedy=f"to relabel it: tracker runs edit {row.run_id}{change}",
+        )
+
+
+def _quoted(label: str) -> str:
+    import shlex
+
+    return shlex.quote(label)
+
+
+def _half_known(capture: Capture, run_of: Mapping[bytes, int]) -> UsageError:
+    inside = next(source for source in capture.sources if source.digest in run_of)
+    new = next(source for source in capture.sources if source.digest not in run_of)
+    run_id = run_of[inside.digest]
+    return UsageError(
+        f"{new.path} is new, but {inside.path} of the same capture is in as run {run_id}",
+        remedy=f"to replace it: tracker runs delete {run_id} --purge --reason replaced, then ingest again",
+    )
+
+
+def _place(connection: Connection, incoming: _Incoming) -> SavedRun:
+    """The run for the captures, with all that hangs on it except its details."""
+    record = incoming.record
+    workload = labels.workload_id(connection, record.workload)
+    where = {
+        "workload_id": workload,
+        "configuration_id": labels.configuration_id(connection, workload, record.configuration),
+        "version_id": labels.version_id(connection, workload, record.version, record.commit),
+        "device_id": labels.device_id(connection, record.device),
+    }
+    run_id = None
+    if incoming.run_ids or (incoming.world_size or 1) > 1:
+        # Ranks that come in at once from several machines must find the run that the first of them makes.
+        labels.lock(connection, "run", *where.values())
+        run_id = _run_to_join(connection, incoming, where)
+    joined = run_id is not None
+    if run_id is None:
+        run_id = _add_run(connection, incoming, where)
+    else:
+        _join(connection, incoming, run_id)
+    _add_facts(connection, run_id, record)
+    _add_sources(connection, run_id, incoming)
+    return SavedRun(run_id, created=not joined, joined=joined, already=False)
+
+
+def _run_to_join(connection: Connection, incoming: _Incoming, where: Mapping[str, int]) -> int | None:
+    """The run that has other captures of the same group, or else the one whose window overlaps most."""
+    candidates = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks}).all()
+    same_group = [row.id for row in candidates if row.id in incoming.run_ids]
+    if same_group:
+        return int(same_group[0])
+    if incoming.window is None or incoming.world_size is None:
+        return None
+    start, end = incoming.window
+    overlaps = [
+        (min(end, row.ended_at_ns) - max(start, row.started_at_ns), -row.id)
+        for row in candidates
+        if row.world_size == incoming.world_size and None not in (row.started_at_ns, row.ended_at_ns)
+    ]
+    longest, number = max(overlaps, default=(-1, 0))
+    return -number if longest >= 0 else None
+
+
+def _add_run(connection: Connection, incoming: _Incoming, where: Mapping[str, int]) -> int:
+    record = incoming.record
+    starts = [c.started_at_ns for c in incoming.captures if c.started_at_ns is not None]
+    values = {
+        **where,
+        "ranks_expected": record.ranks_expected,
+        "world_size": incoming.world_size,
+        "started_at_ns": record.started_at_ns if record.started_at_ns is not None else min(starts, default=None),
+        "ended_at_ns": incoming.window[1] if incoming.window else None,
+        "rules_version": record.rules_version,
+        "note": None if record.note is None else clean(record.note),
+    }
+    return int(connection.execute(_ADD_RUN, values).scalar_one())
+
+
+def _join(connection: Connection, incoming: _Incoming, run_id: int) -> None:
+    known = connection.execute(text("SELECT started_at_ns, ended_at_ns FROM run WHERE id = :id"), {"id": run_id}).one()
+    start, end = incoming.window or (None, None)
+    values = {
+        "id": run_id,
+        "started_at_ns": min((t for t in (start, known.started_at_ns) if t is not None), default=None),
+        "ended_at_ns": max((t for t in (end, known.ended_at_ns) if t is not None), default=None),
+        "ranks_expected": incoming.record.ranks_expected,
+        "note": None if incoming.record.note is None else clean(incoming.record.note),
+    }
+    if connection.execute(_JOIN_RUN, values).rowcount != 1:
+        raise _Raced
+
+
+def _add_facts(connection: Connection, run_id: int, record: RunRecord) -> None:
+    """Facts and tags; what the run knows already stays."""
+    for kind, values in (("fact", record.facts), ("tag", record.tags)):
+        rows = [(run_id, kind, clean(key)[: labels.MAX_LABEL], clean(value)) for key, value in sorted(values.items())]
+        insert(connection, "run_fact", ("run_id", "kind", "key", "value"), rows, or_keep="run_id, kind, key")
+
+
+def _add_sources(connection: Connection, run_id: int, incoming: _Incoming) -> None:
+    """The files, each once, at the lowest rank that it holds."""
+    rows: dict[bytes, tuple[Any, ...]] = {}
+    for rank, capture, format in sorted(
+        zip(incoming.ranks, incoming.captures, incoming.formats, strict=True), key=lambda item: item[0]
+    ):
+        for source in capture.sources:
+            rows.setdefault(source.digest, (run_id, rank, format, clean(source.path), source.bytes, source.digest))
+    names = ("run_id", "rank", "format", "path", "bytes", "digest")
+    ordered = [rows[digest] for digest in sorted(rows)]
+    if insert(connection, "source", names, ordered, or_keep="digest") < len(ordered):
+        raise _Raced

@@ -1,0 +1,41 @@
+-- Which functions of the device runtime and driver were called? One row per grain and function.
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
+--   by_stage, by_rank, by_step (1: keep them apart)
+-- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
+--   level, name; calls; total_ns, self_ns: host time; min_ns, max_ns: of one call
+WITH picked AS (
+    SELECT
+        d.run_id,
+        CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
+        CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
+        CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
+        d.level,
+        d.name,
+        d.calls,
+        d.total_ns,
+        d.self_ns,
+        d.min_ns,
+        d.max_ns
+    FROM api AS d
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND (:all_ranks = 1 OR d.rank IN :ranks)
+        AND (:in_steps = 0 OR d.step >= 0)
+)
+
+SELECT
+    p.run_id,
+    NULLIF(p.stage, -1) AS stage,
+    p.rank,
+    p.step,
+    p.level,
+    p.name,
+    CAST(SUM(p.calls) AS BIGINT) AS calls,
+    CAST(SUM(p.total_ns) AS BIGINT) AS total_ns,
+    CAST(SUM(p.self_ns) AS BIGINT) AS self_ns,
+    MIN(p.min_ns) AS min_ns,
+    MAX(p.max_ns) AS max_ns
+FROM picked AS p
+GROUP BY p.run_id, p.stage, p.rank, p.step, p.level, p.name
+ORDER BY COALESCE(SUM(p.total_ns), -1) DESC, p.level, p.name, p.run_id, p.stage, p.rank, p.step

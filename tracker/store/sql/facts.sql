@@ -1,0 +1,27 @@
+-- What is known of runs beside their times? One row per run, kind and key.
+-- Parameters: run_ids (list); kind (NULL = all)
+-- Columns: run_id; kind: fact (environment), configuration (must be equal to be compared), tag (the user's own);
+--   key, value: text
+SELECT
+    f.run_id,
+    f.kind,
+    f.key,
+    f.value
+FROM run_fact AS f
+WHERE
+    f.run_id IN :run_ids
+    AND (CAST(:kind AS TEXT) IS NULL OR f.kind = :kind)
+
+UNION ALL
+
+SELECT
+    r.id AS run_id,
+    'configuration' AS kind,
+    v.key,
+    v.value
+FROM run AS r
+INNER JOIN configuration_value AS v ON r.configuration_id = v.configuration_id
+WHERE
+    r.id IN :run_ids
+    AND (CAST(:kind AS TEXT) IS NULL OR :kind = 'configuration')
+ORDER BY 1, 2, 3

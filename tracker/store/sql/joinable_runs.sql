@@ -1,0 +1,21 @@
+-- Which runs of this identity lack all of these ranks? One row per run, deleted ones left out.
+-- Parameters: workload_id, configuration_id, version_id, device_id; ranks (list of rank)
+-- Columns: id; world_size (NULL: unknown); started_at_ns, ended_at_ns: window of its captures, UTC ns, NULL: unknown
+SELECT
+    r.id,
+    r.world_size,
+    r.started_at_ns,
+    r.ended_at_ns
+FROM run AS r
+WHERE
+    r.workload_id = :workload_id
+    AND r.configuration_id = :configuration_id
+    AND r.version_id = :version_id
+    AND r.device_id = :device_id
+    AND r.state <> 'deleted'
+    AND NOT EXISTS (
+        SELECT 1
+        FROM capture AS c
+        WHERE c.run_id = r.id AND c.rank IN :ranks
+    )
+ORDER BY r.id

@@ -1,0 +1,45 @@
+-- Which ops allocated memory, and how much? One row per grain, op (name, shapes, types) and component.
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
+--   by_stage, by_rank, by_step (1: keep them apart)
+-- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
+--   op, input_shapes, input_types; component; calls: allocations; bytes: allocated while the op was the innermost one;
+--   held_ns: until freed, summed; unreleased_bytes: never freed in the capture
+WITH picked AS (
+    SELECT
+        d.run_id,
+        CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
+        CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
+        CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
+        d.op_key_id,
+        d.component,
+        d.calls,
+        d.bytes,
+        d.held_ns,
+        d.unreleased_bytes
+    FROM memory AS d
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND (:all_ranks = 1 OR d.rank IN :ranks)
+        AND (:in_steps = 0 OR d.step >= 0)
+)
+
+SELECT
+    p.run_id,
+    NULLIF(p.stage, -1) AS stage,
+    p.rank,
+    p.step,
+    k.name AS op,
+    k.input_shapes,
+    k.input_types,
+    p.component,
+    CAST(SUM(p.calls) AS BIGINT) AS calls,
+    CAST(SUM(p.bytes) AS BIGINT) AS bytes,
+    CAST(SUM(p.held_ns) AS BIGINT) AS held_ns,
+    CAST(SUM(p.unreleased_bytes) AS BIGINT) AS unreleased_bytes
+FROM picked AS p
+INNER JOIN op_key AS k ON p.op_key_id = k.id
+GROUP BY p.run_id, p.stage, p.rank, p.step, k.name, k.input_shapes, k.input_types, p.component
+ORDER BY
+    COALESCE(SUM(p.bytes), -1) DESC,
+    k.name, k.input_shapes, k.input_types, p.component, p.run_id, p.stage, p.rank, p.step

@@ -1,0 +1,14 @@
+-- How did the memory of the allocator grow and shrink? One row per run, rank, component and point in time.
+-- Parameters: run_ids (list)
+-- Columns: run_id, rank, component; time_ns: since the first event of the capture; allocated_bytes, reserved_bytes:
+--   NULL where the source does not say
+SELECT
+    m.run_id,
+    m.rank,
+    m.component,
+    m.time_ns,
+    m.allocated_bytes,
+    m.reserved_bytes
+FROM memory_curve AS m
+WHERE m.run_id IN :run_ids
+ORDER BY m.run_id, m.rank, m.component, m.time_ns, m.ordinal

@@ -1,0 +1,28 @@
+-- From where was each op called? One row per run, rank and calling context; parents come first.
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1)
+-- Columns: run_id, rank, stage (NULL: none), node, parent (-1: none); name, input_shapes, input_types; calls;
+--   host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below; device_self_ns: by the op
+--   itself; kernel_count: device events launched anywhere below
+SELECT
+    t.run_id,
+    t.rank,
+    c.stage,
+    t.node,
+    t.parent,
+    k.name,
+    k.input_shapes,
+    k.input_types,
+    CAST(SUM(t.calls) AS BIGINT) AS calls,
+    CAST(SUM(t.host_total_ns) AS BIGINT) AS host_total_ns,
+    CAST(SUM(t.device_total_ns) AS BIGINT) AS device_total_ns,
+    CAST(SUM(t.device_self_ns) AS BIGINT) AS device_self_ns,
+    CAST(SUM(t.kernel_count) AS BIGINT) AS kernel_count
+FROM op_tree AS t
+INNER JOIN capture AS c ON t.run_id = c.run_id AND t.rank = c.rank
+INNER JOIN op_key AS k ON t.op_key_id = k.id
+WHERE
+    t.run_id IN :run_ids
+    AND (:all_ranks = 1 OR t.rank IN :ranks)
+    AND (:in_steps = 0 OR t.step >= 0)
+GROUP BY t.run_id, t.rank, c.stage, t.node, t.parent, k.name, k.input_shapes, k.input_types
+ORDER BY t.run_id, t.rank, t.node

@@ -1,0 +1,17 @@
+-- Which active runs does this name? One row per run, the oldest first.
+-- Parameters: version, workload (NULL = all); device (pattern of its lower-case model, NULL = all)
+-- Columns: run_id, workload; device: vendor and model
+SELECT
+    r.id AS run_id,
+    w.name AS workload,
+    d.vendor || ' ' || d.model AS device
+FROM run AS r
+INNER JOIN workload AS w ON r.workload_id = w.id
+INNER JOIN version AS v ON r.version_id = v.id
+INNER JOIN device AS d ON r.device_id = d.id
+WHERE
+    r.state = 'active'
+    AND (CAST(:version AS TEXT) IS NULL OR v.label = :version)
+    AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+    AND (CAST(:device AS TEXT) IS NULL OR LOWER(d.vendor || ' ' || d.model) LIKE :device ESCAPE '!')
+ORDER BY r.id

@@ -1,0 +1,92 @@
+-- Which runs are there? One row per run, the newest first.
+-- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0); version, workload (NULL = all);
+--   device (pattern of vendor and model in lower case, NULL = all); tag_key, tag_value (NULL = all);
+--   state (NULL = all); row_limit (-1 = all)
+-- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
+--   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
+--   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: mean duration of a step of a rank, NULL: unknown;
+--   commit_id (of the version); note
+WITH picked AS (
+    SELECT
+        r.id,
+        r.state,
+        r.state_reason,
+        r.started_at_ns,
+        r.ranks_expected,
+        r.world_size,
+        r.note,
+        w.name AS workload,
+        v.label AS version,
+        v.commit_id,
+        d.model AS device,
+        d.vendor,
+        g.title AS configuration
+    FROM run AS r
+    INNER JOIN workload AS w ON r.workload_id = w.id
+    INNER JOIN version AS v ON r.version_id = v.id
+    INNER JOIN device AS d ON r.device_id = d.id
+    INNER JOIN configuration AS g ON r.configuration_id = g.id
+    WHERE
+        (:all_runs = 1 OR r.id IN :run_ids)
+        AND (CAST(:version AS TEXT) IS NULL OR v.label = :version)
+        AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+        AND (CAST(:device AS TEXT) IS NULL OR LOWER(d.vendor || ' ' || d.model) LIKE :device ESCAPE '!')
+        AND (CAST(:state AS TEXT) IS NULL OR r.state = :state)
+        AND (
+            CAST(:tag_key AS TEXT) IS NULL
+            OR EXISTS (
+                SELECT 1
+                FROM run_fact AS f
+                WHERE
+                    f.run_id = r.id
+                    AND f.kind = 'tag'
+                    AND f.key = :tag_key
+                    AND (CAST(:tag_value AS TEXT) IS NULL OR f.value = :tag_value)
+            )
+        )
+    ORDER BY r.id DESC
+    LIMIT CASE WHEN :row_limit >= 0 THEN :row_limit ELSE 9223372036854775807 END
+),
+
+captures AS (
+    SELECT
+        c.run_id,
+        COUNT(*) AS ranks,
+        CAST(SUM(c.e2e_ns) AS BIGINT) / COUNT(c.e2e_ns) AS e2e_ns
+    FROM capture AS c
+    WHERE c.run_id IN (SELECT p.id FROM picked AS p)
+    GROUP BY c.run_id
+),
+
+markers AS (
+    SELECT
+        s.run_id,
+        COUNT(DISTINCT s.step) AS steps,
+        CAST(SUM(s.duration_ns) AS BIGINT) / COUNT(s.duration_ns) AS step_ns
+    FROM step AS s
+    WHERE s.run_id IN (SELECT p.id FROM picked AS p)
+    GROUP BY s.run_id
+)
+
+SELECT
+    p.id AS run_id,
+    p.workload,
+    p.version,
+    p.device,
+    p.vendor,
+    p.configuration,
+    p.state,
+    p.state_reason,
+    p.started_at_ns,
+    t.ranks,
+    COALESCE(p.ranks_expected, t.ranks) AS ranks_expected,
+    p.world_size,
+    COALESCE(m.steps, 0) AS steps,
+    t.e2e_ns,
+    m.step_ns,
+    p.commit_id,
+    p.note
+FROM picked AS p
+INNER JOIN captures AS t ON p.id = t.run_id
+LEFT JOIN markers AS m ON p.id = m.run_id
+ORDER BY p.id DESC

@@ -1,0 +1,34 @@
+-- Where did the time of each step go? One row per run, rank and step.
+-- Parameters: run_ids (list)
+-- Columns: run_id, rank, step; start_ns: since the first event of the capture; the fields of tracker.profile.Breakdown
+SELECT
+    s.run_id,
+    s.rank,
+    s.step,
+    s.start_ns,
+    s.timeline,
+    s.duration_ns,
+    s.e2e_ns,
+    s.compute_ns,
+    s.communication_ns,
+    s.overlap_ns,
+    s.exposed_communication_ns,
+    s.copy_ns,
+    s.exposed_copy_ns,
+    s.free_ns,
+    s.kernel_count,
+    s.kernel_total_ns,
+    s.compute_total_ns,
+    s.communication_total_ns,
+    s.copy_total_ns,
+    s.unlinked_kernel_count,
+    s.unlinked_kernel_total_ns,
+    s.peak_allocated_bytes,
+    s.peak_reserved_bytes,
+    s.data_loading_ns,
+    s.bubble_ns,
+    s.preparing_ns,
+    s.samples_per_second
+FROM step AS s
+WHERE s.run_id IN :run_ids
+ORDER BY s.run_id, s.rank, s.step
