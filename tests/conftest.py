@@ -58,7 +58,7 @@ class PostgresServer:
             open_store(self.url(name)).close()
             self.template = name
         name = f"test_{uuid.uuid4().hex}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE {self.template}")
+        self.execute(f"CREATE DATABASE {name} TEMPLATE {self.template} STRATEGY FILE_COPY")
         return self.url(name)
 
     def drop(self, url: str) -> None:

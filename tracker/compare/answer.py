@@ -46,7 +46,7 @@ def _reason(delta: float, parts: tuple[Part, ...], rollup: tuple[Cause, ...], ex
     same_way = [cause for cause in rollup if cause.delta_ns * delta > 0]
     if same_way and explained * delta > 0 and abs(explained) >= abs(delta) / 2:
         named = [f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in same_way[:3]]
-        return f"operators explain {explained / delta:.0%}: " + ", ".join(named)
+        return f"operators {_signed(explained)} ({explained / delta:.0%} of the change): " + ", ".join(named)
     largest = max(parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return "no part of the step explains it"

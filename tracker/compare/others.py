@@ -65,9 +65,14 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
         join.with_difference(join.average(join.outer(*pair), "ns", "calls", "average_ns"), "ns")
         for pair in (tables, tasks)
     )
-    return _large(whole, "ns", options)[list(DIFF_COLUMNS["communication"])], parts[
-        list(DIFF_COLUMNS["communication_details"])
-    ]
+    whole, parts = (_known_sizes(frame) for frame in (_large(whole, "ns", options), parts))
+    return whole[list(DIFF_COLUMNS["communication"])], parts[list(DIFF_COLUMNS["communication_details"])]
+
+
+def _known_sizes(frame: pd.DataFrame) -> pd.DataFrame:
+    """The sizes that were -1 to be match keys, as missing again."""
+    sizes = {name: frame[name].astype("Int64") for name in ("group_size", "size_class_bytes")}
+    return frame.assign(**{name: size.where(size >= 0) for name, size in sizes.items()})
 
 
 def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:

@@ -48,10 +48,13 @@ _REST: Final = (
     Metric("exposed_communication_ns", "Exposed communication", 1, in_e2e=True),
     Metric("exposed_copy_ns", "Exposed copies", 1, in_e2e=True),
     Metric("free_ns", "Free (scheduling)", 1, in_e2e=True),
+    Metric("free_share", "Free, share of E2E", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_e2e=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
     Metric("copy_ns", "Copies, overlapped or not", in_e2e=True),
-    Metric("compute_total_ns", "Compute stream time (sum of kernels)"),
+    Metric("operator_ns", "Operator time (sum of compute kernels)"),
+    Metric("operator_cube_ns", "Operator time on cube cores", 1),
+    Metric("operator_vector_ns", "Operator time on vector cores", 1),
     Metric("communication_total_ns", "Communication kernels (sum)"),
     Metric("kernel_total_ns", "Kernel time (sum)"),
     Metric("kernel_count", "Kernels", unit="count"),
@@ -59,12 +62,11 @@ _REST: Final = (
     Metric("data_loading_ns", "Data loading"),
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
-    Metric("samples_per_second", "Samples per second", unit="ratio"),
+    Metric("samples_per_second", "Samples per second", unit="count"),
     Metric("peak_allocated_bytes", "Peak memory allocated", unit="bytes"),
     Metric("peak_reserved_bytes", "Peak memory reserved", unit="bytes"),
 )
 _DEVICE_ONLY: Final = {
-    "compute_total_ns",
     "communication_total_ns",
     "kernel_total_ns",
     "kernel_count",
@@ -76,12 +78,12 @@ _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
 
 def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     """The `overall` frame of a Diff; rows that neither side has are left out."""
-    before, after = step_numbers(baseline), step_numbers(candidate)
     categories = [_category_times(side) for side in (baseline, candidate)]
+    before, after = step_numbers(baseline) | categories[0], step_numbers(candidate) | categories[1]
     rows = [_row(metric, before.get(metric.name), after.get(metric.name), before, after) for metric in _TIMES]
     for name, (title, level) in _category_order(categories).items():
         metric = Metric(name, title, level, in_e2e=True)
-        rows.append(_row(metric, categories[0].get(name), categories[1].get(name), before, after))
+        rows.append(_row(metric, before.get(name), after.get(name), before, after))
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
     rest = [metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)]
     rows += [_row(metric, before.get(metric.name), after.get(metric.name), before, after) for metric in rest]
@@ -122,7 +124,15 @@ def _category_times(side: Loaded) -> dict[str, float]:
     cores = frame["core_type"].map(
         lambda core: "cube" if core in _CUBE_CORES else "vector" if core in _VECTOR_CORES else ""
     )
-    frame = pd.concat([frame, frame[cores != ""].assign(category=frame["category"] + ":" + cores)])
+    split = frame[cores != ""]
+    frame = pd.concat(
+        [
+            frame,
+            frame.assign(category="operator_ns"),
+            split.assign(category=split["category"] + ":" + cores[cores != ""]),
+            split.assign(category="operator_" + cores[cores != ""] + "_ns"),
+        ]
+    )
     totals = frame.groupby(["run_id", "category"])["total_ns"].sum().astype("float64")
     weight = side.weights.groupby(level="run_id").sum()
     per_step = totals.div(weight.reindex(totals.index.get_level_values("run_id")).to_numpy())

@@ -49,7 +49,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         facts = _drop_run(queries.facts(side.store, side.run_ids))
         captures = side.captures.assign(stage=side.captures["stage"].where(side.captures["stage"] >= 0))
         return Shown(
-            run=_plain(side.runs.iloc[0]),
+            run={"reference": reference, **_plain(side.runs.iloc[0])},
             overall=_drop_run(captures),
             steps=_drop_run(side.steps),
             ops=ops,

@@ -201,10 +201,7 @@ class Collector:
             raise SourceError(self._path, place, f"event {event.name!r}: {problem}", remedy=remedy)
 
     def _thread(self, event: AnyEvent) -> int:
-        tid = event.tid
-        if isinstance(tid, str) and tid.lstrip("-").isdecimal():
-            tid = int(tid)  # one thread may be 5555 in one event and "5555" in another
-        thread = self.threads.setdefault((event.pid, tid), len(self.threads))
+        thread = self.threads.setdefault((_id(event.pid), _id(event.tid)), len(self.threads))
         self._lanes[event.pid, event.tid] = thread
         return thread
 
@@ -354,6 +351,13 @@ def _exact_span(event: AnyEvent) -> tuple[int, int]:
     if duration < 0:
         raise ValueError("dur is negative")
     return start, start + duration
+
+
+def _id(value: int | str | None) -> int | str | None:
+    """One thread may be 5555 in one event and "5555" in another; the rest of absurdly long numbers is cut."""
+    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 20:
+        return int(value)
+    return value % (1 << 63) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 
 def _raw(value: object) -> bytes:
