@@ -19,10 +19,10 @@ find_python() {
     return 1
 }
 
-# install EXTRA MARK: EXTRA is what follows the dot in `pip install -e .EXTRA`.
+# install EXTRA: EXTRA is what follows the dot in `pip install -e .EXTRA`, empty or [test]; [test] includes the rest.
 install() {
-    wanted="$(cksum <pyproject.toml) $1"
-    if [ -f ".venv/$2" ] && [ "$(cat ".venv/$2")" = "$wanted" ]; then
+    wanted="$(cksum <pyproject.toml)"
+    if [ "$(cat ".venv/installed$1" 2>/dev/null)" = "$wanted" ]; then
         return
     fi
     if ! [ -x .venv/bin/python ]; then
@@ -32,5 +32,5 @@ install() {
     fi
     echo "--- .venv/bin/python -m pip install -e '.$1'" >&2
     .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$1"
-    echo "$wanted" >".venv/$2"
+    echo "$wanted" | tee ".venv/installed" >".venv/installed$1"
 }

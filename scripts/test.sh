@@ -2,7 +2,7 @@
 # Installs tracker with what its tests need into .venv (once), then checks style, types and layers and runs the tests.
 # TRACKER_TESTS=all adds the slow tests. Arguments go to pytest: sh scripts/test.sh tests/cli -k diff
 . "$(dirname "$0")/environment.sh"
-install "[test]" installed-with-tests
+install "[test]"
 
 step() {
     echo "--- $*" >&2
@@ -15,6 +15,6 @@ if [ "$#" -eq 0 ]; then
     step ruff format --check .
     step mypy
     step lint-imports
-    step sqlfluff lint --nofail --disable-progress-bar tracker/store/sql
+    step sqlfluff lint --disable-progress-bar tracker/store/sql
 fi
 step pytest -n "${TRACKER_TEST_PROCESSES:-2}" "$@"

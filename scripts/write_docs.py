@@ -95,27 +95,34 @@ def dictionary() -> str:
 
 
 def json_contract() -> str:
-    """The keys of the JSON documents, taken from real ones."""
-    samples = "tracker/samples"
-    shown = json.loads(shell(f"tracker show {samples}/v01/run1.pt.trace.json.gz --format json"))
-    compared = json.loads(shell(f"tracker diff {samples}/v01 {samples}/v08 --format json"))
+    """The keys of the JSON documents and the columns of their rows, taken from real ones."""
+    import tracker
+    from tracker import reports
+
+    samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
+    shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
     return "\n\n".join(
-        f"`{command}`:\n\n| key | holds |\n|---|---|\n"
-        + "\n".join(f"| `{key}` | {content(document[key])} |" for key in document)
-        for command, document in (
-            ("tracker show RUN --format json", shown),
-            ("tracker diff BASELINE CANDIDATE --format json", compared),
-        )
+        [
+            keys("tracker show RUN --format json", json.loads(reports.render_show(shown, "json")), shown),
+            keys(
+                "tracker diff BASELINE CANDIDATE --format json",
+                json.loads(reports.render_diff(compared, "json")),
+                compared,
+            ),
+        ]
     )
 
 
-def content(value: Any) -> str:
-    """What stands under a key of a JSON document, as column names."""
-    if isinstance(value, list):
-        return "rows of " + ", ".join(value[0]) if value else "rows"
-    if isinstance(value, Mapping):
-        return ", ".join(value)
-    return repr(value) if isinstance(value, int) else "text"
+def keys(command: str, document: Mapping[str, Any], result: object) -> str:
+    """The keys of a JSON document; `result` has the columns even of tables that are empty here."""
+    lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
+    for key, value in document.items():
+        if isinstance(value, list):
+            holds = "rows: " + ", ".join(getattr(result, key).columns)
+        else:
+            holds = ", ".join(value) if isinstance(value, Mapping) else json.dumps(value)
+        lines.append(f"| `{key}` | {holds} |")
+    return "\n".join(lines)
 
 
 SECTIONS: Mapping[str, Callable[[], str]] = {
@@ -126,13 +133,13 @@ SECTIONS: Mapping[str, Callable[[], str]] = {
     "dictionary": dictionary,
 }
 
-_SECTION = re.compile(r"(<!-- begin (?P<name>\w+) -->\n).*?(\n<!-- end (?P=name) -->)", re.DOTALL)
+_SECTION = re.compile(r"(<!-- begin (?P<name>\w+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 _CONSOLE = re.compile(r"(?P<head>```console\n)(?P<body>.*?)(?P<tail>```)", re.DOTALL)
 
 
 def updated(text: str) -> str:
     """`text` with its generated sections and the output of its commands as they are now."""
-    text = _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}{m[3]}", text)
+    text = _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}\n{m[3]}", text)
     with tempfile.TemporaryDirectory() as folder:
         return _CONSOLE.sub(lambda m: m["head"] + played(m["body"], Path(folder)) + m["tail"], text)
 

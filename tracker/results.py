@@ -224,6 +224,7 @@ class Diff:
       apart
     - memory: bytes allocated while the op was innermost; held_ns until freed; unreleased_bytes never freed in the
       capture
+    - options: how the sides were compared
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     """
 
@@ -242,6 +243,7 @@ class Diff:
     modules: pd.DataFrame
     api: pd.DataFrame
     explanation: Explanation
+    options: DiffOptions = field(default_factory=DiffOptions)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,6 +11,7 @@ import pytest
 from tests.readers.traces import op, write
 from tracker import readers
 from tracker.errors import SourceError
+from tracker.profile import MISSING
 from tracker.readers import Found, ReadOptions
 
 GOOD = json.dumps({"traceEvents": [op("first", 1, 2), op("second", 3, 4)]})
@@ -146,3 +147,16 @@ def test_garbage_collector_is_as_before_after_an_error(tmp_path):
     assert gc.isenabled()
     problem(tmp_path, "{}")
     assert gc.isenabled()
+
+
+def test_absurd_numbers_in_args_are_missing_not_a_crash(tmp_path):
+    huge = 10**30
+    args = {"Sequence number": huge, "Fwd thread id": "x", "Input Dims": [[huge]], "Input type": ["float"]}
+    events = [
+        op("nccl:all_reduce", 1, 2, cat="user_annotation", tid=huge, **args),
+        op("k", 3, 4, cat="kernel", pid=0, tid="stream", stream=huge, correlation=huge, bytes=[1], device="x"),
+    ]
+    found = read(write(tmp_path, events)).captures[0].events
+    assert (found.ops.sequence.tolist(), found.collectives.bytes.tolist()) == ([-1], [MISSING])
+    assert (found.device.correlation.tolist(), found.device.stream.tolist()) == ([-1], [-1])
+    assert found.device.bytes.tolist() == [MISSING]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+from bisect import bisect_right
 from collections import Counter, defaultdict
 from decimal import Decimal
 from functools import cache
@@ -80,8 +81,7 @@ def device_events(events: list[Event]) -> list[Event]:
     return [e for e in events if e["cat"] in KERNELS | COPIES]
 
 
-def step_at(events: list[Event], time: int) -> int:
-    marked = markers(events)
+def step_at(marked: list[Event], time: int) -> int:
     inside = [e for e in marked if e["start"] <= time < e["end"]]
     return int(inside[-1]["name"].split("#")[1]) if inside else NO_STEP if marked else 0
 
@@ -128,14 +128,14 @@ def step_of(events: list[Event], pairs: list[tuple[Event, Event | None]]) -> lis
         if launch is not None:
             first[event["tid"]] = min(first.get(event["tid"], event["start"]), event["start"])
     steps = []
-    marked = bool(markers(events))
+    marked = markers(events)
     for event, launch in pairs:
         if launch is not None:
-            steps.append(step_at(events, launch["start"]))
+            steps.append(step_at(marked, launch["start"]))
         elif marked and event["tid"] in first and event["start"] < first[event["tid"]]:
             steps.append(NO_STEP)
         else:
-            steps.append(step_at(events, event["start"]))
+            steps.append(step_at(marked, event["start"]))
     return steps
 
 
@@ -183,24 +183,35 @@ def device_parts(events: list[Event]) -> dict[str, int]:
     return parts(spans, e2e)
 
 
+def host_class(op: Event, names_around: list[str]) -> str:
+    if op["name"].startswith(COLLECTIVES):
+        return "communication"
+    hands_over = op["name"].startswith(HANDS_OVER) or any(name.startswith(COLLECTIVES) for name in names_around)
+    return "" if hands_over or op["cat"] == "user_annotation" else "compute"
+
+
 def host_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
     ops = host_ops(events)
     above = parents(ops)
     spans = []
     for row, op in enumerate(ops):
-        chain, around = [], row
+        names_around, around = [], above[row]
         while around >= 0:
-            chain.append(ops[around]["name"])
+            names_around.append(ops[around]["name"])
             around = above[around]
         start, end = max(op["start"], window[0]), min(op["end"], window[1])
-        if start >= end:
-            continue
-        if op["name"].startswith(COLLECTIVES):
-            spans.append((start, end, "communication"))
-        elif op["cat"] != "user_annotation" and not any(name.startswith(COLLECTIVES) for name in chain):
-            if not op["name"].startswith(HANDS_OVER):
-                spans.append((start, end, "compute"))
+        kind = host_class(op, names_around)
+        if kind and start < end:
+            spans.append((start, end, kind))
     return parts(spans, window[1] - window[0])
+
+
+def innermost(lane: list[Event], starts: list[int], time: int) -> str:
+    """The name of the op of one thread (in order of start, longest first) that contains `time` and starts last."""
+    for place in range(bisect_right(starts, time) - 1, -1, -1):
+        if lane[place]["end"] > time:
+            return str(lane[place]["name"])
+    return "(no op)"
 
 
 @pytest.mark.parametrize("name", traces())
@@ -243,19 +254,18 @@ def test_self_times_agree_with_the_slow_way(name):
         inside = sum(lengths([(ops[c]["start"], ops[c]["end"], "child") for c in children[row]]).values())
         expected[op["name"], "host"] += op["end"] - op["start"] - inside
         calls[op["name"]] += 1
-    by_thread: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    lanes: dict[tuple[str, str], list[Event]] = defaultdict(list)
     for op in ops:
-        by_thread[str(op["pid"]), str(op["tid"])].append(op)
-    innermost: dict[int, str] = {}
+        lanes[str(op["pid"]), str(op["tid"])].append(op)
+    for lane in lanes.values():
+        lane.sort(key=lambda op: (op["start"], -op["end"]))
+    starts = {thread: [op["start"] for op in lane] for thread, lane in lanes.items()}
+    around: dict[int, str] = {}
     for event, launch in linked(events):
-        key = "(unlinked)"
-        if launch is not None:
-            if id(launch) not in innermost:
-                lane = by_thread[str(launch["pid"]), str(launch["tid"])]
-                around = [o for o in lane if o["start"] <= launch["start"] < o["end"]]
-                best = max(enumerate(around), key=lambda o: (o[1]["start"], -o[1]["end"], o[0]), default=None)
-                innermost[id(launch)] = best[1]["name"] if best else "(no op)"
-            key = innermost[id(launch)]
+        if launch is not None and id(launch) not in around:
+            thread = str(launch["pid"]), str(launch["tid"])
+            around[id(launch)] = innermost(lanes[thread], starts.get(thread, []), launch["start"])
+        key = "(unlinked)" if launch is None else around[id(launch)]
         expected[key, "device"] += event["end"] - event["start"]
     found: Counter[tuple[str, str]] = Counter()
     found_calls: Counter[str] = Counter()

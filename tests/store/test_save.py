@@ -126,7 +126,9 @@ def test_a_capture_of_which_one_file_changed_is_refused(store):
     old = capture(digest=b"a" * 16, path="kernels.csv")
     save_run(store, record(), [old], formats=FORMATS)
     changed = replace(old, sources=(*old.sources, Source("ops.csv", 1, b"b" * 16)))
-    with pytest.raises(UsageError, match=r"ops.csv is new, but kernels.csv of the same capture is in as run 1; to replace"):
+    with pytest.raises(
+        UsageError, match=r"ops.csv is new, but kernels.csv of the same capture is in as run 1; to replace"
+    ):
         save_run(store, record(), [changed], formats=FORMATS)
 
 
@@ -146,7 +148,7 @@ def test_one_version_is_one_commit(store):
 
 @pytest.mark.parametrize("label", ["", "  ", "x" * 401])
 def test_a_label_must_be_one(store, label):
-    with pytest.raises(UsageError, match="the version (is empty|has 401 characters)"):
+    with pytest.raises(UsageError, match=r"the version (is empty|has 401 characters)"):
         save(store, label)
 
 
@@ -202,7 +204,9 @@ def test_all_fields_of_a_breakdown_and_a_capture_come_back(store):
 def test_dimensions_are_stored_once(store):
     save(store, runs=3, steps=2, ops=[("aten::mm", 1, {"call_stack": "a.py(1)"})])
     found = count_rows(store)
-    assert [found[name] for name in ("op_key", "kernel_key", "call_stack", "device", "configuration", "version")] == [1] * 6
+    assert [found[name] for name in ("op_key", "kernel_key", "call_stack", "device", "configuration", "version")] == [
+        1
+    ] * 6
 
 
 def test_texts_that_no_database_can_hold_are_written_out(store):
@@ -214,7 +218,9 @@ def test_texts_that_no_database_can_hold_are_written_out(store):
 
 def test_very_long_names_are_kept_whole(store):
     long = "k" * 100_000
-    save(store, ops=[(long, 1)], kernels=[(long, 2)], api=[(long, 3)], communication=[(long, 4, {"tasks": [(long, 5)]})])
+    save(
+        store, ops=[(long, 1)], kernels=[(long, 2)], api=[(long, 3)], communication=[(long, 4, {"tasks": [(long, 5)]})]
+    )
     for question in ("ops", "kernels", "api", "communication_tasks"):
         assert queries.__dict__[question](store, [1])["name"].tolist() == [long]
     assert queries.communication(store, [1])["kind"].tolist() == [long]

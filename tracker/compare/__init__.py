@@ -51,6 +51,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             modules=others.modules(left, right, options),
             api=others.api(left, right, options),
             explanation=explain.explain(left, right, before, after, found),
+            options=options,
         )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
+from tracker.config import MAX_BYTES
 from tracker.errors import SourceError
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 GZIP_MAGIC: Final = b"\x1f\x8b"
 BLOCK_BYTES: Final = 1 << 20
 DIGEST_BYTES: Final = 16
-DEFAULT_MAX_BYTES: Final = 16 << 30
-"""Decompressed size above which a file is refused unless the caller allows more."""
 
 Progress = Callable[[int, int], None]
 
@@ -36,7 +35,7 @@ class ReadOptions:
     flow_category: str | None = None
     allow_partial: bool = False
     skip_bad_rows: bool = False
-    max_bytes: int = DEFAULT_MAX_BYTES
+    max_bytes: int = MAX_BYTES
     progress: Progress | None = None
 
 
@@ -157,7 +156,9 @@ class SourceText:
     def _check_size(self) -> None:
         if self.bytes_read > self._options.max_bytes:
             problem = f"the content is larger than the limit of {self._options.max_bytes} bytes"
-            raise SourceError(self.path, f"byte {self._options.max_bytes}", problem, remedy="raise it with --max-bytes")
+            raise SourceError(
+                self.path, f"byte {self._options.max_bytes}", problem, remedy="raise limits.max_bytes in the settings"
+            )
 
     def _accept_early_end(self, error: EOFError) -> None:
         self.ended_early = True

@@ -260,17 +260,18 @@ def renames(explanation: Explanation) -> list[str]:
 
 def hint(diff: Diff) -> str:
     """The command that gives all details."""
-    words = ("tracker", "diff", diff.baseline.label, diff.candidate.label, "--format", "xlsx", "-o", "diff.xlsx")
+    chosen = ("--workload", diff.options.workload) if diff.options.workload else ()
+    words = ("tracker", "diff", diff.baseline.label, diff.candidate.label, *chosen, "--format", "xlsx", "-o", "diff.xlsx")
     return f"Details: {command(*words)}"
 
 
 def explanation(explanation: Explanation, limit: int | None) -> list[Table]:
-    """The tables that say why: the parts, the causes, and sums by op name where they say more than the causes."""
+    """The tables that say why: the parts, then sums by op name where they say more than the causes, then the causes."""
     tables = [parts(explanation)]
-    if explanation.causes:
-        tables.append(causes(explanation, limit))
-    # sums by name say more than the single causes only where a name has several shapes
+    # sums by name say more than the single causes only where a name has several shapes; then they must be seen first
     single = {(cause.name, cause.delta_ns) for cause in explanation.causes}
     if any((cause.name, cause.delta_ns) not in single for cause in explanation.rollup):
         tables.append(causes(explanation, limit, by_name=True))
+    if explanation.causes:
+        tables.append(causes(explanation, limit))
     return tables

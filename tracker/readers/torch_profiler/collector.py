@@ -15,7 +15,7 @@ from tracker.profile import I64, MISSING, DeviceKind, LaunchLevel, Strings
 from tracker.readers._source import ReadOptions
 from tracker.readers.torch_profiler import collectives
 from tracker.readers.torch_profiler.event_texts import EXPORT_AGAIN, Chunk, find_event
-from tracker.readers.torch_profiler.growing import Growing, int_column
+from tracker.readers.torch_profiler.growing import INTEGER, Growing, int_column
 from tracker.readers.torch_profiler.schema import NOTHING, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept, plain
 from tracker.readers.torch_profiler.times import numbers_to_ns, text_to_ns
 
@@ -355,8 +355,8 @@ def _exact_span(event: AnyEvent) -> tuple[int, int]:
 
 def _id(value: int | str | None) -> int | str | None:
     """One thread may be 5555 in one event and "5555" in another; the rest of absurdly long numbers is cut."""
-    if isinstance(value, str) and value.lstrip("-").isdecimal() and len(value) < 20:
-        return int(value)
+    if isinstance(value, str):
+        return int(value) if INTEGER.fullmatch(value) else value
     return value % (1 << 63) if isinstance(value, int) and abs(value) >= 1 << 63 else value
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from tracker.profile import I64
 
 Array = NDArray[Any]
+INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 
 
@@ -60,7 +62,7 @@ def int_column(values: Sequence[Any], missing: int) -> I64:
 
 def _as_int(value: object, missing: int) -> int:
     if isinstance(value, str):
-        value = int(value) if value.strip().lstrip("-").isdecimal() and len(value) < 20 else None
+        value = int(value) if INTEGER.fullmatch(value) else None
     if not isinstance(value, int) or not -_LARGEST <= value <= _LARGEST:
         return missing
     return value

@@ -1,0 +1,64 @@
+"""The same commands on SQLite and on Postgres."""
+
+from __future__ import annotations
+
+import json
+
+from tests.cli.support import WORKLOAD
+
+
+def test_from_an_empty_database_to_a_diff(tracker, empty_url, trace):
+    for label in ("v01", "v08"):
+        done = tracker("ingest", trace[label], "--version", label, "--workload", WORKLOAD, "--db", empty_url)
+        assert (done.code, done.err) == (0, "")
+    compared = tracker("diff", "v01", "v08", "--format", "json", "--db", empty_url)
+    from_disk = tracker("diff", trace["v01"], trace["v08"], "--format", "json")
+    assert json.loads(compared.out)["ops"] == json.loads(from_disk.out)["ops"]
+    assert tracker("runs", "--db", empty_url).out.splitlines()[-1] == "2 runs.  Next: tracker show run:2"
+    assert tracker("show", "latest", "--db", empty_url).code == 0
+
+
+def test_edits(tracker, database_url, trace):
+    tracker("ingest", trace["v01"], "--version", "v01", "--workload", WORKLOAD, "--db", database_url)
+    for words in (
+        ("runs", "edit", "1", "--version", "v02", "--note", "moved"),
+        ("runs", "tag", "1", "--tag", "image=a"),
+        ("runs", "untag", "1", "--tag", "image"),
+        ("runs", "exclude", "1", "--reason", "noisy"),
+        ("runs", "restore", "1"),
+        ("versions", "pin", "v02"),
+        ("versions", "unpin", "v02"),
+        ("runs", "delete", "1", "--reason", "wrong", "--purge"),
+    ):
+        done = tracker(*words, "--db", database_url)
+        assert (done.code, done.err) == (0, ""), words
+    assert json.loads(tracker("runs", "--state", "all", "--format", "json", "--db", database_url).out)["runs"] == []
+
+
+def test_new_database_is_sound_and_says_so(tracker, database_url):
+    done = tracker("db", "check", "--db", database_url)
+    assert done.code == 0, done.err
+    assert done.out.endswith(" is sound\n")
+    info = tracker("db", "info", "--db", database_url).out
+    assert "the newest" in info
+    assert "size" in info
+
+
+def test_tables_that_differ_from_the_code_are_found(tracker, database_url):
+    from sqlalchemy import text
+
+    from tracker.store import open_store
+
+    with open_store(database_url) as store, store.begin() as connection:
+        connection.execute(text("ALTER TABLE run DROP COLUMN note"))
+    done = tracker("db", "check", "--db", database_url)
+    assert done.code == 2
+    assert "the tables differ" in done.err
+
+
+def test_upgrade_makes_the_tables_of_an_empty_database(tracker, empty_url):
+    if empty_url.startswith("sqlite"):
+        assert tracker("db", "upgrade", "--db", empty_url).code == 2
+        return
+    assert tracker("db", "upgrade", "--db", empty_url).out == "schema none upgraded to 0001\n"
+    assert "nothing to do" in tracker("db", "upgrade", "--db", empty_url).out

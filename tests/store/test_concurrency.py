@@ -1,0 +1,130 @@
+"""Many writers at once lose nothing and double nothing; a killed one leaves nothing."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from sqlalchemy import text
+
+from tests.conftest import count_rows
+from tests.factories import EPOCH_NS, capture, record, save
+from tracker.store import open_store, queries, save_run
+
+FORMATS = ["torch_profiler"]
+ROOT = Path(__file__).parents[2]
+WRITERS = 6
+
+
+def at_once(work, count=WRITERS):
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(work, range(count)))
+
+
+def orphans(store) -> int:
+    """Details whose keys are gone."""
+    question = (
+        "SELECT COUNT(*) FROM kernel AS k WHERE k.op_key_id NOT IN (SELECT id FROM op_key) "
+        "OR k.kernel_key_id NOT IN (SELECT id FROM kernel_key)"
+    )
+    with store.connect() as connection:
+        return connection.execute(text(question)).scalar_one()
+
+
+def test_runs_of_several_writers_are_all_there(store, database_url):
+    def work(number):
+        with open_store(database_url) as own:
+            for step in range(3):
+                # keys in opposite orders, some shared: writers that lock them as they come would meet in a circle
+                names = [f"op{at}" for at in range(30)][:: 1 if number % 2 else -1]
+                save(
+                    own,
+                    f"v{step}",
+                    ops=[(name, 1) for name in [*names, f"own{number}"]],
+                    kernels=[(n, 1) for n in names],
+                )
+
+    at_once(work)
+    assert len(queries.runs(store)) == WRITERS * 3
+    found = count_rows(store)
+    assert (found["op"], found["kernel"], found["op_key"]) == (WRITERS * 3 * 31, WRITERS * 3 * 30, 30 + WRITERS)
+    assert queries.versions(store)["ordinal"].tolist() == [1, 2, 3]
+    assert orphans(store) == 0
+
+
+def test_the_same_file_from_several_writers_is_one_run(store, database_url):
+    def work(_number):
+        with open_store(database_url) as own:
+            return save_run(own, record(), [capture(digest=b"a" * 16)], formats=FORMATS)
+
+    saved = at_once(work)
+    assert sorted((one.created, one.already) for one in saved) == [(False, True)] * (WRITERS - 1) + [(True, False)]
+    assert len({one.run_id for one in saved}) == 1
+    assert count_rows(store)["capture"] == 1
+
+
+def test_ranks_from_several_writers_form_one_run(store, database_url):
+    def work(rank):
+        with open_store(database_url) as own:
+            made = capture(rank, world_size=WRITERS, started_at_ns=EPOCH_NS + rank, ended_at_ns=EPOCH_NS + 1000)
+            return save_run(own, record(), [made], formats=FORMATS)
+
+    saved = at_once(work)
+    assert sorted(one.created for one in saved) == [False] * (WRITERS - 1) + [True]
+    assert queries.captures(store, [saved[0].run_id])["rank"].tolist() == list(range(WRITERS))
+    assert queries.runs(store)["ranks"].tolist() == [WRITERS]
+
+
+def test_several_processes_make_one_database(empty_url):
+    code = """
+        import sys
+        from tests.factories import save
+        from tracker.store import open_store
+        with open_store(sys.argv[1]) as store:
+            save(store, sys.argv[2], runs=3)
+    """
+    running = [
+        subprocess.Popen([sys.executable, "-c", textwrap.dedent(code), empty_url, f"v{number}"], cwd=ROOT)
+        for number in range(3)
+    ]
+    assert [process.wait(120) for process in running] == [0, 0, 0]
+    with open_store(empty_url, create=False) as store:
+        assert queries.versions(store)["runs"].tolist() == [3, 3, 3]
+        assert count_rows(store)["capture"] == 9
+
+
+def test_a_process_that_dies_halfway_leaves_nothing_and_blocks_nobody(store, database_url):
+    code = """
+        import os, sys
+        from tests.factories import save
+        from tracker.store import details, open_store
+        real = details.bulk.load
+        def die_at_the_end(connection, table, columns):
+            real(connection, table, columns)
+            if table == "kernel":
+                os._exit(9)
+        details.bulk.load = die_at_the_end
+        with open_store(sys.argv[1]) as store:
+            save(store)
+    """
+    done = subprocess.run([sys.executable, "-c", textwrap.dedent(code), database_url], cwd=ROOT, check=False)
+    assert done.returncode == 9
+    assert count_rows(store) == {}
+    save(store)
+    assert count_rows(store)["kernel"] == 1
+
+
+def test_writers_that_need_a_new_partition_wait_for_each_other(store, database_url):
+    if store.dialect == "postgresql":
+        with store.begin() as connection:
+            connection.execute(text("SELECT setval('run_id_seq', 999)"))
+
+    def work(_number):
+        with open_store(database_url) as own:
+            save(own)
+
+    at_once(work)
+    assert count_rows(store)["op"] == WRITERS

@@ -1,0 +1,97 @@
+"""What holds for every input: what goes in comes out, and nothing depends on the order of rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.factories import EPOCH_NS, capture, record, table
+from tracker.profile import MISSING
+from tracker.store import queries, save_run
+
+names = st.sampled_from(["aten::mm", "aten::add", "(no op)", "Ünï", ""])
+times = st.one_of(st.just(MISSING), st.integers(0, 10**15))
+keys = st.tuples(names, st.sampled_from(["", "[2]"]), st.sampled_from(["", "A_0"]))
+kernel_rows = st.dictionaries(
+    st.tuples(st.integers(-1, 3), keys, st.sampled_from(["gemm", "relu"])), st.tuples(times, times), max_size=12
+)
+on_both = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], print_blob=True
+)
+
+
+def total(values) -> int | None:
+    known = [value for value in values if value != MISSING]
+    return sum(known) if known else None
+
+
+def made(rank, rows, order=1):
+    """A capture of these kernel rows: (step, op key, kernel) -> (total_ns, wait_ns)."""
+    ops = list(dict.fromkeys(key for _, key, _ in rows))[::order]
+    kernels = ["relu", "gemm"][::order]
+    listed = list(rows.items())[::order]
+    own = [
+        {"step": step, "kernel_key": kernels.index(kernel), "op_key": ops.index(op), "category": "other", "calls": 1}
+        | {"total_ns": times[0], "wait_ns": times[1], "min_ns": times[0], "max_ns": times[0]}
+        for (step, op, kernel), times in listed
+    ]
+    tables = {
+        "op_key": table("op_key", [{"name": n, "input_shapes": s, "module": m} for n, s, m in ops]),
+        "kernel_key": table("kernel_key", [{"name": name} for name in kernels]),
+        "kernel": table("kernel", own),
+    }
+    base = capture(rank, world_size=2, started_at_ns=EPOCH_NS)
+    return replace(base, rows=replace(base.rows, tables=tables))
+
+
+@on_both
+@given(rows=st.tuples(kernel_rows, kernel_rows))
+def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
+    saved = save_run(
+        store, record(started_at_ns=None), [made(rank, own) for rank, own in enumerate(rows)], formats=["t"]
+    )
+    times = [time for own in rows for time in own.values()]
+    for by in ((), ("rank",), ("step",), ("stage", "rank", "step")):
+        frame = queries.kernels(store, [saved.run_id], by=by)
+        assert frame["calls"].sum() == len(times)
+        for column, values in (("total_ns", [t[0] for t in times]), ("wait_ns", [t[1] for t in times])):
+            assert frame[column].dropna().sum() == (total(values) or 0)
+            assert frame[column].isna().all() == (total(values) is None)
+    inside = queries.kernels(store, [saved.run_id], in_steps=True)
+    assert inside["calls"].sum() == sum(1 for own in rows for step, _, _ in own if step >= 0)
+
+
+@on_both
+@given(rows=kernel_rows)
+def test_the_order_of_rows_does_not_matter(store, rows):
+    frames = []
+    for order in (1, -1):
+        saved = save_run(store, record(), [replace(made(0, rows, order), world_size=1)], formats=["t"])
+        frames.append(queries.kernels(store, [saved.run_id], by=("rank", "step")).drop(columns="run_id"))
+    assert frames[0].equals(frames[1])
+
+
+@on_both
+@given(values=st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=1, max_size=5))
+def test_every_int64_but_missing_comes_back_exactly(store, values):
+    base = capture()
+    curve = [{"component": "cpu", "time_ns": at, "allocated_bytes": value} for at, value in enumerate(values)]
+    tables = {**base.rows.tables, "memory_curve": table("memory_curve", curve)}
+    saved = save_run(store, record(), [replace(base, rows=replace(base.rows, tables=tables))], formats=["t"])
+    frame = queries.memory_curve(store, [saved.run_id])
+    assert frame["allocated_bytes"].tolist() == values
+    assert frame["allocated_bytes"].to_numpy(dtype=np.int64).tolist() == values
+
+
+@on_both
+@given(name=st.text(max_size=30))
+def test_every_text_can_be_stored_and_is_told_apart(store, name):
+    other = f"{name}."
+    base = capture(ops=[(name, 2), (other, 1)])
+    saved = save_run(store, record(), [base], formats=["t"])
+    found = queries.ops(store, [saved.run_id])["name"].tolist()
+    assert found[0] == name.replace("\0", "\\x00")
+    assert found[1] == found[0] + "."

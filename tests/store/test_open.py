@@ -1,0 +1,212 @@
+"""Opening: what is no database, too old, too new, locked or read-only is one clear line."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from sqlalchemy import text
+
+from tests.conftest import count_rows
+from tests.factories import save
+from tracker.errors import StoreError
+from tracker.store import connect, open_store, queries, schema
+
+ROOT = Path(__file__).parents[2]
+
+
+def stamp(url: str, revision: str) -> None:
+    with open_store(url) as store, store.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+
+
+def test_a_database_is_made_by_the_migrations_on_first_use(empty_url):
+    with open_store(empty_url) as store:
+        save(store)
+    with open_store(empty_url, create=False, read_only=True) as store:
+        assert queries.latest(store) == 1
+
+
+def test_a_path_is_a_sqlite_file(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with open_store("odd name%20?.db") as store:
+        save(store)
+        assert store.dialect == "sqlite"
+    with open_store(str(tmp_path / "odd name%20?.db"), read_only=True) as store:
+        assert queries.latest(store) == 1
+
+
+def test_sqlite_is_set_up_for_readers_beside_a_writer(tmp_path):
+    open_store(str(tmp_path / "a.db")).close()
+    with open_store(str(tmp_path / "a.db")) as store, store.connect() as connection:
+        pragma = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
+        }
+        assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": 60_000}
+
+
+def test_a_reader_does_not_wait_for_a_writer(store):
+    save(store)
+    with store.begin() as writing:
+        writing.execute(text("UPDATE run SET note = 'changing'"))
+        assert queries.runs(store)["note"].isna().all()
+
+
+def test_a_store_in_memory_opens_fast_and_is_its_own():
+    open_store("sqlite://").close()
+    started = time.perf_counter()
+    with open_store("sqlite://") as one, open_store("sqlite://") as other:
+        assert time.perf_counter() - started < 1
+        save(one)
+        assert count_rows(other) == {}
+
+
+def test_a_stamped_database_opens_without_alembic_and_sqlmodel(database_url):
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from tracker.store import open_store; open_store(sys.argv[1]).close();"
+        "print([name for name in ('alembic', 'sqlmodel', 'pandas') if name in sys.modules])"
+    )
+    command = [sys.executable, "-c", code, database_url]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+def test_a_newer_database_names_both_and_the_remedy(database_url):
+    stamp(database_url, "0099")
+    for read_only in (False, True):
+        with pytest.raises(StoreError) as error:
+            open_store(database_url, read_only=read_only)
+        assert str(error.value).endswith(
+            "is at schema 0099, newer than this tracker, which knows up to 0001; "
+            "upgrade tracker: pip install --upgrade tracker"
+        )
+
+
+def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url, monkeypatch):
+    monkeypatch.setattr(schema, "SCHEMA_HEAD", "0002")
+    with pytest.raises(
+        StoreError, match="schema 0001, older than 0002, which this tracker reads; run: tracker db upgrade"
+    ):
+        open_store(database_url, read_only=True)
+    ran = []
+    monkeypatch.setattr(schema, "upgrade", lambda connection: ran.append(connection.in_transaction()))
+    open_store(database_url).close()
+    assert ran == [True]
+    assert connect.upgrade(database_url) == ("0001", "0002")
+
+
+@pytest.mark.parametrize("create", [True, False])
+def test_a_database_of_another_program_is_not_touched(empty_url, create):
+    engine = connect.open_engine(empty_url)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE run (id INTEGER)"))
+    with pytest.raises(StoreError, match="holds tables of another program; name another database with --db"):
+        open_store(empty_url, create=create)
+    with engine.begin() as connection:
+        connection.execute(text("CREATE TABLE alembic_version (version_num VARCHAR(32))"))
+        connection.execute(text("INSERT INTO alembic_version VALUES ('ab12cd34ef56')"))
+    with pytest.raises(StoreError, match="holds tables of another program"):
+        open_store(empty_url, create=create)
+    engine.dispose()
+
+
+def test_a_database_without_tables_is_not_filled_to_read(empty_url):
+    if empty_url.startswith("sqlite"):
+        Path(empty_url.removeprefix("sqlite:///")).touch()
+    for options in ({"create": False}, {"read_only": True}):
+        with pytest.raises(StoreError, match="holds no tables of tracker yet; tracker ingest makes them"):
+            open_store(empty_url, **options)
+
+
+@pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
+def test_a_missing_file_is_not_made_to_read(tmp_path, options):
+    with pytest.raises(StoreError, match=r"there is no database at .*a.db; tracker ingest makes it"):
+        open_store(str(tmp_path / "a.db"), **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_database_says_so(tmp_path):
+    (tmp_path / "notes.txt").write_text("to do: " * 20)
+    with pytest.raises(StoreError, match=r"notes.txt is not a SQLite database; name another"):
+        open_store(str(tmp_path / "notes.txt"))
+    with pytest.raises(StoreError, match="is a folder, not a database"):
+        open_store(str(tmp_path))
+    with pytest.raises(StoreError, match=r"a.db: there is no folder .*missing; make it"):
+        open_store(str(tmp_path / "missing" / "a.db"))
+    assert (tmp_path / "notes.txt").read_text() == "to do: " * 20
+
+
+def test_a_damaged_database_says_so(tmp_path):
+    path = tmp_path / "a.db"
+    path.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    with pytest.raises(StoreError, match=r"a.db: (the file is damaged|it is not a SQLite database)"):
+        open_store(str(path))
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid") or os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_a_read_only_database_can_be_read_and_says_so_when_written(what):
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "a.db"
+        with open_store(str(path)) as store:
+            save(store)
+        os.chmod(folder, 0o755 if what == "folder" else 0o777)
+        os.chmod(path, 0o666 if what == "folder" else 0o644)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(StoreError, match=r"a.db is read-only, or its folder is; make the file and its folder"):
+                open_store(str(path))
+            with open_store(str(path), read_only=True) as store:
+                assert queries.latest(store) == 1
+        finally:
+            os.seteuid(0)
+
+
+def test_a_store_opened_to_read_refuses_to_write(database_url):
+    with open_store(database_url, read_only=True) as store:
+        with pytest.raises(StoreError, match="is open for reading only"), store.begin():
+            pass
+        with pytest.raises(StoreError, match="it is read-only"), store.connect() as connection:
+            connection.execute(text("DELETE FROM run"))
+
+
+def test_a_locked_database_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(connect, "BUSY_TIMEOUT_MS", 20)
+    path = tmp_path / "a.db"
+    with open_store(str(path)) as store:
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(StoreError, match="another process keeps it locked"):
+            save(store)
+        other.close()
+
+
+@pytest.mark.parametrize("scheme", ["postgresql", "postgres", "postgresql+psycopg", "postgresql+psycopg2"])
+def test_a_server_that_is_not_there_is_one_line_without_the_password(scheme):
+    with pytest.raises(StoreError) as error:
+        open_store(f"{scheme}://me:s3cr3t@127.0.0.1:1/profiles")
+    message = str(error.value)
+    assert message.startswith("postgresql://me:***@127.0.0.1:1/profiles: the server cannot be reached (")
+    assert "s3cr3t" not in message
+    assert "\n" not in message
+
+
+def test_a_database_that_the_server_does_not_have_is_named(postgres_server):
+    with pytest.raises(StoreError, match=r"cannot be reached|no such database"):
+        open_store(postgres_server.url("nowhere"))
+
+
+@pytest.mark.parametrize("url", ["mysql://me:s3cr3t@host/db", "postgresql://me:s3cr3t@host:port/db", "://s3cr3t"])
+def test_a_url_that_is_none_does_not_show_its_password(url):
+    with pytest.raises(StoreError) as error:
+        open_store(url)
+    assert "s3cr3t" not in str(error.value)
+    assert "write postgresql://USER@HOST/NAME" in str(error.value)
