@@ -64,7 +64,7 @@ class IngestResult:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class Piece:
     """One capture on its way to a run, with the format that its file had and what its reader warned of."""
 
     capture: Capture
@@ -73,6 +73,7 @@ class _Piece:
 
     @property
     def paths(self) -> tuple[str, ...]:
+        """The files that the capture was read from."""
         return tuple(source.path for source in self.capture.sources)
 
 
@@ -108,6 +109,7 @@ def ingest(
                     (p.capture.started_at_ns for p in group if p.capture.started_at_ns is not None), default=None
                 ),
                 ranks_expected=options.expect_ranks,
+                rules_version=timeline.RULES_VERSION,
             ),
             [piece.capture for piece in group],
             [piece.format for piece in group],
@@ -133,7 +135,7 @@ def ingest(
     ]
 
 
-def form_runs(pieces: Sequence[_Piece], *, as_run: bool = False) -> list[list[_Piece]]:
+def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
     """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model.
 
     Anything else (three models in a folder, two captures of one rank) is a run each. `as_run` forces one run; then
@@ -142,7 +144,7 @@ def form_runs(pieces: Sequence[_Piece], *, as_run: bool = False) -> list[list[_P
     ordered = sorted(pieces, key=lambda p: (p.capture.started_at_ns or 0, p.paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []
-    groups: list[list[_Piece]] = []
+    groups: list[list[Piece]] = []
     for piece in ordered:
         home = next((group for group in groups if all(_belong_together(member, piece) for member in group)), None)
         if home is None:
@@ -152,14 +154,11 @@ def form_runs(pieces: Sequence[_Piece], *, as_run: bool = False) -> list[list[_P
     return [_number_ranks(group) for group in groups]
 
 
-def _belong_together(one: _Piece, other: _Piece) -> bool:
+def _belong_together(one: Piece, other: Piece) -> bool:
     a, b = one.capture, other.capture
-    if a.rank == b.rank:
-        return False
-    same_file = bool(set(one.paths) & set(other.paths))
-    if same_file:  # several devices of one process
+    if set(one.paths) & set(other.paths):  # several devices of one process
         return True
-    if a.rank is None or b.rank is None or a.world_size != b.world_size or a.device != b.device:
+    if a.rank is None or b.rank is None or a.rank == b.rank or a.world_size != b.world_size or a.device != b.device:
         return False
     return _windows_overlap(a, b)
 
@@ -172,7 +171,7 @@ def _windows_overlap(a: Capture, b: Capture) -> bool:
     return a.started_at_ns <= b.ended_at_ns and b.started_at_ns <= a.ended_at_ns
 
 
-def _number_ranks(group: Sequence[_Piece]) -> list[_Piece]:
+def _number_ranks(group: Sequence[Piece]) -> list[Piece]:
     """Ranks that no source names get the free numbers in order; two captures of one rank are an error."""
     known = Counter(piece.capture.rank for piece in group if piece.capture.rank is not None)
     for rank, count in known.items():
@@ -192,7 +191,7 @@ def _number_ranks(group: Sequence[_Piece]) -> list[_Piece]:
     return sorted(numbered, key=lambda piece: piece.capture.rank or 0)
 
 
-def _read_all(paths: Sequence[Path], options: IngestOptions) -> list[_Piece]:
+def _read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
     found: dict[Path, Found] = {}
     for path in paths:
         for item in readers.find(path, options.format):
@@ -211,15 +210,15 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
     )
 
 
-def _read(found: Found, options: ReadOptions) -> list[_Piece]:
+def _read(found: Found, options: ReadOptions) -> list[Piece]:
     profile = readers.read(found, options)
     return [
-        _Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else ())
+        Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else ())
         for number, capture in enumerate(profile.captures)
     ]
 
 
-def _finish(group: list[_Piece], options: IngestOptions) -> list[_Piece]:
+def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
     """The captures of one run with what only all of its ranks together can tell, and the device the user named."""
     captures = timeline.split_wait([piece.capture for piece in group])
     if options.device is not None:
@@ -241,7 +240,7 @@ def parse_device(text: str) -> Device:
     return Device(vendor, " ".join(words[1:] if vendor else words))
 
 
-def _device(group: Sequence[_Piece], options: IngestOptions) -> Device:
+def _device(group: Sequence[Piece], options: IngestOptions) -> Device:
     if options.device is not None:
         return parse_device(options.device)
     models = {piece.capture.device for piece in group}
@@ -256,14 +255,14 @@ def _device(group: Sequence[_Piece], options: IngestOptions) -> Device:
     return group[0].capture.device
 
 
-def _configuration(group: Sequence[_Piece], options: IngestOptions) -> dict[str, str]:
+def _configuration(group: Sequence[Piece], options: IngestOptions) -> dict[str, str]:
     """What must be equal to be compared: the world size where a source says it, and the user's own `--config`."""
     sizes = {piece.capture.world_size for piece in group if piece.capture.world_size is not None}
     known = {"world_size": str(sizes.pop())} if len(sizes) == 1 else {}
     return {**known, **options.configuration}
 
 
-def _common_facts(group: Sequence[_Piece]) -> dict[str, str]:
+def _common_facts(group: Sequence[Piece]) -> dict[str, str]:
     """The environment of a run: one value per key; where ranks differ, their distinct values in order, joined by ` |
     `.
     """

@@ -263,6 +263,11 @@ def test_edit_that_cannot_be_done_changes_nothing(tracker, db, words):
     assert content(db) == before
 
 
+def test_option_in_front_of_a_command_is_not_lost_silently(tracker, db):
+    expect(tracker("runs", "--db", db, "restore", "1"), "--db stands before restore, where it would do nothing")
+    expect(tracker("versions", "--workload", "w", "pin", "v01", "--db", db), "--workload stands before pin, .*")
+
+
 @pytest.mark.parametrize(
     "words",
     [

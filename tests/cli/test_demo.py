@@ -31,6 +31,16 @@ def test_samples_are_as_the_manifest_says():
     assert all(list((bundled.folder / label).glob("*.pt.trace.json.gz")) for label in folders)
 
 
+def test_interrupted_program_ends_without_a_traceback(tracker, db, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("tracker.compare.diff", interrupted)
+    done = tracker("diff", "v01", "v08", "--db", db)
+    assert done.code == 130
+    assert "Traceback" not in done.err
+
+
 def test_a_reader_that_has_seen_enough_ends_the_program_quietly():
     command = f"'{sys.executable}' -m tracker demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)

@@ -58,9 +58,7 @@ def test_missing_in_one_of_two_runs_leaves_the_other_to_speak():
 
 
 def test_the_dominant_text_carries_most_weight_and_ties_go_to_the_alphabet():
-    frame = pd.DataFrame(
-        {"name": ["a", "a", "a", "b", "b"], "module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]}
-    )
+    frame = pd.DataFrame({"name": ["a", "a", "a", "b", "b"], "module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
     assert list(means.dominant(frame, ["name"], "module", "ns")) == ["p", "y"]
 
 

@@ -1,4 +1,4 @@
-"""Where the shared captures lie: TRACKER_SHARED, or `shared` beside the repository. Tests without them are skipped, with the reason."""
+"""Where the shared captures lie: TRACKER_SHARED, or `shared` beside the repository. Tests without them are skipped."""
 
 from __future__ import annotations
 

@@ -15,7 +15,10 @@ from tracker.intake import ingest
 from tracker.results import DiffOptions
 
 PAIRS = {
-    "data loader": ("pytorch/v100_resnet50_2021/resnet50_num_workers_0", "pytorch/v100_resnet50_2021/resnet50_num_workers_4"),
+    "data loader": (
+        "pytorch/v100_resnet50_2021/resnet50_num_workers_0",
+        "pytorch/v100_resnet50_2021/resnet50_num_workers_4",
+    ),
     "two vendors": (
         "pytorch/h100_vs_mi300/h100/Qwen_Qwen1.5-0.5B-Chat.pt.trace.json.gz",
         "pytorch/h100_vs_mi300/mi300/Qwen_Qwen1.5-0.5B-Chat.pt.trace.json.gz",

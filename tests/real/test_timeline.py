@@ -10,8 +10,8 @@ import json
 import os
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from dataclasses import dataclass
 from decimal import Decimal
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,6 @@ def ns(value: Any) -> int:
     return int(Decimal(value) * 1000)
 
 
-@cache
 def load(path: Path) -> list[Event]:
     """Complete events with `start`, `end` in ns and a lower-case category; step markers of the device are left out."""
     parsed = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
@@ -60,13 +59,26 @@ def load(path: Path) -> list[Event]:
     return kept
 
 
-@cache
 def built(path: Path) -> Rows:
     (found,) = readers.find(path)
     (capture,) = readers.read(found, ReadOptions()).captures
     rows = timeline.build(capture).rows
     assert rows is not None
     return rows
+
+
+@dataclass(frozen=True)
+class Trace:
+    """The events of one file as they stand in it, and the rows that the tracker makes of it."""
+
+    events: list[Event]
+    rows: Rows
+
+
+@pytest.fixture(scope="module", params=traces())
+def trace(request: pytest.FixtureRequest) -> Trace:
+    path = data.path(request.param)
+    return Trace(load(path), built(path))
 
 
 def markers(events: list[Event]) -> list[Event]:
@@ -214,10 +226,8 @@ def innermost(lane: list[Event], starts: list[int], time: int) -> str:
     return "(no op)"
 
 
-@pytest.mark.parametrize("name", traces())
-def test_breakdown_agrees_with_the_slow_way(name):
-    path = data.path(name)
-    events, rows = load(path), built(path)
+def test_breakdown_agrees_with_the_slow_way(trace):
+    events, rows = trace.events, trace.rows
     every = [e for e in events if e["cat"] in OPS | CALLS | KERNELS | COPIES or e["name"] == "[memory]"]
     window = min(e["start"] for e in every), max(e["end"] for e in every)
     pairs = linked(events)
@@ -239,10 +249,8 @@ def test_breakdown_agrees_with_the_slow_way(name):
         assert found.unlinked_kernel_total_ns == sum(e["end"] - e["start"] for e, launch in kernels if launch is None)
 
 
-@pytest.mark.parametrize("name", traces())
-def test_self_times_agree_with_the_slow_way(name):
-    path = data.path(name)
-    events, rows = load(path), built(path)
+def test_self_times_agree_with_the_slow_way(trace):
+    events, rows = trace.events, trace.rows
     ops = host_ops(events)
     above = parents(ops)
     children: dict[int, list[int]] = defaultdict(list)
@@ -280,9 +288,8 @@ def test_self_times_agree_with_the_slow_way(name):
     assert +found_calls == +calls
 
 
-@pytest.mark.parametrize("name", traces())
-def test_device_time_is_conserved_in_every_table(name):
-    rows = built(data.path(name))
+def test_device_time_is_conserved_in_every_table(trace):
+    rows = trace.rows
     kernels, overall = rows.tables["kernel"], rows.overall
     every = overall.compute_total_ns + overall.communication_total_ns + overall.copy_total_ns
     assert sum(kernels["total_ns"]) == sum(rows.tables["op"]["device_self_ns"]) == every
@@ -293,9 +300,8 @@ def test_device_time_is_conserved_in_every_table(name):
     assert plain == overall.kernel_total_ns
 
 
-@pytest.mark.parametrize("name", [name for name in traces() if name.startswith("pytorch/")])
-def test_little_compute_stays_unnamed(name):
-    kernels = built(data.path(name)).tables["kernel"]
+def test_little_compute_stays_unnamed(trace):
+    kernels = trace.rows.tables["kernel"]
     time: Counter[str] = Counter()
     for category, total in zip(kernels["category"], kernels["total_ns"].tolist(), strict=True):
         time[category] += total

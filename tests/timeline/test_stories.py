@@ -396,12 +396,12 @@ def test_calling_contexts_keep_their_number_in_every_step_and_thread():
     columns = ("step", "node", "parent", "calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
     tree = [(names[key], *values) for key, *values in records(rows.tables["op_tree"], "op_key", *columns)]
     assert tree == [
-        ("(unlinked)", -1, 1, -1, 0, MISSING, 2, 2, 1),
-        ("inner", -1, 2, -1, 1, 1, 0, 0, 0),
-        ("outer", -1, 3, -1, 1, 50, 5, 0, 1),
-        ("inner", -1, 4, 3, 1, 10, 5, 5, 1),
-        ("outer", 1, 3, -1, 1, 50, 5, 0, 1),
-        ("inner", 1, 4, 3, 1, 10, 5, 5, 1),
+        ("inner", -1, 0, -1, 1, 1, 0, 0, 0),
+        ("outer", -1, 1, -1, 1, 50, 5, 0, 1),
+        ("inner", -1, 2, 1, 1, 10, 5, 5, 1),
+        ("(unlinked)", -1, 4, -1, 0, MISSING, 2, 2, 1),
+        ("outer", 1, 1, -1, 1, 50, 5, 0, 1),
+        ("inner", 1, 2, 1, 1, 10, 5, 5, 1),
     ]
 
 

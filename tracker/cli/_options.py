@@ -179,3 +179,21 @@ def run_ids(values: Sequence[str]) -> list[int]:
         if not (text.isascii() and text.isdigit()):
             raise UsageError(f"{text!r} is not a run number", remedy="tracker runs lists them: 41 or run:41")
     return [int(text) for text in texts]
+
+
+def is_list(context: typer.Context) -> bool:
+    """Whether `tracker runs` or the like is called by itself, for its list, and not for one of its commands.
+
+    Options in front of a command would be lost, and with them the database it should work on: a UsageError.
+    """
+    command = context.invoked_subcommand
+    if command is None:
+        return True
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            raise UsageError(
+                f"{parameter.opts[0]} stands before {command}, where it would do nothing",
+                remedy=f"write it behind: tracker {context.info_name} {command} ... {parameter.opts[0]} ...",
+            )
+    return False

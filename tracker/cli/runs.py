@@ -62,7 +62,7 @@ def find(
     db: options.Database = None,
 ) -> None:
     """Find runs; the list is in order of start, newest first."""
-    if context.invoked_subcommand is not None:
+    if not options.is_list(context):
         return
     from tracker import config
     from tracker.cli import _store

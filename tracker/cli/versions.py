@@ -29,7 +29,7 @@ def find(
     db: options.Database = None,
 ) -> None:
     """List versions; their order is the one in which they came in."""
-    if context.invoked_subcommand is not None:
+    if not options.is_list(context):
         return
     from tracker import config
     from tracker.cli import _store

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -45,7 +44,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
         add("host", "host", capture.host)
         add("capture", "timeline", capture.timeline)
         add("capture", "quality", capture.quality)
-        for key, value in json.loads(capture.settings or "{}").items():
+        for key, value in queries.settings_of(capture.settings).items():
             add("setting", key, value)
     add("capture", "ranks", side.side.ranks)
     add("capture", "steps", side.side.steps)

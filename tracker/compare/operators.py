@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pandas as pd
 
 from tracker.compare import join, means
+from tracker.compare.filters import matching
 from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
 
@@ -79,11 +79,7 @@ def _self_rows(side: Loaded) -> pd.DataFrame:
 
 
 def _filtered(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
-    if options.op:
-        frame = frame[frame["name"].map(lambda name: fnmatchcase(name, options.op or "*"))]
-    if options.module and "module" in frame:
-        frame = frame[frame["module"].map(lambda name: fnmatchcase(name, options.module or "*"))]
-    return frame
+    return matching(matching(frame, "name", options.op), "module", options.module)
 
 
 def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
 from tracker.compare import join, means
+from tracker.compare.filters import matching
 from tracker.compare.operators import own_time
 from tracker.results import API_KEY, COMMUNICATION_KEY, DIFF_COLUMNS, MODULE_KEY
 from tracker.store import queries
@@ -30,9 +30,7 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     for side in sides:
         frame = queries.kernels(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
         frame = frame.drop(columns="name").rename(columns={"canonical_name": "name", "total_ns": "ns"})
-        if options.op:
-            frame = frame[frame["op"].map(lambda op: fnmatchcase(op, options.op or "*"))]
-        frames.append(frame)
+        frames.append(matching(frame, "op", options.op))
     joined = join.outer(*[_kernel_side(side, frame) for side, frame in zip(sides, frames, strict=True)])
     index = pd.MultiIndex.from_frame(joined[_KERNEL_MATCH])
     before, after = [means.dominant(frame, _KERNEL_MATCH, "op", "ns").reindex(index) for frame in frames]
@@ -79,9 +77,7 @@ def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
     frame = frame.assign(
         group_size=frame["group_size"].fillna(-1), size_class_bytes=frame["size_class_bytes"].fillna(-1)
     )
-    if options.kind:
-        frame = frame[frame["kind"].map(lambda kind: fnmatchcase(kind, options.kind or "*"))]
-    return frame
+    return matching(frame, "kind", options.kind)
 
 
 def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -92,8 +88,7 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
         frame = queries.memory(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
         frame = frame.rename(columns={"op": "name"})
         frame["name"] = frame["name"].map(lambda name, renames=renames: renames.get(name, name))
-        if options.op:
-            frame = frame[frame["name"].map(lambda name: fnmatchcase(name, options.op or "*"))]
+        frame = matching(frame, "name", options.op)
         frames.append(frame)
         tables.append(means.per_step(side, frame, match, ["bytes", "calls"]))
         sums = ["bytes", "calls", "held_ns", "unreleased_bytes"]
@@ -120,8 +115,7 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     for side in (baseline, candidate):
         frame = queries.ops(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
         frame = frame[(frame["module"] != "") | (frame["phase"] != "")]
-        if options.module:
-            frame = frame[frame["module"].map(lambda name: fnmatchcase(name, options.module or "*"))]
+        frame = matching(frame, "module", options.module)
         sides.append(means.per_step(side, frame.assign(ns=frame[own_time(side)]), key, ["calls", "ns"]))
     return _large(join.with_difference(join.outer(*sides), "ns"), "ns", options)[list(DIFF_COLUMNS["modules"])]
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tracker.compare.filters import matching
 from tracker.compare.sides import load
 from tracker.errors import UsageError
 from tracker.results import Shown, ShowOptions
@@ -35,7 +35,8 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         grain: dict[str, Any] = {"by": ("run", *options.by), "ranks": side.ranks}
         ops = _drop_run(queries.ops(side.store, side.run_ids, **grain))
         kernels = _drop_run(queries.kernels(side.store, side.run_ids, **grain))
-        communication = _drop_run(queries.communication(side.store, side.run_ids, **grain))
+        communication = queries.communication(side.store, side.run_ids, **grain)
+        communication = _drop_run(matching(communication, "kind", options.kind))
         memory = _drop_run(queries.memory(side.store, side.run_ids, **grain))
         api = _drop_run(queries.api(side.store, side.run_ids, **grain))
         ops, kernels, memory = (
@@ -80,11 +81,7 @@ def _plain(row: pd.Series) -> dict[str, Any]:
 
 
 def _only_op(frame: pd.DataFrame, column: str, options: ShowOptions) -> pd.DataFrame:
-    if options.op:
-        frame = frame[frame[column].map(lambda name: fnmatchcase(name, options.op or "*"))]
-    if options.module and "module" in frame:
-        frame = frame[frame["module"].map(lambda name: fnmatchcase(name, options.module or "*"))]
-    return frame.reset_index(drop=True)
+    return matching(matching(frame, column, options.op), "module", options.module).reset_index(drop=True)
 
 
 def _modules(ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:

@@ -261,8 +261,8 @@ def renames(explanation: Explanation) -> list[str]:
 def hint(diff: Diff) -> str:
     """The command that gives all details."""
     chosen = ("--workload", diff.options.workload) if diff.options.workload else ()
-    words = ("tracker", "diff", diff.baseline.label, diff.candidate.label, *chosen, "--format", "xlsx", "-o", "diff.xlsx")
-    return f"Details: {command(*words)}"
+    sides = (diff.baseline.label, diff.candidate.label)
+    return f"Details: {command('tracker', 'diff', *sides, *chosen, '--format', 'xlsx', '-o', 'diff.xlsx')}"
 
 
 def explanation(explanation: Explanation, limit: int | None) -> list[Table]:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from tracker.profile import ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline.api import api_table
-from tracker.timeline.breakdown import overall, step_rows
+from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import op_tree_table
@@ -53,7 +53,8 @@ def rows_of(events: Events) -> Rows:
         **communication,
     }
     ordered = {name: tables[name] for name in ROW_COLUMNS}
-    return Rows(overall(joined), step_rows(joined), ordered, calls)
+    overall, steps = breakdowns(joined)
+    return Rows(overall, steps, ordered, calls)
 
 
 def _op_key_table(joined: Joined) -> Table:

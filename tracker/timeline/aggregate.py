@@ -37,6 +37,11 @@ class Groups:
         """Sum of `values` per group, exact; values must be known."""
         return self._reduce(np.add, values, 0)
 
+    def rows_of(self, group: int) -> I64:
+        """The rows of one group."""
+        stop = self.bounds[group + 1] if group + 1 < len(self) else len(self.order)
+        return self.order[self.bounds[group] : stop]
+
     def known_sums(self, values: I64) -> I64:
         """Sum per group of the values that are known; MISSING where none is."""
         known = values != MISSING
@@ -83,6 +88,17 @@ def group_by(*columns: NDArray[Any]) -> Groups:
     group[order] = np.cumsum(opens) - 1
     bounds = np.flatnonzero(opens)
     return Groups(order[bounds], group, order, bounds)
+
+
+def rows_by_value(values: I64) -> dict[int, I64]:
+    """value -> the rows that have it, in order.
+
+    >>> {value: rows.tolist() for value, rows in rows_by_value(np.array([7, 3, 7])).items()}
+    {3: [1], 7: [0, 2]}
+    """
+    order = np.argsort(values, kind="stable")
+    distinct, bounds = np.unique(values[order], return_index=True)
+    return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True)) if len(order) else {}
 
 
 def texts_of(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:

@@ -6,9 +6,9 @@ import re
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Breakdown, StepRow
+from tracker.timeline.aggregate import rows_by_value
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import DATA_LOADING
@@ -27,35 +27,52 @@ class Unions:
     copy: Spans
 
 
-def overall(joined: Joined) -> Breakdown:
-    """The breakdown of the whole capture, all that lies outside of the steps included."""
-    every = np.ones(len(joined.events.device), dtype=bool)
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What one breakdown is about: rows of device events and of allocations, and the window on the host's clock."""
+
+    device: I64
+    allocations: I64
+    window: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class HostSpans:
+    """Merged once per capture: the unions that stand in without a device, and the waits for the data loader."""
+
+    unions: Unions | None
+    data_loading: Spans | None
+
+
+def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
+    """The breakdown of the whole capture, with all that lies outside of the steps, and one row per step.
+
+    A capture without markers is one step.
+    """
+    markers, allocations = joined.events.markers, joined.events.allocations
+    host = HostSpans(None if joined.on_device else host_unions(joined), _data_loading(joined))
     window = joined.first_ns, joined.last_ns
-    return _breakdown(joined, every, window, np.ones(len(joined.events.allocations), dtype=bool))
-
-
-def step_rows(joined: Joined) -> tuple[StepRow, ...]:
-    """One row per step marker; a capture without markers is one step."""
-    markers = joined.events.markers
-    allocation_step = steps_at(markers, joined.events.allocations.time_ns)
+    everything = Chosen(np.arange(len(joined.step)), np.arange(len(allocations)), window)
+    device_rows = rows_by_value(joined.step)
+    allocation_rows = rows_by_value(steps_at(markers, allocations.time_ns))
+    none = np.zeros(0, dtype=np.int64)
     rows = []
     for step in joined.steps:
-        window = joined.first_ns, joined.last_ns
         if len(markers):
             own = markers.step == step
             window = int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
-        breakdown = _breakdown(joined, joined.step == step, window, allocation_step == step)
-        rows.append(StepRow(step, window[0] - joined.first_ns, breakdown))
-    return tuple(rows)
+        chosen = Chosen(device_rows.get(step, none), allocation_rows.get(step, none), window)
+        rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, host, chosen)))
+    return _breakdown(joined, host, everything), tuple(rows)
 
 
-def device_unions(joined: Joined, chosen: NDArray[np.bool_]) -> Unions:
-    """The unions over the chosen device events, on all streams."""
+def device_unions(joined: Joined, rows: I64) -> Unions:
+    """The unions over the given device events, on all streams."""
     device = joined.events.device
     return Unions(
         *(
-            union(device.start_ns[rows], device.end_ns[rows])
-            for rows in (chosen & (joined.work == work) for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
+            union(device.start_ns[own], device.end_ns[own])
+            for own in (rows[joined.work[rows] == work] for work in (Work.COMPUTE, Work.COMMUNICATION, Work.COPY))
         )
     )
 
@@ -97,25 +114,23 @@ def host_collectives(joined: Joined) -> I64:
     return np.array(kept, dtype=np.int64)
 
 
-def _breakdown(
-    joined: Joined, chosen: NDArray[np.bool_], window: tuple[int, int], allocations: NDArray[np.bool_]
-) -> Breakdown:
-    device = joined.events.device
-    duration = device.end_ns - device.start_ns
-    if joined.on_device:
-        unions = device_unions(joined, chosen)
-        e2e_ns = int(device.end_ns[chosen].max() - device.start_ns[chosen].min()) if chosen.any() else 0
+def _breakdown(joined: Joined, host: HostSpans, chosen: Chosen) -> Breakdown:
+    device, rows, window = joined.events.device, chosen.device, chosen.window
+    duration = device.end_ns[rows] - device.start_ns[rows]
+    if host.unions is None:
+        unions = device_unions(joined, rows)
+        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
     else:
-        every = host_unions(joined)
-        unions = Unions(clip(every.compute, *window), clip(every.communication, *window), every.copy)
+        compute, communication = clip(host.unions.compute, *window), clip(host.unions.communication, *window)
+        unions = Unions(compute, communication, host.unions.copy)
         e2e_ns = window[1] - window[0]
     busy = join(unions.compute, unions.communication)
     overlap_ns = intersect(unions.compute, unions.communication).total_ns
     exposed_copy_ns = subtract(unions.copy, busy).total_ns
-    kernels = chosen & joined.is_kernel
-    unlinked = kernels & (joined.launch < 0)
-    totals = {work: int(duration[chosen & (joined.work == work)].sum()) for work in Work}
-    allocated, reserved = _peaks(joined, allocations)
+    kernels = joined.is_kernel[rows]
+    unlinked = kernels & (joined.launch[rows] < 0)
+    totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
+    allocated, reserved = _peaks(joined, chosen.allocations)
     return Breakdown(
         timeline="device" if joined.on_device else "host",
         duration_ns=window[1] - window[0],
@@ -136,18 +151,17 @@ def _breakdown(
         unlinked_kernel_total_ns=int(duration[unlinked].sum()),
         peak_allocated_bytes=allocated,
         peak_reserved_bytes=reserved,
-        data_loading_ns=_data_loading_ns(joined, window),
+        data_loading_ns=None if host.data_loading is None else clip(host.data_loading, *window).total_ns,
     )
 
 
-def _peaks(joined: Joined, chosen: NDArray[np.bool_]) -> tuple[int | None, int | None]:
-    """Largest allocated and reserved bytes after one of the chosen allocator events.
+def _peaks(joined: Joined, rows: I64) -> tuple[int | None, int | None]:
+    """Largest allocated and reserved bytes after one of the given allocator events.
 
     The device's allocator where the capture has device allocations, else the host's.
     """
     allocations = joined.events.allocations
-    on_device = allocations.on_device == 1
-    counted = chosen & (on_device if on_device.any() else ~on_device)
+    counted = rows[allocations.on_device[rows] == int((allocations.on_device == 1).any())]
     return _largest(allocations.total_allocated_bytes[counted]), _largest(allocations.total_reserved_bytes[counted])
 
 
@@ -156,11 +170,11 @@ def _largest(values: I64) -> int | None:
     return int(known.max()) if len(known) else None
 
 
-def _data_loading_ns(joined: Joined, window: tuple[int, int]) -> int | None:
-    """Time inside the window in which the training loop waits for its data loader; None where the source never says."""
+def _data_loading(joined: Joined) -> Spans | None:
+    """When the training loop waits for its data loader; None where the source never says."""
     ops, texts = joined.events.ops, joined.events.strings.texts
     names = [code for code in np.unique(ops.name).tolist() if texts[code].startswith(DATA_LOADING)]
     if not names or not joined.events.host_is_primary:
         return None
     loads = np.isin(ops.name, np.array(names, dtype=np.int64))
-    return clip(union(ops.start_ns[loads], ops.end_ns[loads]), *window).total_ns
+    return union(ops.start_ns[loads], ops.end_ns[loads])

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Table
-from tracker.timeline.aggregate import Groups, group_by
+from tracker.timeline.aggregate import Groups, group_by, rows_by_value
 from tracker.timeline.breakdown import device_unions, host_collectives, host_unions
 from tracker.timeline.intervals import subtract, union
 from tracker.timeline.joined import Joined, Work
@@ -168,14 +168,12 @@ def _task_table(tasks: Tasks, of_task: Groups) -> Table:
 def _exposed_ns(joined: Joined, tasks: Tasks, of_task: Groups) -> I64:
     """Per row the time in which its calls run and no compute of the same step does."""
     exposed = np.zeros(len(of_task), dtype=np.int64)
-    steps = tasks.step[of_task.first]
-    for step in np.unique(steps).tolist():
-        compute = (
-            device_unions(joined, joined.step == step).compute if joined.on_device else host_unions(joined).compute
-        )
-        for row in np.flatnonzero(steps == step).tolist():
-            own = of_task.group == row
-            exposed[row] = subtract(union(tasks.start_ns[own], tasks.end_ns[own]), compute).total_ns
+    device_rows = rows_by_value(joined.step)
+    for step, rows in rows_by_value(tasks.step[of_task.first]).items():
+        unions = device_unions(joined, device_rows[step]) if joined.on_device else host_unions(joined)
+        for row in rows.tolist():
+            own = of_task.rows_of(row)
+            exposed[row] = subtract(union(tasks.start_ns[own], tasks.end_ns[own]), unions.compute).total_ns
     return exposed
 
 

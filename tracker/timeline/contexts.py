@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.profile import I64, MISSING, Table
-from tracker.timeline.aggregate import group_by
 from tracker.timeline.joined import Joined
 from tracker.timeline.slots import Slots, launching_chains, slots_of, slots_with_device_work
 
@@ -60,28 +59,16 @@ def op_tree_table(joined: Joined) -> Table:
 
 
 def contexts_of(joined: Joined) -> Contexts:
-    """The calling contexts of all ops, level by level."""
-    tree, keys = joined.tree, joined.keys
-    of_op = np.zeros(len(tree), dtype=np.int64)
-    pseudo = np.array([keys.no_op, keys.unlinked], dtype=np.int64)
-    parents: list[I64] = []
-    all_keys: list[I64] = []
-    pseudo_contexts = pseudo
-    known = 0
-    for depth, rows in enumerate(tree.levels or (np.zeros(0, dtype=np.int64),)):
-        extra = pseudo if depth == 0 else pseudo[:0]
-        above = of_op[tree.parent[rows]] if depth else np.full(len(rows), NO_PARENT, dtype=np.int64)
-        above = np.concatenate((above, np.full(len(extra), NO_PARENT, dtype=np.int64)))
-        key = np.concatenate((keys.of_op[rows], extra))
-        groups = group_by(above, key)
-        of_op[rows] = known + groups.group[: len(rows)]
-        if depth == 0:
-            pseudo_contexts = groups.group[len(rows) :]
-        parents.append(above[groups.first])
-        all_keys.append(key[groups.first])
-        known += len(groups)
-    no_op, unlinked = pseudo_contexts.tolist()
-    return Contexts(of_op, np.concatenate(parents), np.concatenate(all_keys), no_op, unlinked)
+    """The calling contexts of all ops, and a root for each pseudo-op."""
+    paths = joined.tree.paths(joined.keys.of_op)
+    count = len(paths.parent)
+    return Contexts(
+        paths.of_row,
+        np.concatenate((paths.parent, [NO_PARENT, NO_PARENT])),
+        np.concatenate((paths.key, [joined.keys.no_op, joined.keys.unlinked])),
+        no_op=count,
+        unlinked=count + 1,
+    )
 
 
 def _with_parents(slots: Slots, contexts: Contexts) -> Slots:

@@ -48,7 +48,9 @@ def memory_curve(joined: Joined) -> Table:
     kept: list[I64] = []
     for code in sorted(np.unique(allocations.component[known]).tolist(), key=lambda code: texts[code]):
         rows = np.flatnonzero(known & (allocations.component == code))
-        kept.append(_thinned(joined, rows[np.argsort(allocations.time_ns[rows], kind="stable")]))
+        # events of one instant by size: their order in the file is no order in time
+        reserved, allocated = allocations.total_reserved_bytes[rows], allocations.total_allocated_bytes[rows]
+        kept.append(_thinned(joined, rows[np.lexsort((reserved, allocated, allocations.time_ns[rows]))]))
     points = np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
     return {
         "component": texts_of(allocations.component[points], texts),

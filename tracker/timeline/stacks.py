@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracker.profile import I64, Strings
+from tracker.profile import Strings
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.joined import Joined
-from tracker.timeline.tree import grow
+from tracker.timeline.tree import Paths, grow
 
 MAX_DEPTH = 32
 """Innermost frames that a call stack keeps."""
@@ -18,48 +18,34 @@ SEPARATOR = ";"
 def most_frequent_stacks(joined: Joined) -> list[str]:
     """For each op key its most frequent call stack, innermost frame first; "" where the source has none.
 
-    What the source itself says comes first, then the Python frames around the op. Of equally frequent ones the
-    alphabetically first.
+    What the source itself says comes first, then the Python frames around the op, module frames left out: the `forward`
+    that they stand for is a frame itself. Of equally frequent stacks the alphabetically first.
     """
-    stack, texts = _stacks(joined)
-    rows = np.flatnonzero(stack > 0)
-    groups = group_by(joined.keys.of_op[rows], stack[rows])
-    best = [(0, "")] * len(joined.keys)
-    keys = joined.keys.of_op[rows[groups.first]].tolist()
-    for key, code, count in zip(keys, stack[rows[groups.first]].tolist(), groups.counts.tolist(), strict=True):
-        best[key] = min(best[key], (-count, texts[code]))
-    return [text for _, text in best]
-
-
-def _stacks(joined: Joined) -> tuple[I64, list[str]]:
-    """Per op the code of its call stack, and the texts."""
-    ops, strings = joined.events.ops, joined.events.strings
-    texts = Strings()
-    frame_stack, frame = _frame_stacks(joined, texts)
-    stack = np.zeros(len(ops), dtype=np.int64)
-    stack[frame >= 0] = frame_stack[frame[frame >= 0]]
-    codes, back = np.unique(ops.call_stack, return_inverse=True)
-    own = np.array([texts.code(strings[code]) for code in codes.tolist()], dtype=np.int64)
-    said = own[back] if len(own) else stack
-    return np.where(said > 0, said, stack), texts.texts
-
-
-def _frame_stacks(joined: Joined, texts: Strings) -> tuple[I64, I64]:
-    """The stack of each plain Python frame that is innermost around an op (others stay 0), and that frame per op.
-
-    Module frames are left out: the `forward` that they stand for is a frame itself.
-    """
-    frames, ops = joined.events.frames, joined.events.ops
+    frames, ops, strings = joined.events.frames, joined.events.ops, joined.events.strings
     plain = np.flatnonzero(frames.is_module == 0)
     tree = grow(frames.thread[plain], frames.start_ns[plain], frames.end_ns[plain])
-    found = tree.innermost(ops.thread, ops.start_ns)
-    stack = np.zeros(len(plain), dtype=np.int64)
-    names, parents = frames.name[plain].tolist(), tree.parent.tolist()
-    for frame in np.unique(found[found >= 0]).tolist():
-        row = frame
-        lines: list[str] = []
-        while row >= 0 and len(lines) < MAX_DEPTH:
-            lines.append(joined.events.strings[names[row]])
-            row = parents[row]
-        stack[frame] = texts.code(SEPARATOR.join(lines))
-    return stack, found
+    paths = tree.paths(frames.name[plain].astype(np.int64))
+    frame = tree.innermost(ops.thread, ops.start_ns)
+    # what the source says has codes from 1, paths of frames have negative ones
+    stack = ops.call_stack.astype(np.int64)
+    framed = np.flatnonzero((stack == 0) & (frame >= 0))
+    stack[framed] = -1 - paths.of_row[frame[framed]]
+    rows = np.flatnonzero(stack != 0)
+    groups = group_by(joined.keys.of_op[rows], stack[rows])
+    keys = joined.keys.of_op[rows[groups.first]]
+    most = np.zeros(len(joined.keys), dtype=np.int64)
+    np.maximum.at(most, keys, groups.counts)
+    best = [""] * len(joined.keys)
+    for group in np.flatnonzero(groups.counts == most[keys]).tolist():
+        key, code = int(keys[group]), int(stack[rows[groups.first[group]]])
+        text = strings[code] if code > 0 else _text(paths, -1 - code, strings)
+        best[key] = min(best[key] or text, text)
+    return best
+
+
+def _text(paths: Paths, path: int, strings: Strings) -> str:
+    lines: list[str] = []
+    while path >= 0 and len(lines) < MAX_DEPTH:
+        lines.append(strings[int(paths.key[path])])
+        path = int(paths.parent[path])
+    return SEPARATOR.join(lines)

@@ -10,8 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64
+from tracker.timeline.aggregate import group_by
 
 NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Paths:
+    """Distinct paths in a tree.
+
+    `of_row`: the path of each span. Per path: `parent`, the path without its last step (a smaller number, -1 for a
+    root), and `key`, that of its last step.
+    """
+
+    of_row: I64
+    parent: I64
+    key: I64
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +99,21 @@ class Tree:
             open_rows = (above >= 0) & ~found[rows]
             rows, above = rows[open_rows], above[open_rows]
         return found
+
+    def paths(self, key: I64) -> Paths:
+        """The distinct paths of `key` values from the roots down to each span, threads put together."""
+        of_row = np.zeros(len(self), dtype=np.int64)
+        parents = [np.zeros(0, dtype=np.int64)]
+        keys = [np.zeros(0, dtype=np.int64)]
+        known = 0
+        for depth, rows in enumerate(self.levels):
+            above = of_row[self.parent[rows]] if depth else np.full(len(rows), NONE, dtype=np.int64)
+            groups = group_by(above, key[rows])
+            of_row[rows] = known + groups.group
+            parents.append(above[groups.first])
+            keys.append(key[rows][groups.first].astype(np.int64))
+            known += len(groups)
+        return Paths(of_row, np.concatenate(parents), np.concatenate(keys))
 
     def self_ns(self) -> I64:
         """Per row its duration without the time in which a direct child runs.

@@ -1,0 +1,236 @@
+"""Diffs of small runs made by hand: every number can be checked in the head."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.factories import EPOCH_NS, Keys, capture, record, save, table
+from tracker.compare import diff, show
+from tracker.errors import UsageError
+from tracker.profile import Capture, Device
+from tracker.results import DiffOptions, ShowOptions
+from tracker.store import Store, save_run
+
+
+def with_tree(made: Capture, nodes: Sequence[tuple[str, int, int, int]]) -> Capture:
+    """`made` with calling contexts: (name, parent, device_self_ns, kernels launched by itself), parents first."""
+    keys = Keys("op_key")
+    own = [
+        {"op_key": keys.at(name=name), "parent": parent, "own": ns, "kernels": count}
+        for name, parent, ns, count in nodes
+    ]
+    total = [node["own"] for node in own]
+    count = [node["kernels"] for node in own]
+    for at in range(len(own) - 1, -1, -1):
+        if own[at]["parent"] >= 0:
+            total[own[at]["parent"]] += total[at]
+            count[own[at]["parent"]] += count[at]
+    tree = [
+        {"step": 0, "node": at, "parent": node["parent"], "op_key": node["op_key"], "calls": 1, "host_total_ns": 0}
+        | {"device_total_ns": total[at], "device_self_ns": node["own"], "kernel_count": count[at]}
+        for at, node in enumerate(own)
+    ]
+    ops = [
+        {"step": 0, "op_key": node["op_key"], "calls": 1, "device_total_ns": total[at], "device_self_ns": node["own"]}
+        for at, node in enumerate(own)
+    ]
+    tables = dict(made.rows.tables) | {
+        "op_key": keys.table(), "op_tree": table("op_tree", tree), "op": table("op", ops), "kernel": table("kernel", []),
+    }  # fmt: skip
+    return replace(made, rows=replace(made.rows, tables=tables))
+
+
+def save_tree(store: Store, version: str, nodes: Sequence[tuple[str, int, int, int]], **values: Any) -> None:
+    made = with_tree(capture(**values), nodes)
+    save_run(store, record(version), [made], formats=["torch_profiler"])
+
+
+def test_an_op_that_became_slower_one_that_came_and_one_that_went(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100), ("relu", 5), ("gelu", 8)], step_ns=1000)
+    save(store, "v2", steps=[3], ops=[("mm", 130), ("relu", 5), ("tanh", 20)], step_ns=1042)
+    result = diff(store, "v1", "v2")
+    rows = result.ops.set_index("name")
+    assert rows["status"].to_dict() == {"mm": "both", "tanh": "ADDED", "gelu": "REMOVED", "relu": "both"}
+    assert list(rows.index) == ["mm", "tanh", "gelu", "relu"]
+    assert rows["delta_ns"].tolist() == [30, 20, -8, 0]
+    assert rows.loc["mm", "diff"] == pytest.approx(0.3)
+    assert result.explanation.delta_ns == 42
+    assert result.explanation.explained_ns == 42
+    assert result.explanation.rest_ns == 0
+
+
+def test_numbers_are_per_step_and_rank_and_the_median_over_runs(store: Store):
+    save(store, "v1", runs=1, ranks=2, steps=4, ops=[("mm", 100)])
+    save(store, "v2", runs=1, ranks=2, steps=4, ops=[("mm", 100)], started_at_ns=EPOCH_NS + 10**13)
+    save(store, "v2", runs=1, ranks=2, steps=4, ops=[("mm", 700)], started_at_ns=EPOCH_NS + 2 * 10**13)
+    save(store, "v2", runs=1, ranks=2, steps=4, ops=[("mm", 120)], started_at_ns=EPOCH_NS + 3 * 10**13)
+    result = diff(store, "v1", "v2")
+    row = result.ops.iloc[0]
+    assert (row["baseline_ns"], row["candidate_ns"]) == (100, 120)
+    assert (row["baseline_total_calls"], row["candidate_total_calls"]) == (8, 24)
+    assert (result.candidate.runs, result.candidate.ranks, result.candidate.steps) == (3, 2, 4)
+
+
+def test_what_lies_outside_the_steps_does_not_count_per_step(store: Store):
+    save(store, "v1", steps=[-1, 0, 1], ops=[("mm", 100)])
+    save(store, "v2", steps=[0, 1], ops=[("mm", 100)])
+    assert diff(store, "v1", "v2").ops["delta_ns"].tolist() == [0]
+
+
+def test_an_op_with_other_shapes_is_matched_by_name_on_request(store: Store):
+    save(store, "v1", ops=[("mm", 100, {"input_shapes": "[[2,2]]"})])
+    save(store, "v2", ops=[("mm", 150, {"input_shapes": "[[4,4]]"})])
+    assert set(diff(store, "v1", "v2").ops["status"]) == {"ADDED", "REMOVED"}
+    by_name = diff(store, "v1", "v2", options=DiffOptions(match="name")).ops
+    assert by_name[["status", "baseline_ns", "candidate_ns"]].values.tolist() == [["both", 100, 150]]
+
+
+def test_a_changed_type_is_a_change_of_the_op_and_not_a_new_op(store: Store):
+    save(store, "v1", ops=[("norm", 100, {"input_types": "float"})])
+    save(store, "v2", ops=[("norm", 160, {"input_types": "double"})])
+    row = diff(store, "v1", "v2").ops.iloc[0]
+    assert (row["status"], row["input_types"]) == ("both", "float -> double")
+
+
+BLOCK = [("step", -1, 0, 0), ("linear", 0, 0, 0), ("addmm", 1, 50, 1), ("bias", 1, 10, 1), ("norm", 0, 20, 4)]
+
+
+def test_without_max_kernels_every_op_counts_its_own_kernels(store: Store):
+    save_tree(store, "v1", BLOCK)
+    times = diff(store, "v1", "v1").ops.set_index("name")["baseline_ns"]
+    assert times.to_dict() == {"addmm": 50, "norm": 20, "bias": 10, "linear": 0, "step": 0}
+
+
+def test_an_op_with_more_kernels_than_allowed_is_replaced_by_its_children(store: Store):
+    save_tree(store, "v1", BLOCK)
+    options = DiffOptions(max_kernels=2)
+    result = diff(store, "v1", "v1", options=options)
+    # step launches 6 kernels and norm 4: opened; linear launches 2: stays whole, with what it consists of below it
+    times = result.ops.set_index("name")["baseline_ns"]
+    assert times.to_dict() == {"linear": 60, "norm": 20, "step": 0}
+    parts = result.op_details.set_index("kernel")["baseline_ns"]
+    assert parts.to_dict() == {"addmm": 50, "bias": 10}
+    assert times.sum() == 80
+
+
+def test_with_a_large_limit_only_the_top_level_is_compared(store: Store):
+    save_tree(store, "v1", BLOCK)
+    result = diff(store, "v1", "v1", options=DiffOptions(max_kernels=100))
+    assert result.ops.set_index("name")["baseline_ns"].to_dict() == {"step": 80}
+
+
+def test_a_mapped_op_is_compared_with_its_equivalent_as_a_whole(store: Store):
+    save_tree(store, "v1", [("Optimizer.step#SGD.step", -1, 0, 0), ("add_", 0, 30, 2), ("mm", -1, 5, 1)])
+    save_tree(store, "v2", [("Optimizer.step#NpuFusedSGD.step", -1, 12, 1), ("mm", -1, 5, 1)])
+    options = DiffOptions(op_map={"Optimizer.step#SGD.step": "Optimizer.step#NpuFusedSGD.step"})
+    rows = diff(store, "v1", "v2", options=options).ops.set_index("name")
+    assert set(rows["status"]) == {"both"}
+    mapped = rows.loc["Optimizer.step#NpuFusedSGD.step"]
+    assert (mapped["baseline_name"], mapped["baseline_ns"], mapped["candidate_ns"]) == (
+        "Optimizer.step#SGD.step",
+        30,
+        12,
+    )
+    assert pd.isna(rows.loc["mm", "baseline_name"])
+
+
+def test_a_renamed_op_under_the_same_parent_is_told_as_a_rename(store: Store):
+    save_tree(store, "v1", [("block", -1, 0, 0), ("aten::gelu", 0, 100, 1)])
+    save_tree(store, "v2", [("block", -1, 0, 0), ("fused::gelu", 0, 98, 1)])
+    (rename,) = diff(store, "v1", "v2").explanation.renames
+    assert (rename.removed, rename.added, rename.parent) == ("aten::gelu", "fused::gelu", "block")
+    assert (rename.removed_ns, rename.added_ns) == (100, 98)
+
+
+def test_an_op_that_came_under_another_parent_is_no_rename(store: Store):
+    save_tree(store, "v1", [("a", -1, 0, 0), ("b", -1, 0, 0), ("aten::gelu", 0, 100, 1)])
+    save_tree(store, "v2", [("a", -1, 0, 0), ("b", -1, 0, 0), ("fused::gelu", 1, 98, 1)])
+    assert diff(store, "v1", "v2").explanation.renames == ()
+
+
+def test_what_else_changed_stands_beside_the_numbers(store: Store):
+    save(store, "v1", of_run={"facts": {"torch": "2.5"}, "commit": "aaa"}, host="node0", settings={"with_stack": "on"})
+    save(store, "v2", of_run={"facts": {"torch": "2.6"}, "commit": "bbb"}, host="node1", settings={"with_stack": "off"})
+    changed = diff(store, "v1", "v2").environment
+    assert changed.values.tolist() == [
+        ["code", "commit", "aaa", "bbb"],
+        ["fact", "torch", "2.5", "2.6"],
+        ["host", "host", "node0", "node1"],
+        ["setting", "with_stack", "on", "off"],
+    ]
+
+
+def test_a_rank_of_a_run_can_be_compared_with_another_rank(store: Store):
+    first, second = capture(0, world_size=2, ops=[("mm", 100)]), capture(1, world_size=2, ops=[("mm", 300)])
+    save_run(store, record("v1"), [first, second], formats=["torch_profiler"] * 2)
+    row = diff(store, "run:1:rank0", "run:1:rank1").ops.iloc[0]
+    assert (row["baseline_ns"], row["candidate_ns"]) == (100, 300)
+    assert diff(store, "v1", "v1").ops.iloc[0]["baseline_ns"] == 200
+
+
+def test_sides_can_be_named_in_many_ways(store: Store):
+    save(store, "v1", ops=[("mm", 100)])
+    save(store, "v2", ops=[("mm", 150)], started_at_ns=EPOCH_NS + 10**13)
+    save(store, "v2", ops=[("mm", 500)], started_at_ns=EPOCH_NS + 2 * 10**13, device=Device("AMD", "MI300X"))
+    for baseline, candidate in (("latest~2", "latest~1"), ("run:1", "run:2"), ("v1@H100", "v2@H100")):
+        row = diff(store, baseline, candidate).ops.iloc[0]
+        assert (row["baseline_ns"], row["candidate_ns"]) == (100, 150), (baseline, candidate)
+
+
+@pytest.mark.parametrize(
+    ("reference", "message"),
+    [
+        ("v9", r"no version 'v9'"),
+        ("run:77", r"77"),
+        ("run:1:rank5", r"no rank is left"),
+        ("latest~9", r"latest"),
+        ("pinned", r"pin"),
+        ("./no.json", r"no such file"),
+        ("v1@B200", r"B200"),
+    ],
+)
+def test_a_side_that_names_nothing_is_an_error_that_helps(store: Store, reference: str, message: str):
+    save(store, "v1")
+    with pytest.raises(UsageError, match=message) as error:
+        diff(store, "v1", reference)
+    assert "\n" not in str(error.value)
+
+
+def test_a_label_of_two_workloads_asks_for_the_workload(store: Store):
+    save(store, "v1", "gpt")
+    save(store, "v1", "resnet")
+    with pytest.raises(UsageError, match="--workload"):
+        diff(store, "v1", "v1")
+    assert diff(store, "v1", "v1", options=DiffOptions(workload="gpt")).baseline.workload == "gpt"
+
+
+def test_filters_leave_only_what_was_asked_for(store: Store):
+    ops = [("aten::mm", 100, {"module": "A/B"}), ("aten::add", 10, {"module": "A"}), ("nccl", 50)]
+    save(store, "v1", ops=ops)
+
+    def names(**options: Any) -> list[str]:
+        return diff(store, "v1", "v1", options=DiffOptions(**options)).ops["name"].tolist()
+
+    assert names(op="aten::*") == ["aten::mm", "aten::add"]
+    assert names(module="A/*") == ["aten::mm"]
+    assert names(minimum_ns=50) == ["aten::mm", "nccl"]
+
+
+def test_show_keeps_copies_apart_from_kernels(store: Store):
+    save(store, "v1", kernels=[("gemm", 100), ("Memcpy HtoD", 7, {"category": "copy"})], steps=2)
+    shown = show(store, "v1")
+    assert shown.kernels[["name", "total_ns"]].values.tolist() == [["gemm", 200]]
+    assert shown.copies[["name", "total_ns"]].values.tolist() == [["Memcpy HtoD", 14]]
+    by_step = show(store, "v1", options=ShowOptions(by=("step",)))
+    assert by_step.kernels[["step", "total_ns"]].values.tolist() == [[0, 100], [1, 100]]
+
+
+def test_show_of_several_runs_asks_for_one(store: Store):
+    save(store, "v1", runs=2)
+    with pytest.raises(UsageError, match=r"2 runs.*run:1, run:2"):
+        show(store, "v1")

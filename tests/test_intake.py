@@ -1,0 +1,180 @@
+"""Which captures form a run, and what an ingest says and stores."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import uuid
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import tracker
+from tests.conftest import count_rows
+from tests.factories import EPOCH_NS, capture
+from tracker.errors import SourceError, UsageError
+from tracker.intake import IngestOptions, Piece, form_runs, ingest
+from tracker.profile import Device
+from tracker.store import Store, queries
+
+SECOND = 10**9
+
+
+def piece(
+    rank: int | None, *, at: int = 0, world_size: int | None = 2, path: str | None = None, **values: object
+) -> Piece:
+    start = EPOCH_NS + at * SECOND
+    path = path or f"{uuid.uuid4().hex}.json"
+    made = capture(rank, world_size=world_size, started_at_ns=start, ended_at_ns=start + SECOND, path=path, **values)
+    return Piece(made, "torch_profiler", ())
+
+
+def ranks_of(groups: list[list[Piece]]) -> list[list[int | None]]:
+    return [[member.capture.rank for member in group] for group in groups]
+
+
+def test_two_ranks_at_the_same_time_are_one_run():
+    assert ranks_of(form_runs([piece(1), piece(0)])) == [[0, 1]]
+
+
+def test_two_captures_of_one_rank_are_two_runs():
+    assert ranks_of(form_runs([piece(0), piece(0)])) == [[0], [0]]
+
+
+def test_ranks_of_another_time_are_another_run():
+    assert ranks_of(form_runs([piece(0), piece(1), piece(0, at=60), piece(1, at=60)])) == [[0, 1], [0, 1]]
+
+
+def test_ranks_of_worlds_of_different_size_are_different_runs():
+    assert sorted(ranks_of(form_runs([piece(0, world_size=2), piece(1, world_size=4)]))) == [[0], [1]]
+
+
+def test_ranks_on_different_devices_are_different_runs():
+    assert len(form_runs([piece(0), piece(1, device=Device("AMD", "MI300X"))])) == 2
+
+
+def test_files_that_name_no_rank_are_a_run_each_with_rank_0():
+    assert ranks_of(form_runs([piece(None, path="a.json"), piece(None, path="b.json")])) == [[0], [0]]
+
+
+def test_the_devices_of_one_file_are_one_run_and_get_the_free_ranks():
+    pieces = [piece(None, path="a.json"), piece(None, path="a.json"), piece(None, path="a.json")]
+    assert ranks_of(form_runs(pieces)) == [[0, 1, 2]]
+    assert ranks_of(form_runs([piece(1, path="a.json"), piece(None, path="a.json")])) == [[0, 1]]
+
+
+def test_as_run_forces_one_run_but_never_two_captures_of_one_rank():
+    pieces = [piece(None, path="a.json"), piece(None, path="b.json", at=60)]
+    assert ranks_of(form_runs(pieces, as_run=True)) == [[0, 1]]
+    with pytest.raises(SourceError, match=r"rank 0: 2 captures of one rank cannot be one run.*leave out --as-run"):
+        form_runs([piece(0), piece(0)], as_run=True)
+
+
+def test_a_clock_that_is_not_absolute_contradicts_nothing():
+    timeless = piece(1)
+    timeless = Piece(replace(timeless.capture, started_at_ns=None, ended_at_ns=None), timeless.format, ())
+    assert ranks_of(form_runs([piece(0), timeless])) == [[0, 1]]
+
+
+def write_trace(
+    path: Path, *, rank: int | None = None, world_size: int = 2, kernel_us: int = 100, start_us: int = 0
+) -> Path:
+    """A trace of one step in which aten::mm launches one kernel."""
+    device = {"device": 0, "stream": 7, "correlation": 1}
+    events = [
+        ("user_annotation", "ProfilerStep#1", 1, 0, 1000, {}),
+        ("cpu_op", "aten::mm", 1, 100, 50, {"Input Dims": [[2, 2], [2, 2]]}),
+        ("cuda_runtime", "cudaLaunchKernel", 1, 110, 10, {"correlation": 1}),
+        ("kernel", "gemm", 0, 200, kernel_us, device),
+    ]
+    base_us = 1_700_000_000_000_000 + start_us
+    trace = {
+        "schemaVersion": 1,
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H100"}],
+        "traceEvents": [
+            {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": pid, "ts": base_us + ts, "dur": dur, "args": args}
+            for cat, name, pid, ts, dur, args in events
+        ],
+    }  # fmt: skip
+    if rank is not None:
+        trace["distributedInfo"] = {"backend": "nccl", "rank": rank, "world_size": world_size}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(trace).encode()
+    path.write_bytes(gzip.compress(text) if path.suffix == ".gz" else text)
+    return path
+
+
+def test_a_folder_of_two_ranks_becomes_one_run(store: Store, tmp_path: Path):
+    write_trace(tmp_path / "rank0.pt.trace.json", rank=0)
+    write_trace(tmp_path / "rank1.pt.trace.json.gz", rank=1)
+    (result,) = ingest(store, [tmp_path], version="v1", workload="toy")
+    assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "H100")
+    run = queries.runs(store).iloc[0]
+    assert (run["ranks"], run["world_size"], run["configuration"]) == (2, 2, "world_size=2")
+
+
+def test_the_same_file_again_changes_nothing_and_names_the_run(store: Store, tmp_path: Path):
+    path = write_trace(tmp_path / "a.pt.trace.json")
+    (first,) = ingest(store, [path], version="v1", workload="toy")
+    before = count_rows(store)
+    (again,) = ingest(store, [write_trace(tmp_path / "same bytes, zipped.json.gz")], version="v1", workload="toy")
+    assert (again.run_id, again.already, again.created) == (first.run_id, True, False)
+    assert count_rows(store) == before
+
+
+def test_the_same_file_under_another_label_is_an_error_that_tells_how_to_relabel(store: Store, tmp_path: Path):
+    path = write_trace(tmp_path / "a.pt.trace.json")
+    ingest(store, [path], version="v1", workload="toy")
+    before = count_rows(store)
+    with pytest.raises(UsageError, match=r"tracker runs edit 1 --version v2"):
+        ingest(store, [path], version="v2", workload="toy")
+    assert count_rows(store) == before
+
+
+def test_one_bad_file_in_a_folder_leaves_the_database_untouched(store: Store, tmp_path: Path):
+    write_trace(tmp_path / "a.pt.trace.json")
+    (tmp_path / "b.pt.trace.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "na')
+    before = count_rows(store)
+    with pytest.raises(SourceError, match=r"b\.pt\.trace\.json"):
+        ingest(store, [tmp_path], version="v1", workload="toy")
+    assert count_rows(store) == before
+
+
+def test_a_late_rank_joins_its_run(store: Store, tmp_path: Path):
+    options = IngestOptions(expect_ranks=2)
+    (first,) = ingest(store, [write_trace(tmp_path / "r0.json", rank=0)], version="v1", workload="toy", options=options)
+    (late,) = ingest(store, [write_trace(tmp_path / "r1.json", rank=1)], version="v1", workload="toy", options=options)
+    assert (late.run_id, late.joined) == (first.run_id, True)
+    assert queries.runs(store)["ranks"].tolist() == [2]
+
+
+def test_the_user_may_name_what_the_files_do_not_say(store: Store, tmp_path: Path):
+    options = IngestOptions(
+        device="NVIDIA H200", configuration={"batch": "64"}, tags={"owner": "perf"}, commit="abc", note="try"
+    )
+    path = write_trace(tmp_path / "a.json")
+    (result,) = ingest(store, [path], version="v1", workload="toy", options=options)
+    run = queries.runs(store).iloc[0]
+    assert (result.device, run["vendor"], run["device"]) == ("H200", "NVIDIA", "H200")
+    assert run["configuration"] == "batch=64"
+    assert "owner" in run["tags"]
+
+
+@pytest.mark.parametrize(("version", "workload"), [("", "toy"), ("v1", " ")])
+def test_an_empty_label_is_refused(memory_store: Store, tmp_path: Path, version: str, workload: str):
+    with pytest.raises(UsageError, match=r"is empty; give --"):
+        ingest(memory_store, [write_trace(tmp_path / "a.json")], version=version, workload=workload)
+
+
+def test_the_python_interface_ingests_diffs_and_shows(tmp_path: Path):
+    with tracker.open_store(f"sqlite:///{tmp_path / 'my.db'}") as store:
+        runs = tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
+        tracker.ingest([write_trace(tmp_path / "b.json", kernel_us=150)], version="v2", workload="toy", store=store)
+        assert runs[["run_id", "version", "device"]].values.tolist() == [[1, "v1", "H100"]]
+        ops = tracker.diff("v1", "v2", store=store).ops
+        assert ops.loc[0, ["name", "baseline_ns", "candidate_ns", "diff"]].tolist() == ["aten::mm", 100e3, 150e3, 0.5]
+        shown = tracker.show("run:2", store=store)
+        assert shown.kernels["total_ns"].tolist() == [150_000]
+        assert shown.overall["kernel_total_ns"].tolist() == [150_000]
+    assert tracker.diff(str(tmp_path / "a.json"), str(tmp_path / "b.json")).explanation.delta_ns == 0
