@@ -23,6 +23,7 @@ I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
+Digest = bytes
 
 MISSING: Final = int(np.iinfo(np.int64).min)
 """The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
@@ -250,7 +251,7 @@ class Source:
 
     path: str
     bytes: int
-    digest: bytes
+    digest: Digest
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,25 @@ def test_show_filters_by_op(tracker, trace):
     assert {row["name"] for row in document["ops"]} == {"aten::addmm", "aten::mm"}
 
 
+FILTERS = {
+    "--op": ("nothing", ("ops",)),
+    "--module": ("nothing", ("ops", "modules")),
+    "--kind": ("all_reduce", ("communication",)),
+    "--min-us": ("100000000", ("ops", "kernels", "communication")),
+}
+
+
+@pytest.mark.parametrize("option", FILTERS)
+def test_filter_that_lets_nothing_through_leaves_empty_tables(tracker, trace, option):
+    value, tables = FILTERS[option]
+    documents = (
+        shown(tracker, trace["v01"], option, value),
+        compared(tracker, trace["v01"], trace["v08"], option, value),
+    )
+    for document in documents:
+        assert [document[table] for table in tables] == [[]] * len(tables)
+
+
 def test_show_of_a_version_with_several_runs_lists_them(tracker, db):
     done = tracker("show", "v01", "--db", db)
     assert done.code == 2

@@ -40,8 +40,11 @@ def with_tree(made: Capture, nodes: Sequence[tuple[str, int, int, int]]) -> Capt
         for at, node in enumerate(own)
     ]
     tables = dict(made.rows.tables) | {
-        "op_key": keys.table(), "op_tree": table("op_tree", tree), "op": table("op", ops), "kernel": table("kernel", []),
-    }  # fmt: skip
+        "op_key": keys.table(),
+        "op_tree": table("op_tree", tree),
+        "op": table("op", ops),
+        "kernel": table("kernel", []),
+    }
     return replace(made, rows=replace(made.rows, tables=tables))
 
 
@@ -228,6 +231,15 @@ def test_show_keeps_copies_apart_from_kernels(store: Store):
     assert shown.copies[["name", "total_ns"]].values.tolist() == [["Memcpy HtoD", 14]]
     by_step = show(store, "v1", options=ShowOptions(by=("step",)))
     assert by_step.kernels[["step", "total_ns"]].values.tolist() == [[0, 100], [1, 100]]
+
+
+def test_show_filters_as_diff_does(store: Store):
+    save(
+        store, "v1", ops=[("aten::mm", 100), ("aten::add", 1)], kernels=[("gemm", 100), ("add", 1, {"op": "aten::add"})]
+    )
+    shown = show(store, "v1", options=ShowOptions(minimum_ns=50, op="aten::*"))
+    assert shown.ops["name"].tolist() == ["aten::mm"]
+    assert shown.kernels["name"].tolist() == ["gemm"]
 
 
 def test_show_of_several_runs_asks_for_one(store: Store):

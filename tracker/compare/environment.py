@@ -30,7 +30,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
     values: dict[tuple[str, str], set[str]] = {}
 
     def add(kind: str, key: str, value: object) -> None:
-        if value is not None and not pd.isna(value) and str(value) != "":  # type: ignore[call-overload]
+        if value is not None and not pd.isna(value) and str(value) != "":
             values.setdefault((kind, key), set()).add(str(value))
 
     for run in side.runs.itertuples():

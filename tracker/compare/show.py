@@ -44,6 +44,9 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             _only_op(kernels, "op", options),
             _only_op(memory, "op", options),
         )
+        least = options.minimum_ns
+        ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
+        kernels, communication, api = (_large(frame, ["total_ns"], least) for frame in (kernels, communication, api))
         is_copy = kernels["category"].isin(_COPIES)
         curve = _drop_run(queries.memory_curve(side.store, side.run_ids))
         sources = _drop_run(queries.sources(side.store, side.run_ids))
@@ -64,6 +67,13 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             facts=facts,
             sources=sources,
         )
+
+
+def _large(frame: pd.DataFrame, columns: list[str], minimum_ns: int | None) -> pd.DataFrame:
+    """The rows in which one of `columns` is at least `minimum_ns`."""
+    if minimum_ns is None:
+        return frame
+    return frame[(frame[columns].fillna(0) >= minimum_ns).any(axis=1).astype(bool)].reset_index(drop=True)
 
 
 def _drop_run(frame: pd.DataFrame) -> pd.DataFrame:
