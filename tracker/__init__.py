@@ -1,11 +1,11 @@
 """Reads profiles of AI training into a database, compares versions, and says what became slower and why.
 
-    import tracker
+import tracker
 
-    with tracker.open_store("sqlite:///profiles.db") as store:
-        tracker.ingest("run1.pt.trace.json.gz", version="v1", workload="resnet50", store=store)
-        tracker.ingest("run2.pt.trace.json.gz", version="v2", workload="resnet50", store=store)
-        print(tracker.diff("v1", "v2", store=store).ops.head())
+with tracker.open_store("sqlite:///profiles.db") as store:
+    tracker.ingest("run1.pt.trace.json.gz", version="v1", workload="resnet50", store=store)
+    tracker.ingest("run2.pt.trace.json.gz", version="v2", workload="resnet50", store=store)
+    print(tracker.diff("v1", "v2", store=store).ops.head())
 """
 
 from __future__ import annotations

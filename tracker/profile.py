@@ -356,7 +356,7 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
         "min_ns": "ns", "max_ns": "ns",
     },
-}
+}  # fmt: skip
 """Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
 
 
