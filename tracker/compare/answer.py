@@ -46,12 +46,12 @@ def _reason(delta: float, parts: tuple[Part, ...], rollup: tuple[Cause, ...], ex
     same_way = [cause for cause in rollup if cause.delta_ns * delta > 0]
     if same_way and explained * delta > 0 and abs(explained) >= abs(delta) / 2:
         named = [f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in same_way[:3]]
-        return f"operators {_signed(explained)} ({explained / delta:.0%} of the change): " + ", ".join(named)
+        return f"operators {_signed(explained)} ({_percent(explained / delta)} of the change): " + ", ".join(named)
     largest = max(parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return "no part of the step explains it"
     carried = f"{largest.title} {_signed(largest.delta_ns)}"
-    return f"no operator explains it: {carried} ({largest.delta_ns / delta:.0%} of the change)"
+    return f"no operator explains it: {carried} ({_percent(largest.delta_ns / delta)} of the change)"
 
 
 def _how(cause: Cause) -> str:
@@ -60,6 +60,10 @@ def _how(cause: Cause) -> str:
     if cause.calls_delta_ns is None or cause.per_call_delta_ns is None:
         return ""
     return " (calls)" if abs(cause.calls_delta_ns) > abs(cause.per_call_delta_ns) else " (per call)"
+
+
+def _percent(share: float) -> str:
+    return f"{share * 100:.0f} %"
 
 
 def _signed(delta_ns: float) -> str:
