@@ -1,0 +1,89 @@
+"""Every shared PyTorch capture, from file to database to report: nothing is lost, and what must add up adds up."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.real import data
+from tracker import reports
+from tracker.compare import show
+from tracker.intake import ingest
+from tracker.results import ShowOptions
+from tracker.store import open_store
+
+ALL = os.environ.get("TRACKER_TESTS") == "all"
+KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
+
+
+def captures() -> list[str]:
+    """Every capture of pytorch/, and of the repeats in torch_cpu/ one each unless TRACKER_TESTS=all."""
+    root = data.folder()
+    found = sorted(
+        str(path.relative_to(root)) for kind in ("pytorch", "torch_cpu") for path in (root / kind).rglob("*.gz")
+    )
+    repeats = [name for name in found if "nightly_gpt" in name or "repeats_gpt" in name]
+    return [name for name in found if ALL or name not in repeats or name in (repeats[0], repeats[-1])]
+
+
+def raw_events(path: Path) -> list[dict[str, Any]]:
+    """The events of a trace, numbers with all their digits."""
+    trace = json.loads(gzip.decompress(path.read_bytes()), parse_float=Decimal)
+    return [event for event in (trace if isinstance(trace, list) else trace["traceEvents"]) if event]
+
+
+def total_ns(events: list[dict[str, Any]], categories: set[str]) -> tuple[int, int]:
+    """How many slices have one of the categories, and how long they are together, in ns."""
+    found = [event for event in events if event.get("ph") == "X" and str(event.get("cat", "")).lower() in categories]
+    return len(found), int(sum((Decimal(event["dur"]) * 1000 for event in found), Decimal(0)))
+
+
+def shown(path: Path, **options: Any) -> dict[str, Any]:
+    with open_store("sqlite://") as store:
+        ingest(store, [path], version="v1", workload="w")
+        return json.loads(reports.render_show(show(store, "latest", options=ShowOptions(**options)), "json"))
+
+
+@pytest.mark.parametrize("name", captures() or ["pytorch"])
+def test_kernel_time_is_conserved_from_file_to_database_to_report(name: str):
+    path = data.path(name)
+    events = raw_events(path)
+    report = shown(path)
+    kernels, copies = total_ns(events, KERNELS), total_ns(events, COPIES)
+    overall = report["overall"]
+    assert sum(row["kernel_count"] for row in overall) == kernels[0]
+    assert sum(row["kernel_total_ns"] for row in overall) == kernels[1]
+    assert (
+        sum(row["calls"] for row in report["kernels"]),
+        sum(row["total_ns"] for row in report["kernels"]),
+    ) == kernels
+    assert (sum(row["calls"] for row in report["copies"]), sum(row["total_ns"] for row in report["copies"])) == copies
+    assert sum(row["device_self_ns"] or 0 for row in report["ops"]) == kernels[1] + copies[1]
+    unlinked = sum(row["total_ns"] for row in report["kernels"] if row["op"] == "(unlinked)")
+    assert sum(row["unlinked_kernel_total_ns"] for row in overall) == unlinked
+
+
+@pytest.mark.parametrize("name", captures() or ["pytorch"])
+def test_the_breakdown_is_an_identity_and_grains_add_up(name: str):
+    path = data.path(name)
+    whole, by_step = shown(path), shown(path, by=("step", "rank"))
+    for row in whole["overall"] + whole["steps"]:
+        if row["e2e_ns"] is None:
+            continue
+        parts = row["compute_ns"] + row["exposed_communication_ns"] + row["exposed_copy_ns"] + row["free_ns"]
+        assert parts == row["e2e_ns"]
+        assert row["exposed_communication_ns"] == row["communication_ns"] - row["overlap_ns"]
+        assert min(row["free_ns"], row["overlap_ns"], row["exposed_copy_ns"]) >= 0
+    for table, columns in {
+        "ops": ("calls", "device_self_ns", "host_self_ns"), "kernels": ("calls", "total_ns"),
+        "communication": ("calls", "total_ns"), "memory": ("calls", "bytes"), "api": ("calls", "total_ns"),
+    }.items():  # fmt: skip
+        for column in columns:
+            sums = [sum(row[column] or 0 for row in report[table]) for report in (whole, by_step)]
+            assert sums[0] == sums[1], (table, column)
