@@ -217,14 +217,113 @@ class Markers(Columns):
     process: I32
 
 
+@dataclass(frozen=True, slots=True)
+class KernelMetrics(Columns):
+    """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source "
+    "spells it."""
+
+    event: I32
+    metric: I32
+    value: F64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTimes(Columns):
+    """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into "
+    "Collectives."""
+
+    collective: I32
+    transit_ns: I64
+    wait_ns: I64
+    synchronization_ns: I64
+    idle_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTasks(Columns):
+    """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane."""
+
+    collective: I32
+    name: I32
+    plane: I32
+    start_ns: I64
+    end_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveLinks(Columns):
+    """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ... `source`, `target`: global ranks, or -1 for all links.
+
+    `packet_bytes`: size of the packets that the row counts, or -1 for all sizes. `packets`: how many, or MISSING.
+    `large_packet_ratio`: share of large packets, NaN where not said.
+    """
+
+    collective: I32
+    transport: I32
+    source: I64
+    target: I64
+    packet_bytes: I64
+    packets: I64
+    bytes: I64
+    transit_ns: I64
+    large_packet_ratio: F64
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoints(Columns):
+    """The course of memory as the profiler sampled it; each counter or MISSING."""
+
+    time_ns: I64
+    component: I32
+    allocated_bytes: I64
+    reserved_bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Counters(Columns):
+    """Any other table of a profiler, one row per number: `source` is the file or table (`l2_cache`), `name` the thing measured,
+    `attribute` the measurement with its unit (`Hit Rate`). `step`: the source's own step id, or NO_STEP.
+    """
+
+    step: I64
+    source: I32
+    name: I32
+    attribute: I32
+    value: F64
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes(Columns):
+    """What the profiler itself says of a step, beyond what the events show; each or MISSING."""
+
+    step: I64
+    bubble_ns: I64
+    preparing_ns: I64
+
+
 def empty(table: type[Columns]) -> Any:
     """A table of `table`'s columns without rows.
 
     >>> len(empty(Markers))
     0
     """
-    kinds = {"I8": np.int8, "I32": np.int32, "I64": np.int64}
+    kinds = {"I8": np.int8, "I32": np.int32, "I64": np.int64, "F64": np.float64}
     return table(**{f.name: np.zeros(0, dtype=kinds[str(f.type)]) for f in fields(table)})
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What only some profilers know; empty by default. `block_num`: blocks per DeviceEvents row (or MISSING), or "
+    "empty."""
+
+    block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
+    collective_times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
+    collective_tasks: CollectiveTasks = field(default_factory=lambda: empty(CollectiveTasks))
+    collective_links: CollectiveLinks = field(default_factory=lambda: empty(CollectiveLinks))
+    memory_points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
+    counters: Counters = field(default_factory=lambda: empty(Counters))
+    step_times: StepTimes = field(default_factory=lambda: empty(StepTimes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +342,7 @@ class Events:
     markers: Markers
     host_is_primary: bool = True
     """False for the second and further devices of one process: their host time is counted with the first."""
+    extras: Extras = field(default_factory=Extras)
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,6 +444,19 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "communication_task": {
         "communication": "int", "name": "text", "plane": "text", "calls": "int",
         "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
+    },
+    "communication_link": {
+        "communication": "int", "transport": "text", "source": "int", "target": "int", "packet_bytes": "int",
+        "calls": "int", "packets": "int", "bytes": "bytes", "transit_ns": "ns", "large_packet_ratio": "float",
+    },
+    # mean, min and max over the calls of the kernel
+    "kernel_metric": {
+        "kernel_key": "int", "metric": "text", "calls": "int", "mean": "float", "min": "float", "max": "float",
+    },
+    # mean, min and max over `calls` values of one thing
+    "counter": {
+        "step": "int", "source": "text", "name": "text", "attribute": "text", "calls": "int", "mean": "float",
+        "min": "float", "max": "float",
     },
     "memory": {
         "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
