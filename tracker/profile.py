@@ -252,8 +252,9 @@ class CollectiveTasks(Columns):
 
 @dataclass(frozen=True, slots=True)
 class CollectiveLinks(Columns):
-    """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ... `source`, `target`: global ranks, or -1 for all links.
+    """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ...
 
+    `source`, `target`: global ranks, or -1 for all links.
     `packet_bytes`: size of the packets that the row counts, or -1 for all sizes. `packets`: how many, or MISSING.
     `large_packet_ratio`: share of large packets, NaN where not said.
     """
@@ -281,7 +282,9 @@ class MemoryPoints(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Counters(Columns):
-    """Any other table of a profiler, one row per number: `source` is the file or table (`l2_cache`), `name` the thing measured,
+    """Any other table of a profiler, one row per number.
+
+    `source` is the file or table (`l2_cache`), `name` the thing measured,
     `attribute` the measurement with its unit (`Hit Rate`). `step`: the source's own step id, or NO_STEP.
     """
 
@@ -433,6 +436,7 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
     "kernel": {
         "step": "int", "kernel_key": "int", "op_key": "int", "category": "text", "calls": "int",
         "total_ns": "ns", "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "wait_ns": "ns", "bytes": "bytes",
+        "block_num": "int",
     },
     "communication": {
         "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
