@@ -1,17 +1,8 @@
-"""THE CONTRACT between readers, timeline and store: what one source of a profile says, in columns.
-
-A reader turns files into a `Profile`: who ran (facts) and, per rank, what happened (`Events`, columns of NumPy arrays,
-never one object per event). `tracker.timeline` turns the events of one rank into `Rows`: sums per distinct thing, the
-grain of the database. A source that has only sums fills `Rows` itself.
-
-Conventions: times are int64 ns on one clock per source; spans are half open, `start_ns <= end_ns`. Text is
-dictionary-coded: an int32 code into `Strings`, code 0 is the empty string ("none"). A missing integer is `MISSING`
-(never 0), a missing reference is -1. All arrays of one table have equal length.
-"""
+"""What happened on one rank, as columns: the tables that a reader fills, never one object per event."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any, Final
@@ -23,7 +14,6 @@ I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
-Digest = bytes
 
 MISSING: Final = int(np.iinfo(np.int64).min)
 """The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
@@ -78,11 +68,18 @@ class DeviceKind(IntEnum):
 
 
 class LaunchLevel(IntEnum):
-    """Where a launch call was seen. FLOW is no call: a flow arrow of the trace, kept only to link a device event."""
+    """Where a launch call was seen. FLOW is no call: a flow arrow of the trace, kept only to link a device event.
+
+    ACL, NODE, MODEL, HCCL: the layers of CANN above its runtime; they link a device event only where nothing else does.
+    """
 
     RUNTIME = 0
     DRIVER = 1
     FLOW = 2
+    ACL = 3
+    NODE = 4
+    MODEL = 5
+    HCCL = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,8 +216,9 @@ class Markers(Columns):
 
 @dataclass(frozen=True, slots=True)
 class KernelMetrics(Columns):
-    """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source "
-    "spells it."""
+    """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source
+    spells it.
+    """
 
     event: I32
     metric: I32
@@ -229,8 +227,9 @@ class KernelMetrics(Columns):
 
 @dataclass(frozen=True, slots=True)
 class CollectiveTimes(Columns):
-    """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into "
-    "Collectives."""
+    """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into
+    Collectives, of which a source that knows these times has one row per call.
+    """
 
     collective: I32
     transit_ns: I64
@@ -316,8 +315,9 @@ def empty(table: type[Columns]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What only some profilers know; empty by default. `block_num`: blocks per DeviceEvents row (or MISSING), or "
-    "empty."""
+    """What only some profilers know; empty by default. `block_num`: blocks per DeviceEvents row (or MISSING), or
+    empty.
+    """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
@@ -346,185 +346,3 @@ class Events:
     host_is_primary: bool = True
     """False for the second and further devices of one process: their host time is counted with the first."""
     extras: Extras = field(default_factory=Extras)
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content."""
-
-    path: str
-    bytes: int
-    digest: Digest
-
-
-@dataclass(frozen=True, slots=True)
-class Device:
-    """A hardware model; `cpu` without a device, `unknown` where the source has device work but does not name it."""
-
-    vendor: str
-    model: str
-
-
-CPU: Final = Device("", "cpu")
-UNKNOWN_DEVICE: Final = Device("", "unknown")
-
-
-@dataclass(frozen=True, slots=True)
-class Breakdown:
-    """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
-
-    compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
-    `duration_ns`: the marker's duration, or the span of the capture. None: the source does not say.
-    `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
-    """
-
-    timeline: str
-    duration_ns: int | None
-    e2e_ns: int | None
-    compute_ns: int | None
-    communication_ns: int | None
-    overlap_ns: int | None
-    exposed_communication_ns: int | None
-    copy_ns: int | None
-    exposed_copy_ns: int | None
-    free_ns: int | None
-    kernel_count: int | None
-    kernel_total_ns: int | None
-    compute_total_ns: int | None
-    communication_total_ns: int | None
-    copy_total_ns: int | None
-    unlinked_kernel_count: int | None
-    unlinked_kernel_total_ns: int | None
-    peak_allocated_bytes: int | None
-    peak_reserved_bytes: int | None
-    data_loading_ns: int | None = None
-    bubble_ns: int | None = None
-    preparing_ns: int | None = None
-    samples_per_second: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class StepRow:
-    """One step of one rank; `start_ns` counts from the first event of the capture."""
-
-    step: int
-    start_ns: int
-    breakdown: Breakdown
-
-
-Column = NDArray[Any] | list[str]
-Table = Mapping[str, Column]
-
-ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
-    # dimension tables: position = the index that the fact tables below refer to
-    "op_key": {"name": "text", "input_shapes": "text", "input_types": "text", "module": "text", "phase": "text"},
-    "kernel_key": {
-        "name": "text", "canonical_name": "text", "type": "text", "core_type": "text",
-        "input_shapes": "text", "input_types": "text", "input_formats": "text",
-    },
-    # fact tables: `op_key`, `kernel_key` are indices into the above; `ns` and `bytes` are int64 and may be MISSING
-    "op": {
-        "step": "int", "op_key": "int", "calls": "int",
-        "host_total_ns": "ns", "host_self_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns",
-        "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "kernel_count": "int", "call_stack": "text",
-    },
-    # one row per step and calling context; a context keeps its `node` number in every step of the capture
-    "op_tree": {
-        "step": "int", "node": "int", "parent": "int", "op_key": "int", "calls": "int",
-        "host_total_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns", "kernel_count": "int",
-    },
-    "kernel": {
-        "step": "int", "kernel_key": "int", "op_key": "int", "category": "text", "calls": "int",
-        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "wait_ns": "ns", "bytes": "bytes",
-        "block_num": "int",
-    },
-    "communication": {
-        "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
-        "size_class_bytes": "int", "calls": "int", "bytes": "bytes", "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
-        "sum_squares_ns2": "float", "transit_ns": "ns", "wait_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns",
-        "exposed_ns": "ns",
-    },
-    # communication: index of the row of "communication" that the task belongs to
-    "communication_task": {
-        "communication": "int", "name": "text", "plane": "text", "calls": "int",
-        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
-    },
-    "communication_link": {
-        "communication": "int", "transport": "text", "source": "int", "target": "int", "packet_bytes": "int",
-        "calls": "int", "packets": "int", "bytes": "bytes", "transit_ns": "ns", "large_packet_ratio": "float",
-    },
-    # mean, min and max over the calls of the kernel
-    "kernel_metric": {
-        "kernel_key": "int", "metric": "text", "calls": "int", "mean": "float", "min": "float", "max": "float",
-    },
-    # mean, min and max over `calls` values of one thing
-    "counter": {
-        "step": "int", "source": "text", "name": "text", "attribute": "text", "calls": "int", "mean": "float",
-        "min": "float", "max": "float",
-    },
-    "memory": {
-        "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
-        "unreleased_bytes": "bytes",
-    },
-    "memory_curve": {
-        "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
-    },
-    "api": {
-        "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
-        "min_ns": "ns", "max_ns": "ns",
-    },
-}  # fmt: skip
-"""Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
-
-    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,
-    `elapse_ns`), in order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks
-    are at hand.
-    """
-
-    overall: Breakdown
-    steps: tuple[StepRow, ...]
-    tables: Mapping[str, Table]
-    collective_calls: Table = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Capture:
-    """One rank of a run: one process and one device.
-
-    `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
-    source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment,
-    allow-listed by the reader. `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is
-    set. `parallel`: where the source says it, the place of the rank: `stage` (of the pipeline), and its index in `dp`,
-    `tp`, `pp`, `ep`, `cp`.
-    """
-
-    rank: int | None
-    world_size: int | None
-    host: str
-    device: Device
-    device_ordinal: int | None
-    started_at_ns: int | None
-    ended_at_ns: int | None
-    sources: tuple[Source, ...]
-    settings: Mapping[str, str] = field(default_factory=dict)
-    facts: Mapping[str, str] = field(default_factory=dict)
-    quality: str = "ok"
-    quality_reason: str = ""
-    events: Events | None = None
-    rows: Rows | None = None
-    parallel: Mapping[str, int] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Profile:
-    """What one claimed file or folder holds: the reader's name, and a capture per process and device."""
-
-    format: str
-    path: str
-    captures: tuple[Capture, ...]
-    warnings: tuple[str, ...] = ()
