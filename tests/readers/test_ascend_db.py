@@ -12,7 +12,6 @@ import pytest
 
 from tests.readers import ascend_databases as made
 from tests.readers.ascend_databases import ACL, MAIN, START, T, changed, task, write, write_capture
-from tracker import readers
 from tracker.errors import SourceError
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import ascend_db
@@ -103,6 +102,13 @@ def test_shapes_and_types_in_each_others_column_are_put_right(database):
     assert texts(events, events.ops.input_types)[0] == "float,float,Scalar"
 
 
+def test_an_empty_shape_is_one_input_without_dimensions(database):
+    rows = [made.api(made.OP, "aten::item", 1, 2, inputShapes=shape, inputDtypes=T("float")) for shape in (T(""), None)]
+    rows.append(made.api(made.OP, "unrecorded", 1, 2))
+    events = only(database(changed(PYTORCH_API=rows))).events
+    assert texts(events, events.ops.input_shapes) == ["[[]]", "[[]]", ""]
+
+
 def test_kernel_is_linked_to_its_op_and_copy_through_the_queue(database):
     events = only(database()).events
     launch = launches_of(events)
@@ -179,6 +185,31 @@ def test_memory_rows_become_pairs_on_the_thread_that_allocated(database):
     assert (texts(events, points.component), points.reserved_bytes.tolist()) == (["PTA"], [2048])
 
 
+def test_memory_of_a_dequeued_task_belongs_to_the_op_that_enqueued_it(database):
+    rows = [made.memory("MatMulV2_1", 64, 420, 500, stream=None)]
+    threads = [{"timestampNs": START + 420, "globalTid": ACL}]
+    events = only(database(changed(OP_MEMORY=rows, NPU_OP_MEM=threads))).events
+    memory = events.allocations
+    assert (memory.time_ns - START).tolist() == [310, 500]
+    assert events.threads[int(memory.thread[0])] == "thread 70"
+
+
+def test_tasks_tell_what_moved_from_rank_to_rank(database):
+    rows = [
+        row | {"size": size, "srcRank": 0, "dstRank": target, "linkType": 6 if target == 1 else 7}
+        for row, size, target in zip(made.tables()["COMMUNICATION_TASK_INFO"], (50, 30), (1, made.NONE), strict=True)
+    ]
+    content = changed(COMMUNICATION_TASK_INFO=rows, ENUM_HCCL_LINK_TYPE=made.words({6: "HCCS", 7: "ON_CHIP"}))
+    events = only(database(content)).events
+    links = events.extras.collective_links
+    columns = (texts(events, links.transport), links.source.tolist(), links.target.tolist(), links.bytes.tolist())
+    # ranks 0 and 1 of the group are 4 and 6 of the job; what stays on the chip is local
+    assert sorted(zip(*columns, links.transit_ns.tolist(), strict=True)) == [
+        ("HCCS", 4, 6, 50, 60),
+        ("LOCAL", 4, 4, 30, 40),
+    ]
+
+
 def test_row_of_negative_size_is_a_release_alone(database):
     events = only(database(changed(OP_MEMORY=[made.memory("aten::mm", -512, 120, 230, stream=1)]))).events
     assert events.allocations.bytes.tolist() == [-512]
@@ -191,7 +222,7 @@ def test_other_tables_become_counters(database):
     rows = list(zip(*(texts(events, column) for column in columns), counters.value.tolist(), strict=True))
     assert rows == [
         ("npu_module_mem", "HCCL", "Total Reserved(MB)", 3.0),
-        ("AI Core Freq", "AI Core Freq", "MHz", 1800.0),
+        ("ai_core_freq", "AI Core Freq", "MHz", 1800.0),
     ]
 
 
@@ -323,7 +354,7 @@ def test_truncated_database_is_an_error(tmp_path):
     path = write(tmp_path / "ascend_pytorch_profiler_4.db", made.tables())
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
-    assert readers.load("ascend_db").sniff(path, read_head(path)) if "ascend_db" in readers.NAMES else True
+    assert ascend_db.sniff(path, read_head(path))
     with pytest.raises(SourceError, match=r"the database ends early: \d+ bytes of \d+; copy the file again"):
         ascend_db.read(path)
 

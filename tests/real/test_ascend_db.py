@@ -20,6 +20,7 @@ from tracker.readers._ascend.metadata import metadata_of
 from tracker.readers._ascend.shapes import shapes_text
 from tracker.readers.ascend_db.analysis import communication_ops, matrix_totals, steps_of
 from tracker.readers.ascend_db.database import opened
+from tracker.timeline import rows_of
 from tracker.timeline.links import launches_of
 
 RUNS = {"run_2024-10": 345, "run_2025-01": 187}
@@ -229,8 +230,42 @@ def test_analysis_of_a_database_is_on_its_collectives(run, rank):
     whole = (links.source < 0) & (links.packet_bytes < 0) & (links.transport == events.strings.code("SDMA"))
     packets = (links.packet_bytes > 0) & ~whole  # SDMA is the sum of HCCS and PCIE
     assert links.bytes[packets].sum() == links.bytes[whole].sum()
-    question = "SELECT COUNT(*) FROM CommAnalyzerMatrix WHERE hccl_op_name LIKE '%-total%'"
-    assert int((links.source >= 0).sum()) == ask(run, 1, rank, question, "analysis.db")[0][0]
+    # what the tasks moved from rank to rank is what the profiler's own matrix says
+    question = """
+        SELECT transport_type, CAST(src_rank AS INTEGER), CAST(dst_rank AS INTEGER), SUM(transit_size) * 1e6,
+        SUM(transit_time) * 1e6 FROM CommAnalyzerMatrix WHERE hccl_op_name LIKE '%-total%' GROUP BY 1, 2, 3
+    """
+    matrix = {tuple(ends): said for *ends, said in
+              ((*row[:3], row[3:]) for row in ask(run, 1, rank, question, "analysis.db"))}  # fmt: skip
+    found = {}
+    for row in np.flatnonzero(links.source >= 0).tolist():
+        ends = events.strings[int(links.transport[row])], int(links.source[row]), int(links.target[row])
+        sums = found.setdefault(ends, [0, 0])
+        sums[0] += int(links.bytes[row])
+        sums[1] += int(links.transit_ns[row])
+    assert found.keys() == matrix.keys()
+    for ends, sums in found.items():
+        assert sums == pytest.approx(matrix[ends], rel=1e-4), ends
+
+
+@every_capture
+def test_breakdown_of_the_step_differs_from_the_profilers_own_only_in_pauses_between_tasks(run, level, rank):
+    found = rows_of(capture(run, level, rank).events).overall
+    question = "SELECT computing, communication, overlapped FROM StepTraceTime"
+    computing, communication, overlapped = (us * 1000 for us in ask(run, level, rank, question, "analysis.db")[0])
+    assert found.compute_ns == pytest.approx(computing, abs=2)
+    if run == "run_2025-01":
+        assert (found.communication_ns, found.overlap_ns) == pytest.approx((communication, overlapped), abs=2)
+        return
+    # on the 910A the profiler counts the tasks of a collective and not the pauses between them; we count the call
+    question = "SELECT t.startNs, t.endNs FROM TASK AS t JOIN COMMUNICATION_TASK_INFO USING (globalTaskId) ORDER BY 1"
+    running = last = 0
+    for start, end in ask(run, level, rank, question):
+        running += max(0, end - max(start, last))
+        last = max(last, end)
+    assert running == pytest.approx(communication, abs=2)
+    assert found.communication_ns > running
+    assert found.communication_ns == of_kind(run, level, rank, DeviceKind.COMMUNICATION)[1]
 
 
 @pytest.mark.parametrize("rank", range(4))

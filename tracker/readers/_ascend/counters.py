@@ -33,7 +33,7 @@ _LABELS: Final = frozenset(
     plain(title)
     for title in (
         "Device_id", "Device", "Rank Id", "Stream Id", "Task Id", "Model ID", "Model Name", "Batch ID", "Context ID",
-        "Timestamp(us)", "Time", "Step", "Step Id", "op_id", "parent_id", "children_id", "Input Shapes", "Call Stack",
+        "Timestamp(us)", "Step", "Step Id", "op_id", "parent_id", "children_id", "Input Shapes", "Call Stack",
     )
 )  # fmt: skip
 _ABSOLUTE_NS: Final = 10**18

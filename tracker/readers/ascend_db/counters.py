@@ -30,7 +30,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class _Measured:
-    """How one column of a table becomes a counter.
+    """How one column of a table, or the sum `a+b` of two, becomes a counter.
 
     `name` and `attribute` hold columns in braces; a column that is a key of `words` is replaced by its word there (of
     STRING_IDS where the table is ''), with a capital. The value is divided by `unit`.
@@ -54,6 +54,7 @@ _MEASURED: Final = (
     _Measured("AICORE_FREQ", "ai_core_freq", "freq", "AI Core Freq", "MHz"),
     _Measured("NPU_MEM", "npu_mem", "hbm", "{type}/HBM", "KB", _TYPE, _KIB),
     _Measured("NPU_MEM", "npu_mem", "ddr", "{type}/DDR", "KB", _TYPE, _KIB),
+    _Measured("NPU_MEM", "npu_mem", "hbm+ddr", "{type}/Memory", "KB", _TYPE, _KIB),
     _Measured("HBM", "hbm", "bandwidth", "HBM {hbmId}/{type}", "{type}(MB/s)", _TYPE, _MIB),
     _Measured("LLC", "llc", "hitRate", "LLC {llcId} {mode}/Hit Rate", "Hit Rate(%)", _MODE),
     _Measured("LLC", "llc", "throughput", "LLC {llcId} {mode}/Throughput", "Throughput(MB/s)", _MODE, _MIB),
@@ -61,10 +62,10 @@ _MEASURED: Final = (
     _Measured("DDR", "ddr", "write", "DDR/Write", "Write(MB/s)", unit=_MIB),
     _Measured("SOC_BANDWIDTH_LEVEL", "stars_soc_info", "l2BufferBwLevel", "L2 Buffer Bw Level", "L2 Buffer Bw Level"),
     _Measured("SOC_BANDWIDTH_LEVEL", "stars_soc_info", "mataBwLevel", "Mata Bw Level", "Mata Bw Level"),
-    _Measured("ACC_PMU", "acc_pmu", "readBwLevel", "read_bandwidth", "value"),
-    _Measured("ACC_PMU", "acc_pmu", "writeBwLevel", "write_band_width", "value"),
-    _Measured("ACC_PMU", "acc_pmu", "readOstLevel", "read_ost", "value"),
-    _Measured("ACC_PMU", "acc_pmu", "writeOstLevel", "write_ost", "value"),
+    _Measured("ACC_PMU", "acc_pmu", "readBwLevel", "read_bandwidth {accId}", "value"),
+    _Measured("ACC_PMU", "acc_pmu", "writeBwLevel", "write_band_width {accId}", "value"),
+    _Measured("ACC_PMU", "acc_pmu", "readOstLevel", "read_ost {accId}", "value"),
+    _Measured("ACC_PMU", "acc_pmu", "writeOstLevel", "write_ost {accId}", "value"),
 )  # fmt: skip
 
 
@@ -93,7 +94,8 @@ _Part = tuple[I64, I32, I32, I32, F64]
 def _column(db: Database, texts: Texts, measured: _Measured, device: int | None) -> _Part:
     keys = tuple(dict.fromkeys(_BRACES.findall(measured.name + measured.attribute)))
     table: dict[str, Any] = db.ints(measured.table, (), (*keys, "deviceId"))
-    table["value"] = db.floats(measured.table, (), (measured.column,))[measured.column]
+    parts = db.floats(measured.table, (), measured.column.split("+"))
+    table["value"] = np.sum(list(parts.values()), axis=0)
     if device is not None:
         table = picked(table, np.isin(table["deviceId"], (device, MISSING)))
     table = picked(table, np.isfinite(table["value"]))

@@ -17,6 +17,7 @@ from tracker.profile import F64, I32, I64, MISSING, Strings
 MAGIC: Final = b"SQLite format 3\0"
 EXPORT_AGAIN: Final = "copy the file again, or export the profile again"
 _HEADER_BYTES: Final = 100
+_NOTHING: Final = frozenset(("N/A", "NULL"))
 _BLOCK_ROWS: Final = 1 << 16
 
 Table = dict[str, I64]
@@ -192,12 +193,13 @@ class Texts:
     def text(self, number: int) -> str:
         """The text with this id."""
         text = self._texts.get(number, "")
-        return "" if text in ("N/A", "NULL") else text
+        return "" if text in _NOTHING else text
 
     def codes(self, ids: I64, spell: Callable[[str], str] = str) -> I32:
-        """The code of each text as `spell` writes it; each distinct one is spelled once."""
+        """The code of each text as `spell` writes it; each distinct one is spelled once, the empty text too."""
         distinct, back = np.unique(ids, return_inverse=True)
-        codes = [self.strings.code(spell(text)) if (text := self.text(i)) else 0 for i in distinct.tolist()]
+        said = [self._texts.get(number, "N/A") for number in distinct.tolist()]
+        codes = [0 if text in _NOTHING else self.strings.code(spell(text)) for text in said]
         return np.array(codes, dtype=np.int32)[back]
 
     def ids_of(self, wanted: Callable[[str], bool]) -> I64:

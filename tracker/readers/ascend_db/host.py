@@ -169,13 +169,16 @@ def _ops(db: Database, texts: Texts, api: Mapping[str, I64], is_mstx: Any, more:
         return np.concatenate([codes, nothing])
 
     shapes, types = _shapes_and_types(texts, api)
+    # the exporter has no text for the shape of a single input without dimensions; then the type stands alone
+    is_scalar = (shapes == MISSING) & (types != MISSING)
+    scalar = np.int32(texts.strings.code(op_shapes_text("")))
     sequence = np.where(api["sequenceNumber"] == MISSING, -1, api["sequenceNumber"])
     return HostOps(
         start_ns=np.concatenate([api["startNs"], more["start_ns"]]),
         end_ns=np.concatenate([api["endNs"], more["end_ns"]]),
         thread=np.concatenate([api["thread"], more["thread"]]).astype(np.int32),
         name=np.concatenate([texts.codes(api["name"]), more["name"]]),
-        input_shapes=with_none(texts.codes(shapes, op_shapes_text)),
+        input_shapes=with_none(np.where(is_scalar, scalar, texts.codes(shapes, op_shapes_text))),
         input_types=with_none(texts.codes(types, op_types_text)),
         module=np.zeros(count + extra, dtype=np.int32),
         call_stack=with_none(_stacks(db, texts, api["callchainId"])),

@@ -1,8 +1,8 @@
-"""Captures of torch_npu and MindSpore in text form: `*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of
-their two main files alone, trace_view.json or kernel_details.csv.
+"""Profiles of torch_npu and MindSpore in text form, one folder and one capture per rank.
 
-One capture per folder: the profiler writes a folder per rank. Kernels are those of kernel_details.csv; the op that
-launched one is found by the async_npu arrow of trace_view.json that ends where the kernel starts.
+`*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of the two main files alone. Kernels are those of
+kernel_details.csv; the op that launched one is found by the async_npu arrow of trace_view.json that ends where the
+kernel starts.
 """
 
 from __future__ import annotations
