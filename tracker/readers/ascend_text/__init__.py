@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
+from tracker.readers._pause import collector_paused
 from tracker.readers._source import ReadOptions, read_head
 from tracker.readers.ascend_text import folders
 
@@ -55,4 +56,5 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
         package = "mindspore" if path.name.endswith("ms") else "torch_npu"
         line = f'python -c "from {package}.profiler.profiler import analyse; analyse({str(path)!r})"'
         raise SourceError(path, "", "the capture was never parsed, it holds only raw data", remedy=f"parse it: {line}")
-    return profile_of(NAME, folders.layout_of(path), options or ReadOptions())
+    with collector_paused():
+        return profile_of(NAME, folders.layout_of(path), options or ReadOptions())

@@ -19,10 +19,10 @@ def allocations_of(blocks: Blocks, host: Host, strings: Strings) -> Allocations:
     """
     time, thread = blocks.time_ns.copy(), _threads(blocks, host, strings)
     is_graph = np.array([name.startswith(_GRAPH_ENGINE) for name in blocks.op], dtype=bool)
-    for row in np.flatnonzero(is_graph & (blocks.bytes > 0)).tolist():
-        place = _enqueued(host, int(time[row]))
-        if place >= 0:
-            time[row], thread[row] = host.queue["start_ns"][place], host.queue["thread"][place]
+    rows = np.flatnonzero(is_graph & (blocks.bytes > 0))
+    place = _enqueues(host, time[rows])
+    rows, place = rows[place >= 0], place[place >= 0]
+    time[rows], thread[rows] = host.queue["start_ns"][place], host.queue["thread"][place]
     return Allocations(
         time_ns=time,
         thread=thread,
@@ -54,15 +54,19 @@ def _threads(blocks: Blocks, host: Host, strings: Strings) -> I32:
 
 def _running(starts: I64, ends: I64, times: I64) -> I64:
     """For each time the place of the last span that started before it, -1 where that one has ended."""
+    if not len(starts):
+        return np.full(len(times), -1, dtype=np.int64)
     place = np.searchsorted(starts, times, side="right") - 1
     return np.where((place >= 0) & (times <= ends[place]), place, -1)
 
 
-def _enqueued(host: Host, time: int) -> int:
-    """Row of the Enqueue that belongs to the Dequeue in which `time` lies, -1 for none."""
+def _enqueues(host: Host, times: I64) -> I64:
+    """Row of the Enqueue whose Dequeue each time lies in, -1 for none."""
     queue = host.queue
-    inside = np.flatnonzero((queue["is_end"] == 1) & (queue["start_ns"] <= time) & (time <= queue["end_ns"]))
-    if not len(inside):
-        return -1
-    put = np.flatnonzero((queue["is_end"] == 0) & (queue["correlation"] == queue["correlation"][inside[0]]))
-    return int(put[0]) if len(put) else -1
+    dequeues = np.flatnonzero(queue["is_end"] == 1)
+    dequeues = dequeues[np.argsort(queue["start_ns"][dequeues], kind="stable")]
+    enqueues = np.flatnonzero(queue["is_end"] == 0)
+    row_of = dict(zip(queue["correlation"][enqueues].tolist(), enqueues.tolist(), strict=True))
+    running = _running(queue["start_ns"][dequeues], queue["end_ns"][dequeues], times)
+    found = [row_of.get(int(queue["correlation"][dequeues[at]]), -1) if at >= 0 else -1 for at in running.tolist()]
+    return np.array(found, dtype=np.int64)
