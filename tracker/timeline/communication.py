@@ -126,7 +126,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "exposed_ns": _exposed_ns(joined, tasks, of_task),
     }
     started = of_call.smallest(tasks.start_ns)
-    order = np.lexsort((row_of_call, started))
+    order = np.lexsort((elapse, row_of_call, started))
     return {
         "communication": communication,
         "communication_task": _task_table(tasks, of_task),
