@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from tracker.results import ADDED, REMOVED, Cause, Part
@@ -13,19 +14,26 @@ if TYPE_CHECKING:
 _SMALL_CHANGE: Final = 0.005
 
 
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """What may carry a change: parts of the step, ops by name, the delta of all ops together, that of data loading."""
+
+    parts: tuple[Part, ...]
+    rollup: tuple[Cause, ...]
+    explained_ns: float
+    data_loading_ns: float | None
+
+
 def answer(
-    baseline: Loaded,
-    candidate: Loaded,
-    metric: str,
-    total0: float | None,
-    total1: float | None,
-    parts: tuple[Part, ...],
-    rollup: tuple[Cause, ...],
-    explained: float,
+    baseline: Loaded, candidate: Loaded, metric: str, totals: tuple[float | None, float | None], reasons: Reasons
 ) -> str:
-    """One line: how much slower or faster, and what carries the change. It claims nothing that one run cannot say."""
+    """One line: how much slower or faster, and what carries the change. It claims nothing that one run cannot say.
+
+    `totals`: the metric (`step_ns` or `e2e_ns`) of the two sides.
+    """
     a, b = _short_labels(baseline.side.label, candidate.side.label)
     what = "step" if metric == "step_ns" else "E2E"
+    total0, total1 = totals
     if not total0 or total1 is None:
         return f"{b} against {a}: the captures say nothing about the {what} time."
     delta = total1 - total0
@@ -35,23 +43,31 @@ def answer(
     noise = _noise_remark(baseline, candidate)
     if delta == 0:
         return f"{b} is as fast as {a}: {size}.{noise}"
-    word = "slower" if delta > 0 else "faster"
     if abs(delta / total0) < _SMALL_CHANGE:
         return f"{b} is about as fast as {a}: {size}.{noise}"
-    return f"{b} is {word} than {a}: {size}; {_reason(delta, parts, rollup, explained)}.{noise}"
+    word = "slower" if delta > 0 else "faster"
+    return f"{b} is {word} than {a}: {size}; {_reason(delta, reasons)}.{noise}"
 
 
-def _reason(delta: float, parts: tuple[Part, ...], rollup: tuple[Cause, ...], explained: float) -> str:
-    """Operators where they carry at least half of the change, else the part of the step that does."""
-    same_way = [cause for cause in rollup if cause.delta_ns * delta > 0]
-    if same_way and explained * delta > 0 and abs(explained) >= abs(delta) / 2:
+def _reason(delta: float, reasons: Reasons) -> str:
+    """Operators where they carry at least half of the change, else data loading, else the part of the step that does."""
+    explained = reasons.explained_ns
+    same_way = [cause for cause in reasons.rollup if cause.delta_ns * delta > 0]
+    if same_way and _carries(explained, delta):
         named = [f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in same_way[:3]]
         return f"operators {_signed(explained)} ({_percent(explained / delta)} of the change): " + ", ".join(named)
-    largest = max(parts, key=lambda part: part.delta_ns * delta, default=None)
+    loading = reasons.data_loading_ns
+    if loading is not None and _carries(loading, delta):
+        return f"no operator explains it: data loading {_signed(loading)} ({_percent(loading / delta)} of the change)"
+    largest = max(reasons.parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return "no part of the step explains it"
     carried = f"{largest.title} {_signed(largest.delta_ns)}"
     return f"no operator explains it: {carried} ({_percent(largest.delta_ns / delta)} of the change)"
+
+
+def _carries(part_ns: float, delta: float) -> bool:
+    return part_ns * delta > 0 and abs(part_ns) >= abs(delta) / 2
 
 
 def _how(cause: Cause) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pandas as pd
 
 from tracker.compare import means
-from tracker.compare.answer import answer
+from tracker.compare.answer import Reasons, answer
 from tracker.compare.renames import find_renames
 from tracker.results import Cause, Explanation, Part
 
@@ -67,7 +67,7 @@ def explain(
         gross_gain_ns=gain,
         rollup=rollup,
         renames=find_renames(baseline, candidate, ops),
-        answer=answer(baseline, candidate, metric, total0, total1, parts, rollup, explained),
+        answer=answer(baseline, candidate, metric, (total0, total1), _reasons(before, after, parts, rollup, explained)),
     )
 
 
@@ -87,11 +87,32 @@ def _parts(
         return tuple(parts)
     outside0, outside1 = (numbers[metric] - numbers.get("e2e_ns", numbers[metric]) for numbers in (before, after))
     if metric == "step_ns" and (outside0 or outside1):
-        parts.append(Part("outside_ns", "Step without device activity", outside0, outside1, outside1 - outside0))
+        parts.append(
+            Part(
+                "outside_ns",
+                "Step beyond E2E (below 0: the device outlasts the step)",
+                outside0,
+                outside1,
+                outside1 - outside0,
+            )
+        )
     rest = (after[metric] - before[metric]) - sum(part.delta_ns for part in parts)
     if abs(rest) >= 1:
         parts.append(Part("rest_ns", "Rest (medians over runs do not add up)", None, None, rest))
     return tuple(parts)
+
+
+def _reasons(
+    before: dict[str, float],
+    after: dict[str, float],
+    parts: tuple[Part, ...],
+    rollup: tuple[Cause, ...],
+    explained: float,
+) -> Reasons:
+    loading = None
+    if "data_loading_ns" in before and "data_loading_ns" in after:
+        loading = after["data_loading_ns"] - before["data_loading_ns"]
+    return Reasons(parts, rollup, explained, loading)
 
 
 def _by_name(ops: pd.DataFrame) -> pd.DataFrame:

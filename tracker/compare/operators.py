@@ -158,8 +158,9 @@ def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tupl
         return {key for tree in trees for key in zip(tree["name"], tree["input_shapes"], strict=True)}
     drilled: set[tuple[str, str]] = set()
     for tree in trees:
-        per_call = tree["kernel_count"].fillna(0) / tree["calls"].where(tree["calls"] > 0, 1)
-        large = tree[per_call.astype("float64") > max_kernels]
+        calls = tree["calls"].fillna(0).astype("float64")
+        per_call = tree["kernel_count"].fillna(0).astype("float64") / calls.where(calls > 0, 1.0)
+        large = tree[per_call > max_kernels]
         drilled.update(zip(large["name"], large["input_shapes"], strict=True))
     return drilled
 
