@@ -58,10 +58,30 @@ def test_files_that_name_no_rank_are_a_run_each_with_rank_0():
     assert ranks_of(form_runs([piece(None, path="a.json"), piece(None, path="b.json")])) == [[0], [0]]
 
 
-def test_the_devices_of_one_file_are_one_run_and_get_the_free_ranks():
-    pieces = [piece(None, path="a.json"), piece(None, path="a.json"), piece(None, path="a.json")]
+def test_the_devices_of_one_file_are_one_run():
+    pieces = [piece(None, path="a.json", world_size=None) for _ in range(3)]
     assert ranks_of(form_runs(pieces)) == [[0, 1, 2]]
-    assert ranks_of(form_runs([piece(1, path="a.json"), piece(None, path="a.json")])) == [[0, 1]]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0)])
+def test_further_devices_of_a_process_take_no_rank_of_the_job(order: tuple[int, ...]):
+    # every rank of four touched a second device: a stray copy, say
+    pieces = [
+        piece(number, path=f"{rank}.json", world_size=4)
+        for rank in order
+        for number in (rank, None)
+    ]  # fmt: skip
+    (group,) = form_runs(pieces)
+    assert [(member.paths[0], member.capture.rank) for member in group] == [
+        *((f"{rank}.json", rank) for rank in range(4)),
+        *((f"{rank}.json", rank + 4) for rank in range(4)),
+    ]
+
+
+def test_further_devices_get_the_same_numbers_when_ranks_come_one_by_one():
+    for rank in range(4):
+        pieces = [piece(number, path=f"{rank}.json", world_size=4) for number in (rank, None)]
+        assert ranks_of(form_runs(pieces)) == [[rank, rank + 4]]
 
 
 def test_as_run_forces_one_run_but_never_two_captures_of_one_rank():

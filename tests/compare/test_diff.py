@@ -224,6 +224,78 @@ def test_filters_leave_only_what_was_asked_for(store: Store):
     assert names(minimum_ns=50) == ["aten::mm", "nccl"]
 
 
+def test_a_filter_does_not_make_the_explanation_lie(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100), ("add", 10)], step_ns=200)
+    save(store, "v2", steps=[3], ops=[("mm", 150), ("add", 10)], step_ns=250)
+    result = diff(store, "v1", "v2", options=DiffOptions(op="add"))
+    assert result.ops["name"].tolist() == ["add"]
+    assert result.explanation.explained_ns == 50
+    assert "mm +50 ns" in result.explanation.answer
+
+
+def test_runs_without_the_rank_that_was_asked_for_do_not_count_as_zero(store: Store):
+    for at in range(2):
+        save(store, "v1", ops=[("mm", 100)], started_at_ns=EPOCH_NS + at * 10**13)
+    both = [capture(rank, world_size=2, ops=[("mm", 100)]) for rank in (0, 1)]
+    save_run(store, record("v1"), both, formats=["torch_profiler"] * 2)
+    result = diff(store, "v1", "v1", options=DiffOptions(ranks=(1,)))
+    assert (result.baseline.runs, result.ops["baseline_ns"].tolist()) == (1, [100])
+
+
+def test_an_improbable_rename_is_not_told(store: Store):
+    save_tree(store, "v1", [("block", -1, 0, 0), ("aten::gelu", 0, 100, 1)])
+    save_tree(store, "v2", [("block", -1, 0, 0), ("fused::gelu", 0, 200, 1)])
+    assert diff(store, "v1", "v2").explanation.renames == ()
+
+
+def test_changes_that_cancel_are_told_as_such(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100), ("add", 200)], step_ns=400)
+    save(store, "v2", steps=[3], ops=[("mm", 200), ("add", 110)], step_ns=410)
+    explanation = diff(store, "v1", "v2").explanation
+    assert (explanation.cancelling, explanation.gross_loss_ns, explanation.gross_gain_ns) == (True, 100, -90)
+    assert not diff(store, "v1", "v1").explanation.cancelling
+
+
+def test_when_operators_do_not_carry_half_of_the_change_none_is_blamed(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100)], step_ns=400)
+    save(store, "v2", steps=[3], ops=[("mm", 110)], step_ns=500)
+    assert "no operator explains it" in diff(store, "v1", "v2").explanation.answer
+
+
+def test_the_peak_of_a_run_is_that_of_its_largest_rank(store: Store):
+    ranks = [capture(rank, world_size=2, peak_allocated_bytes=peak) for rank, peak in ((0, 10), (1, 30))]
+    save_run(store, record("v1"), ranks, formats=["torch_profiler"] * 2)
+    overall = diff(store, "v1", "v1").overall.set_index("metric")
+    assert overall.loc["peak_allocated_bytes", "baseline_value"] == 30
+
+
+def test_modules_and_api_calls_are_filtered(store: Store):
+    ops = [("mm", 100, {"module": "A/B"}), ("add", 10, {"module": "A"})]
+    save(store, "v1", ops=ops, api=[("launch", 5), ("sync", 50)])
+    result = diff(store, "v1", "v1", options=DiffOptions(module="A/*", minimum_ns=20))
+    assert result.modules["module"].tolist() == ["A/B"]
+    assert result.api["name"].tolist() == ["sync"]
+
+
+@pytest.mark.parametrize("reference", ["", "x" * 300, "~nobody-here/x"])
+def test_a_side_that_can_be_no_path_is_an_error_too(store: Store, reference: str):
+    save(store, "v1")
+    with pytest.raises(UsageError):
+        diff(store, "v1", reference)
+
+
+def test_a_bare_name_is_a_label_even_beside_a_folder_of_that_name(store: Store, tmp_path, monkeypatch):
+    save(store, "v1")
+    (tmp_path / "v1").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert diff(store, "v1", "v1").baseline.run_ids == (1,)
+
+
+def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
+    save(store, "v1", "gpt, small")
+    assert diff(store, "v1", "v1").baseline.workload == "gpt, small"
+
+
 def test_show_keeps_copies_apart_from_kernels(store: Store):
     save(store, "v1", kernels=[("gemm", 100), ("Memcpy HtoD", 7, {"category": "copy"})], steps=2)
     shown = show(store, "v1")

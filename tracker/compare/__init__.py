@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from tracker.compare import environment, explain, operators, others, overall
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
-from tracker.errors import UsageError
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
@@ -30,7 +29,6 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     options = options or DiffOptions()
     with ExitStack() as stack:
         left, right = (load(store, reference, options, stack) for reference in (baseline, candidate))
-        _refuse_two_workloads(left.side.workload, right.side.workload, baseline, candidate)
         found = operators.compare(left, right, options)
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
@@ -58,9 +56,3 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
 def _metric(baseline: str, candidate: str) -> str:
     """`self_ns` where one side ran on a device and the other on the host: each op is then judged where it ran."""
     return baseline if baseline == candidate else "self_ns"
-
-
-def _refuse_two_workloads(left: str, right: str, baseline: str, candidate: str) -> None:
-    for reference, names in ((baseline, left), (candidate, right)):
-        if ", " in names:
-            raise UsageError(f"{reference} means several workloads ({names})", remedy="choose one with --workload")

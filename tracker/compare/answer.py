@@ -50,7 +50,7 @@ def answer(
 
 
 def _reason(delta: float, reasons: Reasons) -> str:
-    """Operators where they carry at least half of the change, else data loading, else the part of the step that does."""
+    """Operators where they carry at least half of the change, else data loading, else the part that grew most."""
     explained = reasons.explained_ns
     same_way = [cause for cause in reasons.rollup if cause.delta_ns * delta > 0]
     if same_way and _carries(explained, delta):

@@ -42,7 +42,7 @@ def explain(
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total0, total1 = before.get(metric), after.get(metric)
     delta = None if total0 is None or total1 is None else total1 - total0
-    ops = operators.ops
+    ops = operators.everything
     explained = float(ops["delta_ns"].fillna(0.0).sum())
     loss = float(ops["delta_ns"].clip(lower=0).sum())
     gain = float(ops["delta_ns"].clip(upper=0).sum())
