@@ -197,4 +197,13 @@ def test_the_python_interface_ingests_diffs_and_shows(tmp_path: Path):
         shown = tracker.show("run:2", store=store)
         assert shown.kernels["total_ns"].tolist() == [150_000]
         assert shown.overall["kernel_total_ns"].tolist() == [150_000]
-    assert tracker.diff(str(tmp_path / "a.json"), str(tmp_path / "b.json")).explanation.delta_ns == 0
+    assert tracker.diff(tmp_path / "a.json", tmp_path / "b.json").explanation.delta_ns == 0
+    assert tracker.show(tmp_path / "a.json").kernels["total_ns"].tolist() == [100_000]
+
+
+def test_the_python_interface_finds_the_database_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "mine.db"))
+    with tracker.open_store() as store:
+        tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
+    assert tracker.diff("v1", "latest").baseline.run_ids == (1,)
+    assert tracker.show("v1").run["version"] == "v1"

@@ -296,6 +296,49 @@ def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
     assert diff(store, "v1", "v1").baseline.workload == "gpt, small"
 
 
+def test_an_op_that_does_not_stand_out_of_the_runs_is_not_named(store: Store):
+    # mm: 100, 140 against 130, 170 overlap; norm: 10, 11 against 20, 21 does not
+    for version, times in (("v1", ((100, 10), (140, 11))), ("v2", ((130, 20), (170, 21)))):
+        for at, (mm, norm) in enumerate(times):
+            start = EPOCH_NS + at * 10**13 + (version == "v2") * 10**15
+            save(store, version, steps=[3], ops=[("mm", mm), ("norm", norm)], step_ns=mm + norm, started_at_ns=start)
+    result = diff(store, "v1", "v2")
+    assert [(cause.name, cause.stands_out) for cause in result.explanation.rollup] == [("mm", False), ("norm", True)]
+    assert "norm +10 ns" in result.explanation.answer
+    assert "mm +" not in result.explanation.answer
+    assert "overlap (110 ns to 151 ns and 150 ns to 191 ns): this may be noise" in result.explanation.answer
+    assert (result.explanation.baseline_range_ns, result.explanation.candidate_range_ns) == ((110, 151), (150, 191))
+
+
+def test_data_loading_is_named_when_it_carries_the_change(store: Store):
+    for version, loading, step_ns in (("v1", 100, 1000), ("v2", 300, 1200)):
+        made = capture(steps=[3], ops=[("mm", 100)], step_ns=step_ns)
+        numbers = replace(made.rows.steps[0].breakdown, data_loading_ns=loading)
+        rows = replace(made.rows, steps=(replace(made.rows.steps[0], breakdown=numbers),))
+        save_run(store, record(version), [replace(made, rows=rows)], formats=["torch_profiler"])
+    assert "data loading +200 ns (100 % of the change)" in diff(store, "v1", "v2").explanation.answer
+
+
+def test_a_side_of_different_models_is_told(store: Store):
+    save(store, "v1", ops=[("bert", 100), ("view", 1)])
+    save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)
+    (note,) = diff(store, "v1", "run:1").notes
+    assert "v1 have few operators in common" in note
+
+
+def test_mixed_hardware_other_workloads_and_idle_map_entries_are_told(store: Store):
+    save(store, "v1")
+    save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**13)
+    save(store, "v9", "resnet", started_at_ns=EPOCH_NS + 2 * 10**13)
+    notes = diff(store, "v1", "v9", options=DiffOptions(op_map={"nosuch": "aten::mm"})).notes
+    assert [note.split(" (")[0] for note in notes] == [
+        "v1 mixes devices",
+        "Two workloads are compared: gpt and resnet.",
+        "The op map names 'nosuch', which v1 does not have.",
+    ]
+    assert diff(store, "run:1", "run:1").notes == ()
+
+
 def test_show_keeps_copies_apart_from_kernels(store: Store):
     save(store, "v1", kernels=[("gemm", 100), ("Memcpy HtoD", 7, {"category": "copy"})], steps=2)
     shown = show(store, "v1")

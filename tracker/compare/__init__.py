@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tracker.compare import environment, explain, operators, others, overall
+from tracker.compare.notes import notes
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
 from tracker.results import Diff, DiffOptions
@@ -50,6 +51,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             api=others.api(left, right, options),
             explanation=explain.explain(left, right, before, after, found),
             options=options,
+            notes=notes(left, right, found, options),
         )
 
 

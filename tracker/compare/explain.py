@@ -5,6 +5,7 @@ question.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
@@ -12,6 +13,7 @@ import pandas as pd
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.renames import find_renames
+from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
 
 if TYPE_CHECKING:
@@ -46,12 +48,9 @@ def explain(
     explained = float(ops["delta_ns"].fillna(0.0).sum())
     loss = float(ops["delta_ns"].clip(lower=0).sum())
     gain = float(ops["delta_ns"].clip(upper=0).sum())
-    where = _places(operators)
-    causes = tuple(_cause("op", row, delta, where) for row in ops.head(_MAX_CAUSES).itertuples() if row.delta_ns)
-    rollup = tuple(
-        _cause("name", row, delta, {}) for row in _by_name(ops).head(_MAX_CAUSES).itertuples() if row.delta_ns
-    )
+    causes, rollup = _causes(baseline, candidate, operators, delta)
     parts = _parts(baseline, candidate, before, after, metric)
+    ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(
         total_metric=metric,
@@ -67,8 +66,32 @@ def explain(
         gross_gain_ns=gain,
         rollup=rollup,
         renames=find_renames(baseline, candidate, ops),
-        answer=answer(baseline, candidate, metric, (total0, total1), _reasons(before, after, parts, rollup, explained)),
+        answer=answer(baseline, candidate, metric, _reasons(before, after, parts, rollup, explained), ranges),
+        other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
+        baseline_range_ns=ranges[0],
+        candidate_range_ns=ranges[1],
     )
+
+
+def _causes(
+    baseline: Loaded, candidate: Loaded, operators: Operators, delta: float | None
+) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
+    """The largest ops, and the largest names of ops; each with where it runs and whether it stands out of the runs."""
+    where = _places(operators)
+    rows = (operators.baseline_rows, operators.candidate_rows)
+    key = ["name", "input_shapes"]
+    apart, apart_by_name = (standing_out(baseline, candidate, rows, chosen) for chosen in (key, key[:1]))
+    causes = [
+        replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
+        for row in operators.everything.head(_MAX_CAUSES).itertuples()
+        if row.delta_ns
+    ]
+    by_name = _by_name(operators.everything).head(_MAX_CAUSES)
+    rollup = [_cause("name", row, delta) for row in by_name.itertuples() if row.delta_ns]
+    if apart is not None and apart_by_name is not None:
+        causes = [replace(cause, stands_out=apart.get((cause.name, cause.input_shapes))) for cause in causes]
+        rollup = [replace(cause, stands_out=apart_by_name.get((cause.name,))) for cause in rollup]
+    return tuple(causes), tuple(rollup)
 
 
 def _parts(
@@ -109,10 +132,12 @@ def _reasons(
     rollup: tuple[Cause, ...],
     explained: float,
 ) -> Reasons:
-    loading = None
-    if "data_loading_ns" in before and "data_loading_ns" in after:
-        loading = after["data_loading_ns"] - before["data_loading_ns"]
-    return Reasons(parts, rollup, explained, loading)
+    def delta(name: str) -> float | None:
+        return after[name] - before[name] if name in before and name in after else None
+
+    peak = delta("peak_allocated_bytes")
+    memory = peak / before["peak_allocated_bytes"] if peak is not None and before["peak_allocated_bytes"] else None
+    return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory)
 
 
 def _by_name(ops: pd.DataFrame) -> pd.DataFrame:
@@ -158,7 +183,7 @@ def code_line(call_stack: str) -> str:
     return own[0] if own else ""
 
 
-def _cause(kind: str, row: Any, delta: float | None, where: dict[tuple[str, str], str]) -> Cause:
+def _cause(kind: str, row: Any, delta: float | None) -> Cause:
     return Cause(
         kind=kind,
         name=row.name,
@@ -172,7 +197,6 @@ def _cause(kind: str, row: Any, delta: float | None, where: dict[tuple[str, str]
         candidate_calls=_known(row.candidate_calls),
         baseline_ns=_known(row.baseline_ns),
         candidate_ns=_known(row.candidate_ns),
-        where=where.get((row.name, row.input_shapes), ""),
     )
 
 

@@ -103,17 +103,22 @@ def step_numbers(side: Loaded) -> dict[str, float]:
     `step_ns` is the marker's duration (without markers the span of the capture). Keys are left out where the source
     does not say.
     """
+    medians = run_numbers(side).median(axis=0, skipna=True)
+    found = {str(name): float(value) for name, value in medians.items() if not pd.isna(value)}
+    if found.get("e2e_ns") and "free_ns" in found:
+        found["free_share"] = found["free_ns"] / found["e2e_ns"]
+    return found
+
+
+def run_numbers(side: Loaded) -> pd.DataFrame:
+    """The same for each run by itself, as float64; index: run_id."""
     steps = side.steps.drop(columns=["rank", "step", "start_ns", "timeline"]).rename(columns={"duration_ns": "step_ns"})
     numbers = steps.astype({column: "Float64" for column in steps.columns if column != "run_id"})
     by_run = numbers.groupby("run_id").mean()
     peaks = side.captures.groupby("run_id")[["peak_allocated_bytes", "peak_reserved_bytes"]].max()
     by_run[["peak_allocated_bytes", "peak_reserved_bytes"]] = peaks.astype("Float64")
     by_run["outside_steps_kernel_total_ns"] = _outside_steps(side)
-    medians = by_run.astype("float64").median(axis=0, skipna=True)
-    found = {str(name): float(value) for name, value in medians.items() if not pd.isna(value)}
-    if found.get("e2e_ns") and "free_ns" in found:
-        found["free_share"] = found["free_ns"] / found["e2e_ns"]
-    return found
+    return by_run.astype("float64")
 
 
 def _outside_steps(side: Loaded) -> pd.Series:

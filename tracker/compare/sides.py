@@ -23,6 +23,8 @@ _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
+FILES: Final = "files"
+"""What stands for the workload of a side that is a path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,7 +70,7 @@ def load(store: Store | None, reference: str, options: Selection, stack: ExitSta
             memory,
             [Path(reference).expanduser()],
             version=reference,
-            workload="files",
+            workload=FILES,
             options=_ingest_options(options),
         )
         runs = queries.runs(memory)
