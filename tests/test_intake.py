@@ -129,7 +129,7 @@ def test_a_folder_of_two_ranks_becomes_one_run(store: Store, tmp_path: Path):
     write_trace(tmp_path / "rank0.pt.trace.json", rank=0)
     write_trace(tmp_path / "rank1.pt.trace.json.gz", rank=1)
     (result,) = ingest(store, [tmp_path], version="v1", workload="toy")
-    assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "H100")
+    assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "NVIDIA H100")
     run = queries.runs(store).iloc[0]
     assert (run["ranks"], run["world_size"], run["configuration"]) == (2, 2, "world_size=2")
 
@@ -165,7 +165,7 @@ def test_a_late_rank_joins_its_run(store: Store, tmp_path: Path):
     options = IngestOptions(expect_ranks=2)
     (first,) = ingest(store, [write_trace(tmp_path / "r0.json", rank=0)], version="v1", workload="toy", options=options)
     (late,) = ingest(store, [write_trace(tmp_path / "r1.json", rank=1)], version="v1", workload="toy", options=options)
-    assert (late.run_id, late.joined) == (first.run_id, True)
+    assert (late.run_id, late.joined, late.ranks) == (first.run_id, True, (0, 1))
     assert queries.runs(store)["ranks"].tolist() == [2]
 
 
@@ -176,9 +176,27 @@ def test_the_user_may_name_what_the_files_do_not_say(store: Store, tmp_path: Pat
     path = write_trace(tmp_path / "a.json")
     (result,) = ingest(store, [path], version="v1", workload="toy", options=options)
     run = queries.runs(store).iloc[0]
-    assert (result.device, run["vendor"], run["device"]) == ("H200", "NVIDIA", "H200")
+    assert (result.device, run["vendor"], run["device"]) == ("NVIDIA H200", "NVIDIA", "H200")
     assert run["configuration"] == "batch=64"
     assert "owner" in run["tags"]
+
+
+def test_options_that_a_known_file_cannot_take_are_told(store: Store, tmp_path: Path):
+    path = write_trace(tmp_path / "a.json")
+    ingest(store, [path], version="v1", workload="toy")
+    options = IngestOptions(device="NVIDIA H200", tags={"owner": "perf"})
+    (again,) = ingest(store, [path], version="v1", workload="toy", options=options)
+    assert (again.already, again.device) == (True, "NVIDIA H100")
+    assert again.warnings == ("already in, so --device, --tag changed nothing; tracker runs edit and tag do",)
+
+
+def test_two_jobs_at_the_same_time_in_one_folder_are_two_runs(store: Store, tmp_path: Path):
+    for job, kernel_us in (("a", 100), ("b", 200)):
+        for rank in (0, 1):
+            write_trace(tmp_path / job / f"rank{rank}.json", rank=rank, kernel_us=kernel_us + rank)
+    results = ingest(store, [tmp_path], version="v1", workload="toy")
+    assert [result.ranks for result in results] == [(0, 1), (0, 1)]
+    assert len({result.run_id for result in results}) == 2
 
 
 @pytest.mark.parametrize(("version", "workload"), [("", "toy"), ("v1", " ")])
@@ -191,7 +209,7 @@ def test_the_python_interface_ingests_diffs_and_shows(tmp_path: Path):
     with tracker.open_store(f"sqlite:///{tmp_path / 'my.db'}") as store:
         runs = tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
         tracker.ingest([write_trace(tmp_path / "b.json", kernel_us=150)], version="v2", workload="toy", store=store)
-        assert runs[["run_id", "version", "device"]].values.tolist() == [[1, "v1", "H100"]]
+        assert runs[["run_id", "version", "device"]].values.tolist() == [[1, "v1", "NVIDIA H100"]]
         ops = tracker.diff("v1", "v2", store=store).ops
         assert ops.loc[0, ["name", "baseline_ns", "candidate_ns", "diff"]].tolist() == ["aten::mm", 100e3, 150e3, 0.5]
         shown = tracker.show("run:2", store=store)

@@ -14,7 +14,7 @@ from tracker.profile import Capture, Device
 
 if TYPE_CHECKING:
     from tracker.readers import Found, ReadOptions
-    from tracker.store import Store
+    from tracker.store import RunRecord, SavedRun, Store
 
 _VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "ascend": "Huawei", "intel": "Intel"}
 
@@ -85,7 +85,7 @@ def ingest(
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of their start.
     """
-    from tracker.store.save import RunRecord, save_runs
+    from tracker.store.save import save_runs
 
     options = options or IngestOptions()
     if not version.strip():
@@ -95,43 +95,59 @@ def ingest(
     groups = [_finish(group, options) for group in form_runs(_read_all(paths, options), as_run=options.as_run)]
     batch = [
         (
-            RunRecord(
-                workload=workload,
-                version=version,
-                commit=options.commit,
-                note=options.note,
-                configuration=_configuration(group, options),
-                tags=dict(options.tags),
-                facts=_common_facts(group),
-                device=_device(group, options),
-                started_at_ns=min(
-                    (p.capture.started_at_ns for p in group if p.capture.started_at_ns is not None), default=None
-                ),
-                ranks_expected=options.expect_ranks,
-                rules_version=timeline.RULES_VERSION,
-            ),
+            _record(group, version, workload, options),
             [piece.capture for piece in group],
             [piece.format for piece in group],
         )
         for group in groups
     ]
-    saved = save_runs(store, batch)
     return [
-        IngestResult(
-            run_id=result.run_id,
-            version=version,
-            workload=workload,
-            device=record.device.model,
-            ranks=tuple(sorted(capture.rank or 0 for capture in captures)),
-            steps=max((len(capture.rows.steps) for capture in captures if capture.rows), default=0),
-            created=result.created,
-            joined=result.joined,
-            already=result.already,
-            paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
-            warnings=tuple(dict.fromkeys(text for piece in group for text in piece.warnings)),
-        )
-        for group, (record, captures, _), result in zip(groups, batch, saved, strict=True)
+        _result(group, record, saved, options)
+        for group, (record, _, _), saved in zip(groups, batch, save_runs(store, batch), strict=True)
     ]
+
+
+def _record(group: Sequence[Piece], version: str, workload: str, options: IngestOptions) -> RunRecord:
+    from tracker.store.save import RunRecord
+
+    starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
+    return RunRecord(
+        workload=workload,
+        version=version,
+        commit=options.commit,
+        note=options.note,
+        configuration=_configuration(group, options),
+        tags=dict(options.tags),
+        facts=_common_facts(group),
+        device=_device(group, options),
+        started_at_ns=min(starts, default=None),
+        ranks_expected=options.expect_ranks,
+        rules_version=timeline.RULES_VERSION,
+    )
+
+
+def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
+    warnings = [text for piece in group for text in piece.warnings]
+    given = {
+        "--device": options.device, "--config": options.configuration, "--tag": options.tags,
+        "--note": options.note, "--commit": options.commit, "--expect-ranks": options.expect_ranks,
+    }  # fmt: skip
+    unused = [name for name, value in given.items() if value]
+    if saved.already and unused:
+        warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    return IngestResult(
+        run_id=saved.run_id,
+        version=record.version,
+        workload=record.workload,
+        device=f"{saved.device.vendor} {saved.device.model}".strip(),
+        ranks=saved.ranks,
+        steps=max((len(piece.capture.rows.steps) for piece in group if piece.capture.rows), default=0),
+        created=saved.created,
+        joined=saved.joined,
+        already=saved.already,
+        paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:

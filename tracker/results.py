@@ -84,7 +84,8 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 class Selection:
     """Which rows are looked at, and how paths on disk are read. None or empty lets everything through.
 
-    `op`, `module`, `kind`, `group` (the role of a communication group): glob patterns, case matters. `minimum_ns` drops rows below it (in a diff: on both sides).
+    `op`, `module`, `kind`, `group` (the role of a communication group): glob patterns, case matters. `minimum_ns` drops
+    rows below it (in a diff: on both sides).
     `on_progress(label, done, total)`: bytes read of the file `label`.
     """
 

@@ -291,6 +291,12 @@ def test_a_bare_name_is_a_label_even_beside_a_folder_of_that_name(store: Store, 
     assert diff(store, "v1", "v1").baseline.run_ids == (1,)
 
 
+def test_a_label_with_a_slash_is_a_label_unless_it_is_a_path(store: Store, tmp_path, monkeypatch):
+    save(store, "feature/x")
+    monkeypatch.chdir(tmp_path)
+    assert diff(store, "feature/x", "feature/x").baseline.run_ids == (1,)
+
+
 def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
     save(store, "v1", "gpt, small")
     assert diff(store, "v1", "v1").baseline.workload == "gpt, small"

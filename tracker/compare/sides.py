@@ -105,19 +105,18 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
 
 
 def _is_path(reference: str) -> bool:
-    """Whether `reference` is a path: it looks like one, or is a file.
+    """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
 
-    A bare folder name is a label; `./name` is the folder.
+    A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
     """
-    looks_like_one = "/" in reference or reference.startswith((".", "~")) or reference.endswith((".json", ".json.gz"))
     try:
         path = Path(reference).expanduser()
         is_there, is_file = path.exists(), path.is_file()
     except (OSError, RuntimeError):  # too long for a file name, or the home of nobody
         is_there = is_file = False
-    if looks_like_one and not is_there:
+    if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {_SIDES}")
-    return looks_like_one or is_file
+    return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
 
 
 def _ingest_options(options: Selection) -> IngestOptions:
