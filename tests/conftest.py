@@ -14,11 +14,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from sqlalchemy import create_engine, text
 
 from tracker.store import Store, open_store
 
 DATABASES = ("sqlite", "postgres")
+
+# The same examples every time, so that a run that failed fails again; TRACKER_TESTS=explore looks for new ones.
+settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
+settings.register_profile("explore", max_examples=1000, deadline=None)
+settings.load_profile("explore" if os.environ.get("TRACKER_TESTS") == "explore" else "repeatable")
 
 
 class PostgresServer:

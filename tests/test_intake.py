@@ -58,10 +58,30 @@ def test_files_that_name_no_rank_are_a_run_each_with_rank_0():
     assert ranks_of(form_runs([piece(None, path="a.json"), piece(None, path="b.json")])) == [[0], [0]]
 
 
-def test_the_devices_of_one_file_are_one_run_and_get_the_free_ranks():
-    pieces = [piece(None, path="a.json"), piece(None, path="a.json"), piece(None, path="a.json")]
+def test_the_devices_of_one_file_are_one_run():
+    pieces = [piece(None, path="a.json", world_size=None) for _ in range(3)]
     assert ranks_of(form_runs(pieces)) == [[0, 1, 2]]
-    assert ranks_of(form_runs([piece(1, path="a.json"), piece(None, path="a.json")])) == [[0, 1]]
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 1, 2, 0)])
+def test_further_devices_of_a_process_take_no_rank_of_the_job(order: tuple[int, ...]):
+    # every rank of four touched a second device: a stray copy, say
+    pieces = [
+        piece(number, path=f"{rank}.json", world_size=4)
+        for rank in order
+        for number in (rank, None)
+    ]  # fmt: skip
+    (group,) = form_runs(pieces)
+    assert [(member.paths[0], member.capture.rank) for member in group] == [
+        *((f"{rank}.json", rank) for rank in range(4)),
+        *((f"{rank}.json", rank + 4) for rank in range(4)),
+    ]
+
+
+def test_further_devices_get_the_same_numbers_when_ranks_come_one_by_one():
+    for rank in range(4):
+        pieces = [piece(number, path=f"{rank}.json", world_size=4) for number in (rank, None)]
+        assert ranks_of(form_runs(pieces)) == [[rank, rank + 4]]
 
 
 def test_as_run_forces_one_run_but_never_two_captures_of_one_rank():
@@ -109,7 +129,7 @@ def test_a_folder_of_two_ranks_becomes_one_run(store: Store, tmp_path: Path):
     write_trace(tmp_path / "rank0.pt.trace.json", rank=0)
     write_trace(tmp_path / "rank1.pt.trace.json.gz", rank=1)
     (result,) = ingest(store, [tmp_path], version="v1", workload="toy")
-    assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "H100")
+    assert (result.ranks, result.steps, result.created, result.device) == ((0, 1), 1, True, "NVIDIA H100")
     run = queries.runs(store).iloc[0]
     assert (run["ranks"], run["world_size"], run["configuration"]) == (2, 2, "world_size=2")
 
@@ -145,7 +165,7 @@ def test_a_late_rank_joins_its_run(store: Store, tmp_path: Path):
     options = IngestOptions(expect_ranks=2)
     (first,) = ingest(store, [write_trace(tmp_path / "r0.json", rank=0)], version="v1", workload="toy", options=options)
     (late,) = ingest(store, [write_trace(tmp_path / "r1.json", rank=1)], version="v1", workload="toy", options=options)
-    assert (late.run_id, late.joined) == (first.run_id, True)
+    assert (late.run_id, late.joined, late.ranks) == (first.run_id, True, (0, 1))
     assert queries.runs(store)["ranks"].tolist() == [2]
 
 
@@ -156,9 +176,27 @@ def test_the_user_may_name_what_the_files_do_not_say(store: Store, tmp_path: Pat
     path = write_trace(tmp_path / "a.json")
     (result,) = ingest(store, [path], version="v1", workload="toy", options=options)
     run = queries.runs(store).iloc[0]
-    assert (result.device, run["vendor"], run["device"]) == ("H200", "NVIDIA", "H200")
+    assert (result.device, run["vendor"], run["device"]) == ("NVIDIA H200", "NVIDIA", "H200")
     assert run["configuration"] == "batch=64"
     assert "owner" in run["tags"]
+
+
+def test_options_that_a_known_file_cannot_take_are_told(store: Store, tmp_path: Path):
+    path = write_trace(tmp_path / "a.json")
+    ingest(store, [path], version="v1", workload="toy")
+    options = IngestOptions(device="NVIDIA H200", tags={"owner": "perf"})
+    (again,) = ingest(store, [path], version="v1", workload="toy", options=options)
+    assert (again.already, again.device) == (True, "NVIDIA H100")
+    assert again.warnings == ("already in, so --device, --tag changed nothing; tracker runs edit and tag do",)
+
+
+def test_two_jobs_at_the_same_time_in_one_folder_are_two_runs(store: Store, tmp_path: Path):
+    for job, kernel_us in (("a", 100), ("b", 200)):
+        for rank in (0, 1):
+            write_trace(tmp_path / job / f"rank{rank}.json", rank=rank, kernel_us=kernel_us + rank)
+    results = ingest(store, [tmp_path], version="v1", workload="toy")
+    assert [result.ranks for result in results] == [(0, 1), (0, 1)]
+    assert len({result.run_id for result in results}) == 2
 
 
 @pytest.mark.parametrize(("version", "workload"), [("", "toy"), ("v1", " ")])
@@ -171,10 +209,19 @@ def test_the_python_interface_ingests_diffs_and_shows(tmp_path: Path):
     with tracker.open_store(f"sqlite:///{tmp_path / 'my.db'}") as store:
         runs = tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
         tracker.ingest([write_trace(tmp_path / "b.json", kernel_us=150)], version="v2", workload="toy", store=store)
-        assert runs[["run_id", "version", "device"]].values.tolist() == [[1, "v1", "H100"]]
+        assert runs[["run_id", "version", "device"]].values.tolist() == [[1, "v1", "NVIDIA H100"]]
         ops = tracker.diff("v1", "v2", store=store).ops
         assert ops.loc[0, ["name", "baseline_ns", "candidate_ns", "diff"]].tolist() == ["aten::mm", 100e3, 150e3, 0.5]
         shown = tracker.show("run:2", store=store)
         assert shown.kernels["total_ns"].tolist() == [150_000]
         assert shown.overall["kernel_total_ns"].tolist() == [150_000]
-    assert tracker.diff(str(tmp_path / "a.json"), str(tmp_path / "b.json")).explanation.delta_ns == 0
+    assert tracker.diff(tmp_path / "a.json", tmp_path / "b.json").explanation.delta_ns == 0
+    assert tracker.show(tmp_path / "a.json").kernels["total_ns"].tolist() == [100_000]
+
+
+def test_the_python_interface_finds_the_database_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "mine.db"))
+    with tracker.open_store() as store:
+        tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
+    assert tracker.diff("v1", "latest").baseline.run_ids == (1,)
+    assert tracker.show("v1").run["version"] == "v1"

@@ -10,7 +10,8 @@ with tracker.open_store("sqlite:///profiles.db") as store:
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,18 +71,37 @@ def ingest(
 def diff(baseline: str, candidate: str, *, store: Store | None = None, **options: Any) -> Diff:
     """Candidate against baseline, as `tracker diff` does; the tables of the result are pandas frames.
 
-    The sides are what `tracker diff` takes; `store` may be left out when both are paths. `options`: the fields of
-    `tracker.results.DiffOptions`.
+    The sides are what `tracker diff` takes. Without `store`, paths need none and labels mean the database that the
+    command line uses. `options`: the fields of `tracker.results.DiffOptions`.
     """
     from tracker.compare import diff as compare
     from tracker.results import DiffOptions
 
-    return compare(store, str(baseline), str(candidate), options=DiffOptions(**options))
+    chosen = DiffOptions(**options)
+    with _opened(store, str(baseline), str(candidate)) as opened:
+        return compare(opened, str(baseline), str(candidate), options=chosen)
 
 
 def show(reference: str, *, store: Store | None = None, **options: Any) -> Shown:
-    """One run, as `tracker show` does; the tables of the result are pandas frames. `options`: `ShowOptions` fields."""
+    """One run, as `tracker show` does; the tables of the result are pandas frames. `store`: as for `diff`.
+
+    `options`: the fields of `tracker.results.ShowOptions`.
+    """
     from tracker.compare import show as show_run
     from tracker.results import ShowOptions
 
-    return show_run(store, str(reference), options=ShowOptions(**options))
+    chosen = ShowOptions(**options)
+    with _opened(store, str(reference)) as opened:
+        return show_run(opened, str(reference), options=chosen)
+
+
+@contextmanager
+def _opened(store: Store | None, *references: str) -> Iterator[Store | None]:
+    """`store`, or for the time of a call the default database where `references` need one."""
+    from tracker.compare import needs_store
+
+    if store is not None or not any(needs_store(reference) for reference in references):
+        yield store
+        return
+    with open_store(create=False, read_only=True) as opened:
+        yield opened

@@ -1,4 +1,7 @@
-"""Settings: which database, and how large an input may be. Only cli and migrations read them.
+"""Settings: which database, and how large an input may be.
+
+cli, migrations and `tracker.open_store` read them, and `store.open_store` where its caller names no database. intake
+and readers take no more than the default MAX_BYTES.
 
 The first that names a database wins: the option `--db`, the variable TRACKER_DB, the settings file, the default
 (a SQLite file in the user's data folder). The settings file is TOML:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker import readers, timeline
+from tracker import config, readers, timeline
 from tracker.errors import SourceError, UsageError
 from tracker.profile import Capture, Device
 
 if TYPE_CHECKING:
     from tracker.readers import Found, ReadOptions
-    from tracker.store import Store
+    from tracker.store import RunRecord, SavedRun, Store
 
-MAX_DECOMPRESSED_BYTES: Final = 64 << 30
 _VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "ascend": "Huawei", "intel": "Intel"}
 
 
@@ -40,7 +39,7 @@ class IngestOptions:
     flow_category: str | None = None
     allow_partial: bool = False
     skip_bad_rows: bool = False
-    max_bytes: int = MAX_DECOMPRESSED_BYTES
+    max_bytes: int = config.MAX_BYTES
     on_progress: Callable[[str, int, int], None] | None = None
 
 
@@ -86,7 +85,7 @@ def ingest(
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of their start.
     """
-    from tracker.store.save import RunRecord, save_runs
+    from tracker.store.save import save_runs
 
     options = options or IngestOptions()
     if not version.strip():
@@ -96,99 +95,139 @@ def ingest(
     groups = [_finish(group, options) for group in form_runs(_read_all(paths, options), as_run=options.as_run)]
     batch = [
         (
-            RunRecord(
-                workload=workload,
-                version=version,
-                commit=options.commit,
-                note=options.note,
-                configuration=_configuration(group, options),
-                tags=dict(options.tags),
-                facts=_common_facts(group),
-                device=_device(group, options),
-                started_at_ns=min(
-                    (p.capture.started_at_ns for p in group if p.capture.started_at_ns is not None), default=None
-                ),
-                ranks_expected=options.expect_ranks,
-                rules_version=timeline.RULES_VERSION,
-            ),
+            _record(group, version, workload, options),
             [piece.capture for piece in group],
             [piece.format for piece in group],
         )
         for group in groups
     ]
-    saved = save_runs(store, batch)
     return [
-        IngestResult(
-            run_id=result.run_id,
-            version=version,
-            workload=workload,
-            device=record.device.model,
-            ranks=tuple(sorted(capture.rank or 0 for capture in captures)),
-            steps=max((len(capture.rows.steps) for capture in captures if capture.rows), default=0),
-            created=result.created,
-            joined=result.joined,
-            already=result.already,
-            paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
-            warnings=tuple(dict.fromkeys(text for piece in group for text in piece.warnings)),
-        )
-        for group, (record, captures, _), result in zip(groups, batch, saved, strict=True)
+        _result(group, record, saved, options)
+        for group, (record, _, _), saved in zip(groups, batch, save_runs(store, batch), strict=True)
     ]
+
+
+def _record(group: Sequence[Piece], version: str, workload: str, options: IngestOptions) -> RunRecord:
+    from tracker.store.save import RunRecord
+
+    starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
+    return RunRecord(
+        workload=workload,
+        version=version,
+        commit=options.commit,
+        note=options.note,
+        configuration=_configuration(group, options),
+        tags=dict(options.tags),
+        facts=_common_facts(group),
+        device=_device(group, options),
+        started_at_ns=min(starts, default=None),
+        ranks_expected=options.expect_ranks,
+        rules_version=timeline.RULES_VERSION,
+    )
+
+
+def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
+    warnings = [text for piece in group for text in piece.warnings]
+    given = {
+        "--device": options.device, "--config": options.configuration, "--tag": options.tags,
+        "--note": options.note, "--commit": options.commit, "--expect-ranks": options.expect_ranks,
+    }  # fmt: skip
+    unused = [name for name, value in given.items() if value]
+    if saved.already and unused:
+        warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    return IngestResult(
+        run_id=saved.run_id,
+        version=record.version,
+        workload=record.workload,
+        device=f"{saved.device.vendor} {saved.device.model}".strip(),
+        ranks=saved.ranks,
+        steps=max((len(piece.capture.rows.steps) for piece in group if piece.capture.rows), default=0),
+        created=saved.created,
+        joined=saved.joined,
+        already=saved.already,
+        paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
     """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model.
 
-    Anything else (three models in a folder, two captures of one rank) is a run each. `as_run` forces one run; then
-    ranks must still be distinct, and unknown ranks are numbered in order. Order: by start, then path.
+    Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
+    parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
+    order. Order: by start, then path; within a run by rank.
     """
-    ordered = sorted(pieces, key=lambda p: (p.capture.started_at_ns or 0, p.paths))
+    files: dict[tuple[str, ...], list[Piece]] = {}
+    for piece in pieces:
+        files.setdefault(piece.paths, []).append(piece)
+    ordered = sorted(files.values(), key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []
-    groups: list[list[Piece]] = []
-    for piece in ordered:
-        home = next((group for group in groups if all(_belong_together(member, piece) for member in group)), None)
+    groups: list[list[list[Piece]]] = []
+    for file in ordered:
+        home = next((group for group in groups if all(_belong_together(member, file) for member in group)), None)
         if home is None:
-            groups.append([piece])
+            groups.append([file])
         else:
-            home.append(piece)
+            home.append(file)
     return [_number_ranks(group) for group in groups]
 
 
-def _belong_together(one: Piece, other: Piece) -> bool:
-    a, b = one.capture, other.capture
-    if set(one.paths) & set(other.paths):  # several devices of one process
-        return True
-    if a.rank is None or b.rank is None or a.rank == b.rank or a.world_size != b.world_size or a.device != b.device:
+def _known_ranks(file: Sequence[Piece]) -> list[int]:
+    return [piece.capture.rank for piece in file if piece.capture.rank is not None]
+
+
+def _belong_together(one: Sequence[Piece], other: Sequence[Piece]) -> bool:
+    """Whether two files are ranks of one run; the first capture of a file is the one that its rank stands for."""
+    a, b = one[0].capture, other[0].capture
+    ranks = _known_ranks(one), _known_ranks(other)
+    if not ranks[0] or not ranks[1] or set(ranks[0]) & set(ranks[1]):
         return False
-    return _windows_overlap(a, b)
+    return a.world_size == b.world_size and a.device == b.device and _windows_overlap(a, b)
 
 
 def _windows_overlap(a: Capture, b: Capture) -> bool:
-    if None in (a.started_at_ns, b.started_at_ns, a.ended_at_ns, b.ended_at_ns):
-        return True  # a clock that is not absolute contradicts nothing; the ranks already differ
-    assert a.started_at_ns is not None and b.started_at_ns is not None
-    assert a.ended_at_ns is not None and b.ended_at_ns is not None
-    return a.started_at_ns <= b.ended_at_ns and b.started_at_ns <= a.ended_at_ns
+    """Whether the captures ran at the same time; a clock that is not absolute contradicts nothing."""
+    starts, ends = (a.started_at_ns, b.started_at_ns), (a.ended_at_ns, b.ended_at_ns)
+    if starts[0] is None or starts[1] is None or ends[0] is None or ends[1] is None:
+        return True
+    return starts[0] <= ends[1] and starts[1] <= ends[0]
 
 
-def _number_ranks(group: Sequence[Piece]) -> list[Piece]:
-    """Ranks that no source names get the free numbers in order; two captures of one rank are an error."""
-    known = Counter(piece.capture.rank for piece in group if piece.capture.rank is not None)
-    for rank, count in known.items():
+def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """Every capture of a run with a rank: a file that names none gets the first free one.
+
+    The i-th further device of a process of rank r becomes r + i x world size: no rank of the job, and the same whether
+    the ranks come together or one after the other. Two captures of one rank are an error.
+    """
+    known = [rank for file in files for rank in _known_ranks(file)]
+    _refuse_doubles(files, known)
+    free = (number for number in range(len(files) + len(known)) if number not in known)
+    sizes = [piece.capture.world_size or 0 for file in files for piece in file]
+    leads = [(_known_ranks(file) or [next(free)])[0] for file in files]
+    world = max([*sizes, *(rank + 1 for rank in [*known, *leads])])
+    numbered = []
+    for file, lead in zip(files, leads, strict=True):
+        numbers = (lead + further * world for further in range(0 if not _known_ranks(file) else 1, len(file) + 1))
+        numbered += [
+            piece
+            if piece.capture.rank is not None
+            else replace(piece, capture=replace(piece.capture, rank=next(numbers)))
+            for piece in file
+        ]
+    return sorted(numbered, key=lambda piece: piece.capture.rank or 0)
+
+
+def _refuse_doubles(files: Sequence[Sequence[Piece]], known: Sequence[int]) -> None:
+    for rank, count in Counter(known).items():
         if count > 1:
-            twice = [path for piece in group if piece.capture.rank == rank for path in piece.paths]
+            twice = [path for file in files if rank in _known_ranks(file) for path in file[0].paths]
             raise SourceError(
                 twice[0],
                 f"rank {rank}",
-                f"{count} captures of one rank cannot be one run (also {twice[1]})",
+                f"{count} captures of one rank cannot be one run (also {twice[-1]})",
                 remedy="leave out --as-run, so that each capture becomes a run",
             )
-    free = (number for number in range(len(group) + len(known)) if number not in known)
-    numbered = [
-        piece if piece.capture.rank is not None else replace(piece, capture=replace(piece.capture, rank=next(free)))
-        for piece in group
-    ]
-    return sorted(numbered, key=lambda piece: piece.capture.rank or 0)
 
 
 def _read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:

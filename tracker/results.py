@@ -7,15 +7,20 @@ without a baseline.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal
+
+from tracker.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas as pd
 
 SECTIONS: Final = ("overall", "operator", "kernel", "communication", "memory", "module", "api")
 """The words of `--only`, in the order in which reports show the sections."""
+MATCHES: Final = ("shape", "name")
+GRAINS: Final = ("rank", "step")
+"""The words of `--match` and of `--by`."""
 
 BOTH: Final = "both"
 ADDED: Final = "ADDED"
@@ -27,6 +32,17 @@ KERNEL_KEY: Final = ("name", "input_shapes", "category", "core_type", "op")
 COMMUNICATION_KEY: Final = ("kind", "group_role", "group_size", "data_type", "size_class_bytes")
 MODULE_KEY: Final = ("module", "phase")
 API_KEY: Final = ("level", "name")
+
+
+def check_sections(words: Iterable[str]) -> None:
+    """UsageError for a word that is not in SECTIONS."""
+    _check_words("section", words, SECTIONS)
+
+
+def _check_words(what: str, words: Iterable[str], choices: Sequence[str]) -> None:
+    for word in words:
+        if word not in choices:
+            raise UsageError(f"no {what} {word!r}", remedy=f"choose from {', '.join(choices)}")
 
 
 def _sides(*names: str) -> tuple[str, ...]:
@@ -68,7 +84,8 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 class Selection:
     """Which rows are looked at, and how paths on disk are read. None or empty lets everything through.
 
-    `op`, `module`, `kind`: glob patterns, case matters. `minimum_ns` drops rows below it (in a diff: on both sides).
+    `op`, `module`, `kind`, `group` (the role of a communication group): glob patterns, case matters. `minimum_ns` drops
+    rows below it (in a diff: on both sides).
     `on_progress(label, done, total)`: bytes read of the file `label`.
     """
 
@@ -76,6 +93,7 @@ class Selection:
     module: str | None = None
     op: str | None = None
     kind: str | None = None
+    group: str | None = None
     ranks: tuple[int, ...] = ()
     stage: int | None = None
     minimum_ns: int | None = None
@@ -92,7 +110,7 @@ class DiffOptions(Selection):
 
     `match`: ops are the same by name and shapes, or by name alone. `max_kernels`: an op that launches more kernels per
     call is replaced by its children; None never. `op_map`: baseline name -> candidate name of equivalent ops.
-    `only`: words of SECTIONS, empty for all.
+    `only`: words of SECTIONS, empty for all. Raises UsageError for a word that is none of the choices.
     """
 
     match: Literal["shape", "name"] = "shape"
@@ -100,12 +118,19 @@ class DiffOptions(Selection):
     op_map: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        _check_words("match", (self.match,), MATCHES)
+        check_sections(self.only)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShowOptions(Selection):
-    """What of a run is shown: `by` adds the grain columns `rank` and / or `step`."""
+    """What of a run is shown: `by` adds the grain columns `rank` and / or `step`; any other word is a UsageError."""
 
     by: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        _check_words("grain", self.by, GRAINS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +170,8 @@ class Cause:
 
     `delta_ns` = `calls_delta_ns` (more or fewer calls) + `per_call_delta_ns` (slower or faster calls); both None where
     one side lacks the op. `share`: delta_ns / the total's delta, None where that is 0. `where`: modules, ranks, hosts
-    or code line, may be "".
+    or code line, may be "". `stands_out`: every run of one side took longer than every run of the other; None with one
+    run a side.
     """
 
     kind: str
@@ -161,6 +187,7 @@ class Cause:
     baseline_ns: float | None
     candidate_ns: float | None
     where: str = ""
+    stands_out: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,10 +205,13 @@ class Rename:
 class Explanation:
     """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in mean ns per step and rank.
 
-    `total_metric`: `step_ns` or `e2e_ns`. `causes`: ranked by contribution. `explained_ns`: sum of the deltas of ALL
-    ops; `rest_ns` = delta_ns - explained_ns. `gross_loss_ns` / `gross_gain_ns`: sums of the positive / negative op
-    deltas; `cancelling`: they hide each other in the total. `rollup`: causes summed by op name. `answer`: the one line
-    that answers the question.
+    `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
+    `explained_ns`: sum of the deltas of ALL ops, whatever the filters, not of `causes` alone; `rest_ns` = delta_ns -
+    explained_ns. `gross_loss_ns` / `gross_gain_ns`: sums of the positive / negative op
+    deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at most 20.
+    `other_causes_ns`: the
+    deltas of the ops that `causes` leaves out. `baseline_range_ns`, `candidate_range_ns`: smallest and largest total of
+    the runs of a side. `answer`: the one line that answers the question.
     """
 
     total_metric: str
@@ -198,6 +228,9 @@ class Explanation:
     rollup: tuple[Cause, ...]
     renames: tuple[Rename, ...]
     answer: str
+    other_causes_ns: float = 0.0
+    baseline_range_ns: tuple[float, float] | None = None
+    candidate_range_ns: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -224,7 +257,7 @@ class Diff:
       apart
     - memory: bytes allocated while the op was innermost; held_ns until freed; unreleased_bytes never freed in the
       capture
-    - options: how the sides were compared
+    - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     """
 
@@ -244,6 +277,7 @@ class Diff:
     api: pd.DataFrame
     explanation: Explanation
     options: DiffOptions = field(default_factory=DiffOptions)
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

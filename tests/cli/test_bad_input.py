@@ -118,14 +118,61 @@ SIDES = {
     "pinned": "no version is pinned",
     "v01@H100": "version 'v01' has no active run on a device like 'H100'",
     "./gone.json": r"\./gone.json: no such file or folder",
+    "v" * 300: "there is no version 'v{300}'",
+    "latest~99999999999999999999": "latest~9{20}: .*",
+    "run:99999999999999999999": "there is no run 9{20}",
+    "run:1:rank99999999999999999999": "run:1:rank9{20}: .*",
+    f"./{'d/' * 2000}{'v' * 300}": ".*",
 }
 
 
-@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("side", SIDES, ids=lambda side: side[:40])
 def test_side_that_names_nothing(tracker, db, side):
     expect(tracker("diff", side, "v08", "--db", db), SIDES[side])
     expect(tracker("diff", "v08", side, "--db", db), SIDES[side])
     expect(tracker("show", side, "--db", db), SIDES[side])
+
+
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan", "-1", "-0.001", "1e300"])
+@pytest.mark.parametrize("words", [("show", "1"), ("diff", "v01", "v08")], ids=" ".join)
+def test_time_that_is_none(tracker, db, words, value):
+    problem = f"--min-us is {re.escape(str(float(value)))}, which is no number of microseconds"
+    expect(tracker(*words, "--min-us", value, "--db", db), problem)
+
+
+NUMBERS = {
+    "--top": ("-1", "nonsense", "1.5"),
+    "--rank": ("-1", "nonsense"),
+    "--stage": ("-1", "nonsense"),
+    "--min-us": ("nonsense",),
+}
+
+
+@pytest.mark.parametrize(("option", "value"), [(option, value) for option in NUMBERS for value in NUMBERS[option]])
+@pytest.mark.parametrize("words", [("show", "1"), ("diff", "v01", "v08")], ids=" ".join)
+def test_number_that_is_none(tracker, db, words, option, value):
+    done = tracker(*words, option, value, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert f"Invalid value for '{option}'" in done.err
+
+
+@pytest.mark.parametrize("option", ["--rank", "--stage", "--top"])
+@pytest.mark.parametrize("words", [("show", "1"), ("diff", "v01", "v08")], ids=" ".join)
+def test_number_beyond_all_numbers_is_no_traceback(tracker, db, words, option):
+    assert tracker(*words, option, "9" * 20, "--db", db).code in (0, 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("diff", "v01", "v08", "--only", "overall,everything"), "no section 'everything'"),
+        (("runs", "tag", "9" * 20, "--tag", "a=b"), "there is no run 9{20}"),
+        (("runs", "tag", "9" * 5000, "--tag", "a=b"), "there is no run 9{5000}"),
+    ],
+    ids=lambda value: value[-1][:30] if isinstance(value, tuple) else "",
+)
+def test_word_that_names_nothing(tracker, db, words, problem):
+    expect(tracker(*words, "--db", db), problem)
 
 
 OP_MAPS = {
@@ -260,6 +307,30 @@ def test_workbook_on_screen(tracker, db):
 def test_edit_that_cannot_be_done_changes_nothing(tracker, db, words):
     before = content(db)
     expect(tracker(*words, "--db", db), ".*")
+    assert content(db) == before
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("edit", "1", "999", "--version", "v2", "--note", "moved"),
+        ("edit", "1", "999", "--config", "batch=32"),
+        ("tag", "1", "999", "--tag", "a=b"),
+        ("untag", "1", "999", "--tag", "here"),
+        ("untag", "1", "--tag", "here", "--tag", "gone"),
+        ("exclude", "1", "999", "--reason", "x"),
+        ("restore", "2", "999"),
+        ("delete", "1", "999", "--reason", "x"),
+        ("delete", "1", "999", "--reason", "x", "--purge"),
+        ("delete", "1", "--reason", " ", "--purge"),
+    ],
+    ids=" ".join,
+)
+def test_edit_of_several_runs_is_done_for_all_or_for_none(tracker, db, words):
+    assert tracker("runs", "tag", "1", "--tag", "here=yes", "--db", db).code == 0
+    assert tracker("runs", "exclude", "2", "--reason", "noisy", "--db", db).code == 0
+    before = content(db)
+    expect(tracker("runs", *words, "--db", db), ".*(999|gone|reason).*")
     assert content(db) == before
 
 

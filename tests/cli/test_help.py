@@ -10,8 +10,9 @@ import typer
 from tracker import __version__, readers, reports
 from tracker.cli import app
 from tracker.cli._options import Format
-from tracker.cli.diff import Section
-from tracker.results import SECTIONS
+from tracker.cli.diff import Match
+from tracker.cli.show import Grain
+from tracker.results import GRAINS, MATCHES, SECTIONS
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -81,7 +82,12 @@ def test_no_short_help_is_cut(tracker):
 
 def test_choices_are_those_of_the_rooms():
     assert tuple(sorted(Format)) == reports.NAMES
-    assert sorted(Section) == sorted(SECTIONS)
+    assert sorted(Match) == sorted(MATCHES)
+    assert sorted(Grain) == sorted(GRAINS)
+
+
+def test_help_names_all_sections(tracker):
+    assert ", ".join(SECTIONS) in " ".join(tracker("diff", "--help").out.split())
 
 
 def test_input_formats_are_listed_where_they_are_asked_for(tracker, trace):
@@ -124,3 +130,9 @@ def test_help_loads_nothing_heavy():
     code = "import sys, tracker.cli; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
     assert not {"pandas", "numpy", "sqlalchemy", "sqlmodel", "alembic", "openpyxl", "rich", "msgspec"} & set(loaded)
+
+
+def test_help_makes_no_classes_of_results():
+    """They take 10 ms, which the help can do without."""
+    code = "import sys, tracker.cli; sys.exit('tracker.results' in sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -25,6 +25,7 @@ def test_runs_are_found_by_version_workload_and_state(listed):
     assert listed("--workload", "other") == []
     assert listed("--state", "excluded") == []
     assert len(listed("--limit", "1")) == 1
+    assert listed("--limit", "9" * 20) == everything
 
 
 def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
@@ -62,6 +63,20 @@ def test_edit_moves_a_run_to_another_version(tracker, db, listed):
     assert tracker("runs", "edit", "1", "--version", "v02", "--device", "NVIDIA H100", "--db", db).code == 0
     (moved,) = listed("--version", "v02")
     assert (moved["run_id"], moved["vendor"], moved["device"]) == (1, "NVIDIA", "H100")
+
+
+def test_edit_corrects_the_configuration(tracker, db, listed):
+    assert tracker("runs", "edit", "1", "2", "--config", "batch=32", "--config", "precision=bf16", "--db", db).code == 0
+    assert {run["run_id"]: run["configuration"] for run in listed("--version", "v01")} == {
+        1: "batch=32 precision=bf16",
+        2: "batch=32 precision=bf16",
+        3: "",
+    }
+
+
+def test_each_run_is_named_once_however_often_it_is_given(tracker, db):
+    done = tracker("runs", "tag", "2", "run:1", "2", "--tag", "a=b", "--db", db)
+    assert done.out == "run:2 tagged\nrun:1 tagged\n"
 
 
 def test_deleted_run_is_hidden_and_comes_back(tracker, db, listed):

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+PROCESS_OF_A_GROUP = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
 SHOW_KEYS = {"schema", "run", "overall", "steps", "ops", "kernels", "communication", "memory"}
 DIFF_KEYS = {
     "schema",
@@ -96,6 +98,7 @@ FILTERS = {
     "--op": ("nothing", ("ops",)),
     "--module": ("nothing", ("ops", "modules")),
     "--kind": ("all_reduce", ("communication",)),
+    "--group": ("nothing", ("communication",)),
     "--min-us": ("100000000", ("ops", "kernels", "communication")),
 }
 
@@ -109,6 +112,22 @@ def test_filter_that_lets_nothing_through_leaves_empty_tables(tracker, trace, op
     )
     for document in documents:
         assert [document[table] for table in tables] == [[]] * len(tables)
+
+
+@pytest.mark.parametrize(("pattern", "roles"), [("d*", {"default"}), ("*", {"default"}), ("tp", set()), ("D*", set())])
+def test_filter_by_group_takes_a_pattern_of_its_role(tracker, pattern, roles):
+    words = (PROCESS_OF_A_GROUP, "--group", pattern)
+    documents = (shown(tracker, *words), compared(tracker, PROCESS_OF_A_GROUP, *words))
+    for document in documents:
+        assert {row["group_role"] for row in document["communication"]} == roles
+        assert document["ops"]
+
+
+def test_details_of_a_path_name_the_path(tracker, trace, tmp_path, monkeypatch):
+    (tmp_path / "my run.pt.trace.json.gz").write_bytes(trace["v01"].read_bytes())
+    monkeypatch.chdir(tmp_path)
+    last = tracker("show", "my run.pt.trace.json.gz").out.splitlines()[-1]
+    assert " Details: tracker show 'my run.pt.trace.json.gz' --format xlsx -o " in last
 
 
 def test_show_of_a_version_with_several_runs_lists_them(tracker, db):

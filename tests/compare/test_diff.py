@@ -224,6 +224,127 @@ def test_filters_leave_only_what_was_asked_for(store: Store):
     assert names(minimum_ns=50) == ["aten::mm", "nccl"]
 
 
+def test_a_filter_does_not_make_the_explanation_lie(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100), ("add", 10)], step_ns=200)
+    save(store, "v2", steps=[3], ops=[("mm", 150), ("add", 10)], step_ns=250)
+    result = diff(store, "v1", "v2", options=DiffOptions(op="add"))
+    assert result.ops["name"].tolist() == ["add"]
+    assert result.explanation.explained_ns == 50
+    assert "mm +50 ns" in result.explanation.answer
+
+
+def test_runs_without_the_rank_that_was_asked_for_do_not_count_as_zero(store: Store):
+    for at in range(2):
+        save(store, "v1", ops=[("mm", 100)], started_at_ns=EPOCH_NS + at * 10**13)
+    both = [capture(rank, world_size=2, ops=[("mm", 100)]) for rank in (0, 1)]
+    save_run(store, record("v1"), both, formats=["torch_profiler"] * 2)
+    result = diff(store, "v1", "v1", options=DiffOptions(ranks=(1,)))
+    assert (result.baseline.runs, result.ops["baseline_ns"].tolist()) == (1, [100])
+
+
+def test_an_improbable_rename_is_not_told(store: Store):
+    save_tree(store, "v1", [("block", -1, 0, 0), ("aten::gelu", 0, 100, 1)])
+    save_tree(store, "v2", [("block", -1, 0, 0), ("fused::gelu", 0, 200, 1)])
+    assert diff(store, "v1", "v2").explanation.renames == ()
+
+
+def test_changes_that_cancel_are_told_as_such(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100), ("add", 200)], step_ns=400)
+    save(store, "v2", steps=[3], ops=[("mm", 200), ("add", 110)], step_ns=410)
+    explanation = diff(store, "v1", "v2").explanation
+    assert (explanation.cancelling, explanation.gross_loss_ns, explanation.gross_gain_ns) == (True, 100, -90)
+    assert not diff(store, "v1", "v1").explanation.cancelling
+
+
+def test_when_operators_do_not_carry_half_of_the_change_none_is_blamed(store: Store):
+    save(store, "v1", steps=[3], ops=[("mm", 100)], step_ns=400)
+    save(store, "v2", steps=[3], ops=[("mm", 110)], step_ns=500)
+    assert "no operator explains it" in diff(store, "v1", "v2").explanation.answer
+
+
+def test_the_peak_of_a_run_is_that_of_its_largest_rank(store: Store):
+    ranks = [capture(rank, world_size=2, peak_allocated_bytes=peak) for rank, peak in ((0, 10), (1, 30))]
+    save_run(store, record("v1"), ranks, formats=["torch_profiler"] * 2)
+    overall = diff(store, "v1", "v1").overall.set_index("metric")
+    assert overall.loc["peak_allocated_bytes", "baseline_value"] == 30
+
+
+def test_modules_and_api_calls_are_filtered(store: Store):
+    ops = [("mm", 100, {"module": "A/B"}), ("add", 10, {"module": "A"})]
+    save(store, "v1", ops=ops, api=[("launch", 5), ("sync", 50)])
+    result = diff(store, "v1", "v1", options=DiffOptions(module="A/*", minimum_ns=20))
+    assert result.modules["module"].tolist() == ["A/B"]
+    assert result.api["name"].tolist() == ["sync"]
+
+
+@pytest.mark.parametrize("reference", ["", "x" * 300, "~nobody-here/x"])
+def test_a_side_that_can_be_no_path_is_an_error_too(store: Store, reference: str):
+    save(store, "v1")
+    with pytest.raises(UsageError):
+        diff(store, "v1", reference)
+
+
+def test_a_bare_name_is_a_label_even_beside_a_folder_of_that_name(store: Store, tmp_path, monkeypatch):
+    save(store, "v1")
+    (tmp_path / "v1").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert diff(store, "v1", "v1").baseline.run_ids == (1,)
+
+
+def test_a_label_with_a_slash_is_a_label_unless_it_is_a_path(store: Store, tmp_path, monkeypatch):
+    save(store, "feature/x")
+    monkeypatch.chdir(tmp_path)
+    assert diff(store, "feature/x", "feature/x").baseline.run_ids == (1,)
+
+
+def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
+    save(store, "v1", "gpt, small")
+    assert diff(store, "v1", "v1").baseline.workload == "gpt, small"
+
+
+def test_an_op_that_does_not_stand_out_of_the_runs_is_not_named(store: Store):
+    # mm: 100, 140 against 130, 170 overlap; norm: 10, 11 against 20, 21 does not
+    for version, times in (("v1", ((100, 10), (140, 11))), ("v2", ((130, 20), (170, 21)))):
+        for at, (mm, norm) in enumerate(times):
+            start = EPOCH_NS + at * 10**13 + (version == "v2") * 10**15
+            save(store, version, steps=[3], ops=[("mm", mm), ("norm", norm)], step_ns=mm + norm, started_at_ns=start)
+    result = diff(store, "v1", "v2")
+    assert [(cause.name, cause.stands_out) for cause in result.explanation.rollup] == [("mm", False), ("norm", True)]
+    assert "norm +10 ns" in result.explanation.answer
+    assert "mm +" not in result.explanation.answer
+    assert "overlap (110 ns to 151 ns and 150 ns to 191 ns): this may be noise" in result.explanation.answer
+    assert (result.explanation.baseline_range_ns, result.explanation.candidate_range_ns) == ((110, 151), (150, 191))
+
+
+def test_data_loading_is_named_when_it_carries_the_change(store: Store):
+    for version, loading, step_ns in (("v1", 100, 1000), ("v2", 300, 1200)):
+        made = capture(steps=[3], ops=[("mm", 100)], step_ns=step_ns)
+        numbers = replace(made.rows.steps[0].breakdown, data_loading_ns=loading)
+        rows = replace(made.rows, steps=(replace(made.rows.steps[0], breakdown=numbers),))
+        save_run(store, record(version), [replace(made, rows=rows)], formats=["torch_profiler"])
+    assert "data loading +200 ns (100 % of the change)" in diff(store, "v1", "v2").explanation.answer
+
+
+def test_a_side_of_different_models_is_told(store: Store):
+    save(store, "v1", ops=[("bert", 100), ("view", 1)])
+    save(store, "v1", ops=[("resnet", 100), ("view", 1)], started_at_ns=EPOCH_NS + 10**13)
+    (note,) = diff(store, "v1", "run:1").notes
+    assert "v1 have few operators in common" in note
+
+
+def test_mixed_hardware_other_workloads_and_idle_map_entries_are_told(store: Store):
+    save(store, "v1")
+    save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**13)
+    save(store, "v9", "resnet", started_at_ns=EPOCH_NS + 2 * 10**13)
+    notes = diff(store, "v1", "v9", options=DiffOptions(op_map={"nosuch": "aten::mm"})).notes
+    assert [note.split(" (")[0] for note in notes] == [
+        "v1 mixes devices",
+        "Two workloads are compared: gpt and resnet.",
+        "The op map names 'nosuch', which v1 does not have.",
+    ]
+    assert diff(store, "run:1", "run:1").notes == ()
+
+
 def test_show_keeps_copies_apart_from_kernels(store: Store):
     save(store, "v1", kernels=[("gemm", 100), ("Memcpy HtoD", 7, {"category": "copy"})], steps=2)
     shown = show(store, "v1")

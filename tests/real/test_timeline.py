@@ -213,9 +213,21 @@ def host_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
             around = above[around]
         start, end = max(op["start"], window[0]), min(op["end"], window[1])
         kind = host_class(op, names_around)
-        if kind and start < end:
+        if kind == "communication" and start < end:
             spans.append((start, end, kind))
+        elif kind and start < end:
+            spans += [(a, b, kind) for a, b in outside_collectives(ops, op, start, end)]
     return parts(spans, window[1] - window[0])
+
+
+def outside_collectives(ops: list[Event], op: Event, start: int, end: int) -> list[tuple[int, int]]:
+    """The pieces of start..end in which the thread of `op` is in no collective."""
+    pieces = [(start, end)]
+    for other in ops:
+        if other["name"].startswith(COLLECTIVES) and (other["pid"], other["tid"]) == (op["pid"], op["tid"]):
+            cut = [(a, min(b, other["start"])) for a, b in pieces] + [(max(a, other["end"]), b) for a, b in pieces]
+            pieces = [(a, b) for a, b in cut if a < b]
+    return pieces
 
 
 def innermost(lane: list[Event], starts: list[int], time: int) -> str:

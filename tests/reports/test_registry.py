@@ -36,6 +36,11 @@ def test_unknown_section_names_the_known_ones():
         reports.render_show(builders.shown(), "text", only=["ops"])
 
 
+def test_negative_limit_is_refused():
+    with pytest.raises(UsageError, match="-1 rows per table; give a limit"):
+        reports.render_diff(builders.diff(), "text", limit=-1)
+
+
 def test_importing_the_registry_loads_no_heavy_library():
     code = (
         "import sys, tracker.reports; "

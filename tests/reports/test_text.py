@@ -9,6 +9,8 @@ from tests.reports import builders
 from tests.reports.builders import MS
 from tracker.reports import _human, render_diff, render_show
 from tracker.reports._layout import shorten
+from tracker.reports.to_markdown import escape
+from tracker.results import DiffOptions
 
 
 def line_of(text, start):
@@ -56,6 +58,30 @@ def test_tables_fit_the_terminal(width):
     ):
         *tables, _answer = text.splitlines()
         assert max(cell_len(line) for line in tables) <= max(width, 60)
+
+
+FILTERS = {
+    "--op 'aten::*norm*'": {"op": "aten::*norm*"},
+    "--op aten::mm --module '*/Linear_3' --min-us 2.5": {
+        "op": "aten::mm", "module": "*/Linear_3", "minimum_ns": 2_500
+    },
+    "--min-us 1000": {"minimum_ns": MS},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+@pytest.mark.parametrize("words", FILTERS)
+def test_with_filters_tables_and_explanation_say_which_operators_they_count(words, format):
+    text = render_diff(builders.diff(options=DiffOptions(**FILTERS[words])), format, width=160)
+    shown = words if format == "text" else escape(words)
+    assert text.count(f"Only what {shown} lets through; Why counts all operators.") == 1
+    assert text.count(f"Why counts all operators; {shown} chooses rows of the other tables only.") == 1
+
+
+@pytest.mark.parametrize("format", ["text", "markdown"])
+def test_without_filters_nothing_is_said_of_them(format):
+    for options in (DiffOptions(), DiffOptions(kind="all_reduce", ranks=(0,))):
+        assert "counts all operators" not in render_diff(builders.diff(options=options), format)
 
 
 def test_pipe_gets_no_escape_sequences_and_a_terminal_gets_colours():

@@ -7,16 +7,22 @@ import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
+import pytest
 from sqlalchemy import text
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.store import open_store, queries, save_run
+from tracker.errors import StoreError
+from tracker.store import details, labels, open_store, queries, save_run
+from tracker.store import runs as edits
+from tracker.store.failures import Raced
 
 FORMATS = ["torch_profiler"]
 ROOT = Path(__file__).parents[2]
 WRITERS = 6
+BATCH = {"configuration": {"batch": "32"}}
 
 
 def at_once(work, count=WRITERS):
@@ -128,3 +134,78 @@ def test_writers_that_need_a_new_partition_wait_for_each_other(store, database_u
 
     at_once(work)
     assert count_rows(store)["op"] == WRITERS
+
+
+def test_labels_that_are_purged_before_a_run_is_filed_are_made_again(store, database_url, monkeypatch):
+    if store.dialect == "sqlite":
+        pytest.skip("a SQLite writer is alone")
+    save(store, of_run=BATCH)
+    real = labels.device_id
+
+    def purge_first(connection, device):
+        monkeypatch.undo()
+        with open_store(database_url) as other:
+            edits.delete_all(other, [1], "wrong", purge=True)
+        return real(connection, device)
+
+    monkeypatch.setattr(labels, "device_id", purge_first)
+    assert save(store, of_run=BATCH)[0] > 1
+    assert queries.runs(store)[["version", "configuration"]].values.tolist() == [["v1", "batch=32"]]
+    assert queries.facts(store, queries.runs(store)["run_id"])["value"].tolist() == ["32"]
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        lambda store: edits.delete_all(store, [1], "wrong", purge=True),
+        lambda store: edits.edit_all(store, [1], workload="bert", version="v2"),
+    ],
+    ids=["purge", "relabel"],
+)
+def test_labels_that_a_run_is_being_filed_under_are_kept(store, database_url, monkeypatch, edit):
+    """The edit starts while an ingest that uses the same labels has not ended."""
+    save(store, of_run=BATCH)
+    real, filed, edited = details.load, Event(), Event()
+
+    def wait(connection, placed):
+        filed.set()
+        edited.wait(0.5)
+        real(connection, placed)
+
+    def work(number):
+        with open_store(database_url) as own:
+            if number == 0:
+                save(own, of_run=BATCH)
+            elif filed.wait(30):
+                edit(own)
+                edited.set()
+
+    monkeypatch.setattr(details, "load", wait)
+    at_once(work, 2)
+    assert queries.versions(store, "gpt")[["version", "runs"]].values.tolist() == [["v1", 1]]
+    assert queries.facts(store, [2])["value"].tolist() == ["32"]
+
+
+def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database_url):
+    def work(number):
+        with open_store(database_url) as own:
+            for step in range(6):
+                (run_id,) = save(own, of_run={**BATCH, "commit": "abc"})
+                if (number + step) % 2:
+                    edits.edit_all(own, [run_id], version="v2", workload="bert", configuration={"batch": "64"})
+                edits.delete_all(own, [run_id], "wrong", purge=True)
+
+    at_once(work, 4)
+    assert set(count_rows(store)) == {"device", "op_key", "kernel_key"}
+
+
+def test_a_writer_that_always_collides_gives_up_with_one_line(store, monkeypatch):
+    save(store)
+
+    def collide(*_):
+        raise Raced
+
+    monkeypatch.setattr(labels, "workload_id", collide)
+    for work in (lambda: save(store), lambda: edits.edit_all(store, [1], workload="bert")):
+        with pytest.raises(StoreError, match="other writers were faster 5 times; run the command again"):
+            work()

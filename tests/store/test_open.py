@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import text
 
@@ -197,6 +198,24 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password(scheme):
     assert message.startswith("postgresql://me:***@127.0.0.1:1/profiles: the server cannot be reached (")
     assert "s3cr3t" not in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://127.0.0.1:1/db?user=me&password=s3cr3t&sslpassword=s3cr3t2",
+        "postgresql://me:s3cr3t@127.0.0.1:1/db?password=s3cr3t2",
+        "postgresql://127.0.0.1:1/db?password=s3cr3t&password=s3cr3t2&options=-c%20a=s3cr3t2",
+    ],
+)
+def test_a_password_in_the_query_is_not_shown(url):
+    with connect.Store(connect.open_engine(url), connect.parse_url(url)) as unreachable:
+        assert unreachable.url in ("postgresql://127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db")
+        with pytest.raises(StoreError, match="ends here") as error, unreachable._explained():
+            raise psycopg.OperationalError("it has s3cr3t2, s3cr3t and ends here")
+    assert str(error.value) == f"{unreachable.url}: the server cannot be reached (it has ***, *** and ends here); " + (
+        "check that it is up, and the host, port, user and database of the URL"
+    )
 
 
 def test_a_database_that_the_server_does_not_have_is_named(postgres_server):

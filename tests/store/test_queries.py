@@ -405,13 +405,13 @@ def test_runs_can_be_found(store, chosen, expected):
     save(store, of_run={"tags": {"image": "a"}})
     save(store, "v2", of_run={"tags": {"image": "b"}})
     save(store, "v3", "bert", device=Device("AMD", "MI300X"))
-    edits.exclude(store, 1, "noisy node")
+    edits.exclude_all(store, [1], "noisy node")
     assert queries.runs(store, **chosen)["run_id"].tolist() == expected
 
 
 def test_runs_by_id_finds_runs_in_any_state(store):
     save(store, runs=3)
-    edits.delete(store, 2, "wrong machine")
+    edits.delete_all(store, [2], "wrong machine")
     same_table(queries.runs_by_id(store, [1, 2]), "run_id state state_reason\n 2 deleted wrong_machine\n 1 active ''")
 
 
@@ -420,7 +420,7 @@ def test_versions_keep_the_order_of_their_first_ingest(store):
         save(store, version, of_run={"commit": f"c-{version}"})
     save(store, "v1", "bert")
     edits.pin(store, "v10")
-    edits.exclude(store, 3, "noisy")
+    edits.exclude_all(store, [3], "noisy")
     same_table(
         queries.versions(store),
         f"""
@@ -464,7 +464,7 @@ class TestNames:
 
     def test_a_version_is_its_active_runs(self, store):
         save(store, runs=3)
-        edits.exclude(store, 2, "noisy")
+        edits.exclude_all(store, [2], "noisy")
         assert queries.run_ids_of_version(store, "v1") == (1, 3)
 
     def test_an_unknown_version_is_an_error_that_helps(self, store):
@@ -475,7 +475,7 @@ class TestNames:
 
     def test_a_version_whose_runs_do_not_count_says_so(self, store):
         save(store)
-        edits.exclude(store, 1, "noisy")
+        edits.exclude_all(store, [1], "noisy")
         with pytest.raises(UsageError, match="version 'v1' has no active run; tracker runs --state all"):
             queries.run_ids_of_version(store, "v1")
 
@@ -499,7 +499,7 @@ class TestNames:
     def test_latest_is_the_run_that_came_in_last(self, store):
         save(store, runs=3)
         save(store, workload="bert")
-        edits.exclude(store, 3, "noisy")
+        edits.exclude_all(store, [3], "noisy")
         assert queries.latest(store) == 4
         assert queries.latest(store, workload="gpt") == 2
         assert queries.latest(store, 1, workload="gpt") == 1
@@ -520,8 +520,8 @@ class TestNames:
 
     def test_a_run_is_there_or_an_error(self, store):
         save(store, runs=2)
-        edits.exclude(store, 1, "noisy")
-        edits.delete(store, 2, "wrong")
+        edits.exclude_all(store, [1], "noisy")
+        edits.delete_all(store, [2], "wrong")
         queries.require_run(store, 1)
         with pytest.raises(UsageError, match="run 2 was deleted; to take it back: tracker runs restore 2"):
             queries.require_run(store, 2)

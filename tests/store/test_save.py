@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, H100, capture, record, save, table
 from tracker.errors import UsageError
-from tracker.profile import CPU, Breakdown, Source
+from tracker.profile import CPU, Breakdown, Device, Source
 from tracker.store import SavedRun, details, queries, save_run, save_runs
 from tracker.store import runs as edits
 
@@ -45,13 +45,13 @@ def test_the_same_file_under_another_label_prints_the_command_to_relabel(store):
 
 def test_a_file_of_an_excluded_run_is_in_already(store):
     save_run(store, record(), [capture(digest=b"a" * 16)], formats=FORMATS)
-    edits.exclude(store, 1, "noisy")
+    edits.exclude_all(store, [1], "noisy")
     assert save_run(store, record(), [capture(digest=b"a" * 16)], formats=FORMATS).already
 
 
 def test_a_file_of_a_deleted_run_prints_the_command_to_restore(store):
     save_run(store, record(), [capture(digest=b"a" * 16)], formats=FORMATS)
-    edits.delete(store, 1, "wrong machine")
+    edits.delete_all(store, [1], "wrong machine")
     with pytest.raises(UsageError) as error:
         save_run(store, record(), [capture(digest=b"a" * 16, path="/b.json")], formats=FORMATS)
     assert str(error.value) == (
@@ -104,14 +104,14 @@ def test_a_late_rank_joins_the_run_that_it_overlaps_most(store):
 
 def test_a_deleted_run_takes_no_late_rank(store):
     save_run(store, record(), [capture(0, world_size=2)], formats=FORMATS)
-    edits.delete(store, 1, "wrong")
+    edits.delete_all(store, [1], "wrong")
     assert save_run(store, record(), [capture(1, world_size=2)], formats=FORMATS).created
 
 
 def test_known_and_new_ranks_in_one_call_become_one_run(store):
     old, new = capture(0, digest=b"a" * 16, started_at_ns=None), capture(1, started_at_ns=None)
     save_run(store, record(), [old], formats=FORMATS)
-    assert save_run(store, record(), [old, new], formats=FORMATS) == SavedRun(1, False, True, False)
+    assert save_run(store, record(), [old, new], formats=FORMATS) == SavedRun(1, False, True, False, H100, (0, 1))
     assert queries.captures(store, [1])["rank"].tolist() == [0, 1]
 
 
@@ -138,20 +138,6 @@ def test_ranks_on_different_devices_are_no_run(store):
     assert count_rows(store) == {}
 
 
-def test_one_version_is_one_commit(store):
-    save(store, of_run={"commit": None})
-    save(store, of_run={"commit": "abc"})
-    assert queries.versions(store)["commit"].tolist() == ["abc"]
-    with pytest.raises(UsageError, match="version 'v1' is commit abc, not def"):
-        save(store, of_run={"commit": "def"})
-
-
-@pytest.mark.parametrize("label", ["", "  ", "x" * 401])
-def test_a_label_must_be_one(store, label):
-    with pytest.raises(UsageError, match=r"the version (is empty|has 401 characters)"):
-        save(store, label)
-
-
 def test_several_runs_are_saved_in_one_transaction_or_none(store):
     good = (record(), [capture()], FORMATS)
     bad = (record("v2"), [capture(0), capture(1, device=CPU)], FORMATS)
@@ -164,6 +150,25 @@ def test_several_runs_are_saved_in_one_transaction_or_none(store):
 def test_the_same_file_twice_in_one_call_is_one_run(store):
     twin = [(record(), [capture(digest=b"a" * 16)], FORMATS) for _ in range(2)]
     assert [how(saved) for saved in save_runs(store, twin)] == [CREATED, ALREADY]
+
+
+def test_two_jobs_of_one_call_that_overlap_are_two_runs(store):
+    jobs = [(record(), [capture(rank, world_size=2) for rank in (0, 1)], FORMATS) for _ in range(2)]
+    saved = save_runs(store, jobs)
+    assert [how(one) for one in saved] == [CREATED, CREATED]
+    assert queries.runs(store)["ranks"].tolist() == [2, 2]
+    late = [(record(), [capture(rank, world_size=3)], FORMATS) for rank in (0, 1, 1)]
+    assert [how(one) for one in save_runs(store, late)] == [CREATED, JOINED, CREATED], "as in three calls"
+
+
+def test_a_save_tells_what_the_run_holds_now(store):
+    files = [capture(rank, world_size=2, digest=bytes([rank]) * 16) for rank in (0, 1)]
+    first = save_run(store, record(), files[:1], formats=FORMATS)
+    assert (first.device, first.ranks) == (H100, (0,))
+    assert save_run(store, record(), files[1:], formats=FORMATS).ranks == (0, 1)
+    edits.edit_all(store, [1], device=Device("AMD", "MI300X"))
+    again = save_run(store, record(), files[:1], formats=FORMATS)
+    assert (how(again), again.device, again.ranks) == (ALREADY, Device("AMD", "MI300X"), (0, 1))
 
 
 def test_an_exception_halfway_leaves_nothing(store, monkeypatch):

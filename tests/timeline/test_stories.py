@@ -308,6 +308,27 @@ def test_data_loading_is_unknown_where_the_source_never_mentions_it():
     assert made.built().overall.data_loading_ns is None
 
 
+def test_a_thread_in_a_collective_does_not_compute_though_an_op_is_around_it():
+    made = Made()
+    gather = made.collective("all_gather")
+    made.step(1, 0, 100)
+    made.op("MyAllToAll", 10, 90)
+    made.annotation("gloo:all_to_all", 20, 80, collective=gather)
+    made.op("aten::mm", 30, 40, thread=1)
+    (step,) = made.built().steps
+    found = parts(step.breakdown)
+    assert (found["compute"], found["communication"], found["overlap"], found["free"]) == (30, 60, 10, 20)
+
+
+def test_without_addresses_nobody_knows_how_long_memory_was_held():
+    made = Made()
+    made.op("op", 0, 100)
+    made.allocation(10, 512, MISSING)
+    made.allocation(20, -512, MISSING)
+    rows = made.built()
+    assert records(rows.tables["memory"], "bytes", "held_ns", "unreleased_bytes") == [(512, MISSING, MISSING)]
+
+
 def test_memory_goes_to_the_innermost_op_of_the_allocating_thread():
     made = Made()
     made.step(1, 0, 50)
@@ -424,7 +445,9 @@ def test_the_second_device_of_a_process_leaves_host_time_to_the_first():
     made.kernel("k", 40, 45, 1)
     made.allocation(25, 10, 1, total_allocated_bytes=10)
     rows = made.built()
-    assert by_op(rows, "calls", "host_total_ns", "host_self_ns", "device_self_ns") == {"busy": (1, MISSING, MISSING, 5)}
+    assert by_op(rows, "calls", "host_total_ns", "host_self_ns", "device_self_ns") == {
+        "busy": (MISSING, MISSING, MISSING, 5)
+    }
     assert by_op(rows, "host_total_ns", "device_total_ns", table="op_tree") == {"busy": (MISSING, 5)}
     assert records(rows.tables["api"], "calls") == []
     assert rows.overall.peak_allocated_bytes == 10

@@ -10,7 +10,10 @@ from typing import Annotated
 import typer
 
 from tracker.errors import UsageError
+from tracker.units import NS_PER_US, us_to_ns
 
+_DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
+_LARGEST_US = 2**63 / NS_PER_US
 Database = Annotated[
     str | None,
     typer.Option(
@@ -89,12 +92,20 @@ Kind = Annotated[
         show_default=False,
     ),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="Only communication in groups whose role matches, such as dp or 'tp*'; * is any text. Tells data from "
+        "tensor parallelism. Default: all groups.",
+        show_default=False,
+    ),
+]
 MinimumUs = Annotated[
     float | None,
     typer.Option(
         "--min-us",
         metavar="US",
-        min=0,
         help="Leave out rows below this many microseconds per step, on both sides: they seldom decide. Default: 0.",
         show_default=False,
     ),
@@ -169,16 +180,33 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
 
 
 def run_ids(values: Sequence[str]) -> list[int]:
-    """Run numbers as `tracker runs` prints them; `run:` in front may be left out.
+    """Run numbers as `tracker runs` prints them, each once; `run:` in front may be left out.
 
-    >>> run_ids(["41", "run:7"])
+    >>> run_ids(["41", "run:7", "41"])
     [41, 7]
     """
     texts = [text.removeprefix("run:") for text in values]
     for text in texts:
         if not (text.isascii() and text.isdigit()):
             raise UsageError(f"{text!r} is not a run number", remedy="tracker runs lists them: 41 or run:41")
-    return [int(text) for text in texts]
+        if len(text) > _DIGITS:
+            raise UsageError(f"there is no run {text}", remedy="tracker runs lists them")
+    return list(dict.fromkeys(int(text) for text in texts))
+
+
+def minimum_ns(microseconds: float | None) -> int | None:
+    """`--min-us` in nanoseconds; UsageError for what is no time, or more than the database can hold.
+
+    >>> minimum_ns(2.5), minimum_ns(None)
+    (2500, None)
+    """
+    if microseconds is None:
+        return None
+    if not 0 <= microseconds < _LARGEST_US:
+        raise UsageError(
+            f"--min-us is {microseconds}, which is no number of microseconds", remedy="give 0 or more: --min-us 10"
+        )
+    return us_to_ns(microseconds)
 
 
 def is_list(context: typer.Context) -> bool:

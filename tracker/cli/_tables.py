@@ -16,6 +16,8 @@ from tracker.units import MISSING_TEXT, NS_PER_S, format_ns
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tracker.store import Store
+
 SCHEMA = 1
 
 
@@ -43,14 +45,34 @@ class Column:
 
 
 def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *, name: str, last_line: str) -> str:
-    """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key "
-    "`name`."""
+    """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
+    `name`.
+    """
     if format is ListFormat.CSV:
         return str(frame.to_csv(index=False))
     rows = _rows(frame)
     if format is ListFormat.JSON:
         return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)
     return "\n".join([*_aligned(rows, columns), last_line]) if rows else last_line
+
+
+def emit_list(
+    query: Callable[[Store], pd.DataFrame],
+    columns: Sequence[Column],
+    format: ListFormat,
+    *,
+    name: str,
+    last_line: Callable[[pd.DataFrame], str],
+    db: str | None,
+) -> None:
+    """Print what `query` finds in the database that `db` names, as `render` does."""
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+
+    with _store.reading(config.load(db)) as store:
+        found = query(store)
+    emit(render(found, columns, format, name=name, last_line=last_line(found)))
 
 
 def text_of(key: str) -> Callable[[Mapping[str, Any]], str]:

@@ -22,18 +22,6 @@ class Match(StrEnum):
     NAME = "name"
 
 
-class Section(StrEnum):
-    """The words of --only."""
-
-    OVERALL = "overall"
-    OPERATOR = "operator"
-    COMMUNICATION = "communication"
-    MEMORY = "memory"
-    KERNEL = "kernel"
-    MODULE = "module"
-    API = "api"
-
-
 def diff(
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help=f"What it was. {_SIDE}", show_default=False)],
     candidate: Annotated[
@@ -43,7 +31,8 @@ def diff(
         str,
         typer.Option(
             metavar="WORDS",
-            help=f"Sections of the report, separated by commas: {', '.join(Section)}. Default: all.",
+            help="Sections of the report, separated by commas: overall, operator, kernel, communication, memory, "
+            "module, api. Default: all.",
             show_default=False,
         ),
     ] = "",
@@ -80,6 +69,7 @@ def diff(
     module: options.Module = None,
     op: options.Op = None,
     kind: options.Kind = None,
+    group: options.Group = None,
     min_us: options.MinimumUs = None,
     workload: options.Workload = None,
     format: options.ReportFormat = None,
@@ -106,11 +96,11 @@ def diff(
     from tracker.cli._output import plan, screen, tell
     from tracker.cli._progress import progress
     from tracker.results import DiffOptions
-    from tracker.units import us_to_ns
 
     delivery = plan(format, output, f"diff_{Path(baseline).name}_{Path(candidate).name}")
     chosen = sections(only)
     names = read_op_map(op_map) if op_map else {}
+    minimum_ns = options.minimum_ns(min_us)
     settings = configuration.load(db)
     with progress() as report, _store.opened_for(settings, [baseline, candidate]) as store:
         result = compare.diff(
@@ -126,9 +116,10 @@ def diff(
                 module=module,
                 op=op,
                 kind=kind,
+                group=group,
                 ranks=tuple(rank or ()),
                 stage=stage,
-                minimum_ns=None if min_us is None else us_to_ns(min_us),
+                minimum_ns=minimum_ns,
                 format=input_format,
                 flow_category=flow_category,
                 allow_partial=allow_partial,
@@ -150,16 +141,15 @@ def sections(only: str) -> tuple[str, ...]:
     >>> sections("overall, operator")
     ('overall', 'operator')
     """
-    words = [word.strip() for word in only.split(",") if word.strip()]
-    for word in words:
-        if word not in list(Section):
-            raise typer.BadParameter(f"{word!r} is no section; choose from {', '.join(Section)}", param_hint="--only")
-    return tuple(dict.fromkeys(words))
+    from tracker.results import check_sections
+
+    words = dict.fromkeys(word.strip() for word in only.split(",") if word.strip())
+    check_sections(words)
+    return tuple(words)
 
 
 def read_op_map(text: str) -> dict[str, str]:
-    """The op map in `text`, which is JSON itself or the path of a file that holds it: baseline name to candidate "
-    "name."""
+    """The op map in `text`, which is JSON or the path of a file that holds it: baseline name to candidate name."""
     inline = text.lstrip().startswith(("{", "["))
     place = "--op-map" if inline else text
     remedy = """write a JSON object of names, such as {"aten::mul": "npu::mul"}"""

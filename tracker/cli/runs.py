@@ -13,6 +13,8 @@ from tracker.cli import _tables as tables
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import pandas as pd
+
     from tracker.store import Store
 
 app = typer.Typer(
@@ -39,38 +41,44 @@ Reason = Annotated[
 ]
 
 
+VersionFilter = Annotated[
+    str | None, typer.Option("--version", metavar="LABEL", help="Only runs of this version. Default: any.")
+]
+DeviceFilter = Annotated[
+    str | None, typer.Option("--device", metavar="MODEL", help="Only runs on this hardware model. Default: any.")
+]
+TagFilter = Annotated[
+    str | None, typer.Option("--tag", metavar="KEY[=VALUE]", help="Only runs with this tag. Default: any.")
+]
+StateFilter = Annotated[
+    State,
+    typer.Option("--state", help="active runs count in every comparison; excluded and deleted ones count in none."),
+]
+Limit = Annotated[
+    int,
+    typer.Option("--limit", metavar="N", min=0, help="List at most N runs, newest first; 0 for all."),
+]
+
+
 @app.callback(invoke_without_command=True)
 def find(
     context: typer.Context,
-    version: Annotated[
-        str | None, typer.Option(metavar="LABEL", help="Only runs of this version. Default: any.", show_default=False)
-    ] = None,
+    version: VersionFilter = None,
     workload: options.Workload = None,
-    device: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Only runs on this hardware model. Default: any.", show_default=False),
-    ] = None,
-    tag: Annotated[
-        str | None,
-        typer.Option(metavar="KEY[=VALUE]", help="Only runs with this tag. Default: any.", show_default=False),
-    ] = None,
-    state: Annotated[
-        State, typer.Option(help="active runs count in every comparison; excluded and deleted ones count in none.")
-    ] = State.ACTIVE,
-    limit: Annotated[int, typer.Option(metavar="N", min=0, help="List at most N runs, newest first; 0 for all.")] = 50,
+    device: DeviceFilter = None,
+    tag: TagFilter = None,
+    state: StateFilter = State.ACTIVE,
+    limit: Limit = 50,
     format: tables.ListFormatOption = tables.ListFormat.TEXT,
     db: options.Database = None,
 ) -> None:
     """Find runs; the list is in order of start, newest first."""
     if not options.is_list(context):
         return
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
     from tracker.store import queries
 
-    with _store.reading(config.load(db)) as store:
-        found = queries.runs(
+    def query(store: Store) -> pd.DataFrame:
+        return queries.runs(
             store,
             version=version,
             workload=workload,
@@ -79,62 +87,80 @@ def find(
             state=state.value,
             limit=limit or None,
         )
-    count = len(found)
-    if count:
-        last_line = f"{count} {'run' if count == 1 else 'runs'}.  Next: tracker show run:{found['run_id'].iloc[0]}"
-    else:
-        last_line = "no runs found.  tracker runs --state all lists every run; tracker ingest adds some"
-    emit(tables.render(found, _COLUMNS, format, name="runs", last_line=last_line))
+
+    tables.emit_list(query, _COLUMNS, format, name="runs", last_line=_next, db=db)
 
 
-@app.command()
+def _next(found: pd.DataFrame) -> str:
+    """How many runs were found, and what to do with them."""
+    if not len(found):
+        return "no runs found.  tracker runs --state all lists every run; tracker ingest adds some"
+    return f"{len(found)} {'run' if len(found) == 1 else 'runs'}.  Next: tracker show run:{found['run_id'].iloc[0]}"
+
+
+NewVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--version", metavar="LABEL", help="Move the runs to this version. Default: leave them where they are."
+    ),
+]
+NewWorkload = Annotated[
+    str | None,
+    typer.Option("--workload", metavar="NAME", help="Move the runs to this workload. Default: leave them."),
+]
+NewDevice = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="MODEL",
+        help="Correct the hardware model. Only runs on one device form a history. Default: leave it.",
+    ),
+]
+NewConfiguration = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--config",
+        metavar="KEY=VALUE",
+        help="Replace the whole configuration, what must be equal for runs to be compared: give all of its values, the "
+        "world size too where it has one (tracker runs --format json shows it). Default: leave it.",
+    ),
+]
+NewNote = Annotated[
+    str | None,
+    typer.Option("--note", metavar="TEXT", help="Replace the remark; '' removes it. Default: leave it."),
+]
+
+
+@app.command(short_help="Correct version, workload, device, configuration, note.")
 def edit(
     runs: options.Runs,
-    version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Move the runs to this version. Default: leave them where they are.",
-            show_default=False,
-        ),
-    ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Move the runs to this workload. Default: leave them.", show_default=False),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="Correct the hardware model. Only runs on one device form a history. Default: leave it.",
-            show_default=False,
-        ),
-    ] = None,
-    note: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Replace the remark; '' removes it. Default: leave it.", show_default=False),
-    ] = None,
+    version: NewVersion = None,
+    workload: NewWorkload = None,
+    device: NewDevice = None,
+    config: NewConfiguration = None,
+    note: NewNote = None,
     db: options.Database = None,
 ) -> None:
-    """Correct the version, workload, device or note of runs.
+    """Correct the version, workload, device, configuration or note of runs.
 
     \b
     Example:
       tracker runs edit 41 42 --version v2.1
+      tracker runs edit 41 --config batch=32
     """
     from tracker.errors import UsageError
     from tracker.intake import parse_device
     from tracker.store import runs as edits
 
-    if version is None and workload is None and device is None and note is None:
-        raise UsageError("nothing to change", remedy="give --version, --workload, --device or --note")
+    if version is None and workload is None and device is None and note is None and not config:
+        raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
+    model = None if device is None else parse_device(device)
+    values = options.pairs(config, "--config") or None
 
-    def change(store: Store, run_id: int) -> None:
-        if version is not None or workload is not None or device is not None:
-            model = None if device is None else parse_device(device)
-            edits.relabel(store, run_id, version=version, workload=workload, device=model)
-        if note is not None:
-            edits.set_note(store, run_id, note)
+    def change(store: Store, run_ids: list[int]) -> None:
+        edits.edit_all(
+            store, run_ids, version=version, workload=workload, device=model, configuration=values, note=note
+        )
 
     _apply(runs, change, "changed", db)
 
@@ -158,11 +184,7 @@ def tag(
 
     tags = options.pairs(values, "--tag")
 
-    def change(store: Store, run_id: int) -> None:
-        for key, value in tags.items():
-            edits.tag(store, run_id, key, value)
-
-    _apply(runs, change, "tagged", db)
+    _apply(runs, lambda store, run_ids: edits.tag_all(store, run_ids, tags), "tagged", db)
 
 
 @app.command()
@@ -182,11 +204,7 @@ def untag(
     """
     from tracker.store import runs as edits
 
-    def change(store: Store, run_id: int) -> None:
-        for key in keys:
-            edits.untag(store, run_id, key)
-
-    _apply(runs, change, "untagged", db)
+    _apply(runs, lambda store, run_ids: edits.untag_all(store, run_ids, keys), "untagged", db)
 
 
 @app.command(short_help="Leave runs out of every comparison.")
@@ -199,7 +217,7 @@ def exclude(runs: options.Runs, reason: Reason, db: options.Database = None) -> 
     """
     from tracker.store import runs as edits
 
-    _apply(runs, lambda store, run_id: edits.exclude(store, run_id, reason), "excluded", db)
+    _apply(runs, lambda store, run_ids: edits.exclude_all(store, run_ids, reason), "excluded", db)
 
 
 @app.command()
@@ -212,7 +230,7 @@ def restore(runs: options.Runs, db: options.Database = None) -> None:
     """
     from tracker.store import runs as edits
 
-    _apply(runs, edits.restore, "restored", db)
+    _apply(runs, edits.restore_all, "restored", db)
 
 
 @app.command(short_help="Delete runs: out of lists and comparisons.")
@@ -237,24 +255,20 @@ def delete(
     """
     from tracker.store import runs as edits
 
-    def change(store: Store, run_id: int) -> None:
-        edits.delete(store, run_id, reason)
-        if purge:
-            edits.purge(store, run_id)
-
-    _apply(runs, change, "purged" if purge else "deleted", db)
+    done = "purged" if purge else "deleted"
+    _apply(runs, lambda store, run_ids: edits.delete_all(store, run_ids, reason, purge=purge), done, db)
 
 
-def _apply(runs: list[str], change: Callable[[Store, int], None], done: str, db: str | None) -> None:
-    """`change` each of `runs` and say so; stops at the first that cannot be changed."""
+def _apply(runs: list[str], change: Callable[[Store, list[int]], None], done: str, db: str | None) -> None:
+    """`change` all of `runs`, or none where one of them cannot be changed, and say so."""
     from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit
 
+    run_ids = options.run_ids(runs)
     with _store.writing(config.load(db)) as store:
-        for run_id in options.run_ids(runs):
-            change(store, run_id)
-            emit(f"run:{run_id} {done}")
+        change(store, run_ids)
+    emit("\n".join(f"run:{run_id} {done}" for run_id in run_ids))
 
 
 def _ranks(row: Mapping[str, Any]) -> str:

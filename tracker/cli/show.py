@@ -29,7 +29,7 @@ def show(
     by: Annotated[
         list[Grain] | None,
         typer.Option(
-            help="Keep steps, ranks or pipeline stages apart in the tables of ops, kernels, communication and "
+            help="Keep steps or ranks apart in the tables of ops, kernels, communication and "
             "memory; may be given again. Shows which step or rank is the slow one. Default: sums over all of them.",
             show_default=False,
         ),
@@ -40,6 +40,7 @@ def show(
     module: options.Module = None,
     op: options.Op = None,
     kind: options.Kind = None,
+    group: options.Group = None,
     min_us: options.MinimumUs = None,
     workload: options.Workload = None,
     format: options.ReportFormat = None,
@@ -63,9 +64,9 @@ def show(
     from tracker.cli._output import plan, screen, tell
     from tracker.cli._progress import progress
     from tracker.results import ShowOptions
-    from tracker.units import us_to_ns
 
     delivery = plan(format, output, f"show_{run}")
+    minimum_ns = options.minimum_ns(min_us)
     settings = configuration.load(db)
     reference = f"run:{run}" if run.isascii() and run.isdigit() else run
     with progress() as report, _store.opened_for(settings, [reference]) as store:
@@ -80,7 +81,8 @@ def show(
                 module=module,
                 op=op,
                 kind=kind,
-                minimum_ns=None if min_us is None else us_to_ns(min_us),
+                group=group,
+                minimum_ns=minimum_ns,
                 format=input_format,
                 flow_category=flow_category,
                 allow_partial=allow_partial,

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 app = typer.Typer(
     help="List versions in their order; pin the one to compare with. Without a command: list them.\n\n"
@@ -31,21 +34,21 @@ def find(
     """List versions; their order is the one in which they came in."""
     if not options.is_list(context):
         return
-    from tracker import config
-    from tracker.cli import _store
-    from tracker.cli._output import emit
     from tracker.store import queries
 
-    with _store.reading(config.load(db)) as store:
-        found = queries.versions(store, workload)
+    tables.emit_list(
+        lambda store: queries.versions(store, workload), _COLUMNS, format, name="versions", last_line=_next, db=db
+    )
+
+
+def _next(found: pd.DataFrame) -> str:
+    """How many versions there are, and what to do with them."""
     labels = list(found["version"])
     if len(set(labels)) > 1:
-        last_line = f"{len(labels)} versions.  Next: tracker diff {labels[-2]} {labels[-1]}"
-    elif labels:
-        last_line = "1 version.  Next: tracker ingest another one, then tracker diff"
-    else:
-        last_line = "no versions found.  tracker ingest adds runs of a version"
-    emit(tables.render(found, _COLUMNS, format, name="versions", last_line=last_line))
+        return f"{len(labels)} versions.  Next: tracker diff {labels[-2]} {labels[-1]}"
+    if labels:
+        return "1 version.  Next: tracker ingest another one, then tracker diff"
+    return "no versions found.  tracker ingest adds runs of a version"
 
 
 @app.command(short_help="Make a version the fixed baseline.")

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from tracker.compare import environment, explain, operators, others, overall
+from tracker.compare.notes import notes
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
-from tracker.errors import UsageError
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     options = options or DiffOptions()
     with ExitStack() as stack:
         left, right = (load(store, reference, options, stack) for reference in (baseline, candidate))
-        _refuse_two_workloads(left.side.workload, right.side.workload, baseline, candidate)
         found = operators.compare(left, right, options)
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
@@ -52,15 +51,10 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             api=others.api(left, right, options),
             explanation=explain.explain(left, right, before, after, found),
             options=options,
+            notes=notes(left, right, found, options),
         )
 
 
 def _metric(baseline: str, candidate: str) -> str:
     """`self_ns` where one side ran on a device and the other on the host: each op is then judged where it ran."""
     return baseline if baseline == candidate else "self_ns"
-
-
-def _refuse_two_workloads(left: str, right: str, baseline: str, candidate: str) -> None:
-    for reference, names in ((baseline, left), (candidate, right)):
-        if ", " in names:
-            raise UsageError(f"{reference} means several workloads ({names})", remedy="choose one with --workload")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tracker.compare.spread import overlap
 from tracker.results import ADDED, REMOVED, Cause, Part
 from tracker.units import format_diff, format_ns, time_unit
 
@@ -11,47 +13,82 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _SMALL_CHANGE: Final = 0.005
+_LARGE_MEMORY_CHANGE: Final = 0.1
+_HOST_DRIFT: Final = 0.05  # JUDGEMENT section 4, step 9: below this a host-timed step change is no finding
+
+
+@dataclass(frozen=True, slots=True)
+class Reasons:
+    """What may carry a change. `before`, `after`: `overall.step_numbers`; `rollup`: ops by name, largest first.
+
+    `explained_ns`: the delta of all ops together; `data_loading_ns`: its delta; `memory`: DIFF of the peak allocated.
+    """
+
+    before: dict[str, float]
+    after: dict[str, float]
+    parts: tuple[Part, ...]
+    rollup: tuple[Cause, ...]
+    explained_ns: float
+    data_loading_ns: float | None
+    memory: float | None
+
+
+Range = tuple[float, float]
 
 
 def answer(
-    baseline: Loaded,
-    candidate: Loaded,
-    metric: str,
-    total0: float | None,
-    total1: float | None,
-    parts: tuple[Part, ...],
-    rollup: tuple[Cause, ...],
-    explained: float,
+    baseline: Loaded, candidate: Loaded, metric: str, reasons: Reasons, ranges: tuple[Range | None, Range | None]
 ) -> str:
-    """One line: how much slower or faster, and what carries the change. It claims nothing that one run cannot say."""
+    """One line: how much slower or faster, and what carries the change. It claims nothing that the runs cannot say.
+
+    `metric`: `step_ns` or `e2e_ns`; `ranges`: its smallest and largest value over the runs of each side.
+    """
     a, b = _short_labels(baseline.side.label, candidate.side.label)
     what = "step" if metric == "step_ns" else "E2E"
+    total0, total1 = reasons.before.get(metric), reasons.after.get(metric)
     if not total0 or total1 is None:
         return f"{b} against {a}: the captures say nothing about the {what} time."
     delta = total1 - total0
     unit = time_unit(total0, total1)
     change = f"{format_diff(delta / total0)}, {_signed(delta)}"
     size = f"{what} {format_ns(total0, unit)} -> {format_ns(total1, unit)} ({change})"
-    noise = _noise_remark(baseline, candidate)
+    closing = f"{_memory_remark(reasons)}.{_noise_remark(baseline, candidate, delta / total0, ranges)}"
     if delta == 0:
-        return f"{b} is as fast as {a}: {size}.{noise}"
-    word = "slower" if delta > 0 else "faster"
+        return f"{b} is as fast as {a}: {size}{closing}"
     if abs(delta / total0) < _SMALL_CHANGE:
-        return f"{b} is about as fast as {a}: {size}.{noise}"
-    return f"{b} is {word} than {a}: {size}; {_reason(delta, parts, rollup, explained)}.{noise}"
+        return f"{b} is about as fast as {a}: {size}{closing}"
+    word = "slower" if delta > 0 else "faster"
+    return f"{b} is {word} than {a}: {size}; {_reason(delta, reasons)}{closing}"
 
 
-def _reason(delta: float, parts: tuple[Part, ...], rollup: tuple[Cause, ...], explained: float) -> str:
-    """Operators where they carry at least half of the change, else the part of the step that does."""
-    same_way = [cause for cause in rollup if cause.delta_ns * delta > 0]
-    if same_way and explained * delta > 0 and abs(explained) >= abs(delta) / 2:
-        named = [f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in same_way[:3]]
-        return f"operators {_signed(explained)} ({_percent(explained / delta)} of the change): " + ", ".join(named)
-    largest = max(parts, key=lambda part: part.delta_ns * delta, default=None)
+def _reason(delta: float, reasons: Reasons) -> str:
+    """Operators where they carry at least half of the change, else data loading, else the part that grew most."""
+    explained = reasons.explained_ns
+    if _carries(explained, delta):
+        return f"operators {_signed(explained)} ({_percent(explained / delta)} of the change): {_named(delta, reasons)}"
+    loading = reasons.data_loading_ns
+    if loading is not None and _carries(loading, delta):
+        hidden = ", part of it beside device work" if abs(loading) > abs(delta) else ""
+        share = f"{_percent(loading / delta)} of the change{hidden}"
+        return f"no operator explains it: data loading {_signed(loading)} ({share})"
+    largest = max(reasons.parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return "no part of the step explains it"
     carried = f"{largest.title} {_signed(largest.delta_ns)}"
     return f"no operator explains it: {carried} ({_percent(largest.delta_ns / delta)} of the change)"
+
+
+def _named(delta: float, reasons: Reasons) -> str:
+    """The three ops that carry most; with several runs a side only those that stand out of the runs' differences."""
+    same_way = [cause for cause in reasons.rollup if cause.delta_ns * delta > 0]
+    clear = [cause for cause in same_way if cause.stands_out is not False]
+    if not clear:
+        return "none stands out of the differences between runs"
+    return ", ".join(f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in clear[:3])
+
+
+def _carries(part_ns: float, delta: float) -> bool:
+    return part_ns * delta > 0 and abs(part_ns) >= abs(delta) / 2
 
 
 def _how(cause: Cause) -> str:
@@ -71,11 +108,26 @@ def _signed(delta_ns: float) -> str:
     return text if delta_ns < 0 else f"+{text}"
 
 
-def _noise_remark(baseline: Loaded, candidate: Loaded) -> str:
-    fewest = min(baseline.side.runs, candidate.side.runs)
+def _memory_remark(reasons: Reasons) -> str:
+    if reasons.memory is None or abs(reasons.memory) < _LARGE_MEMORY_CHANGE:
+        return ""
+    return f"; peak memory {format_diff(reasons.memory)}"
+
+
+def _noise_remark(baseline: Loaded, candidate: Loaded, change: float, ranges: tuple[Range | None, Range | None]) -> str:
     if set(baseline.run_ids) == set(candidate.run_ids) and baseline.store is candidate.store:
         return ""
-    return " One run a side cannot tell change from noise." if fewest == 1 else ""
+    if min(baseline.side.runs, candidate.side.runs) == 1:
+        return " One run a side cannot tell change from noise."
+    before, after = ranges
+    if before is None or after is None:
+        return ""
+    if not overlap(before, after):
+        drift = "host" in (baseline.side.timeline, candidate.side.timeline) and abs(change) < _HOST_DRIFT
+        return " Steps timed on the host drift this much by themselves." if drift else ""
+    unit = time_unit(*before, *after)
+    texts = [f"{format_ns(low, unit)} to {format_ns(high, unit)}" for low, high in (before, after)]
+    return f" The runs of the two sides overlap ({' and '.join(texts)}): this may be noise."
 
 
 def _short_labels(a: str, b: str) -> tuple[str, str]:

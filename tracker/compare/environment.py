@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tracker.compare.sides import FILES
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries
 
@@ -20,6 +21,9 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     join with ` | `.
     """
     before, after = _known(baseline), _known(candidate)
+    if ("workload", "workload") not in before.keys() & after.keys():  # a path has none
+        before.pop(("workload", "workload"), None)
+        after.pop(("workload", "workload"), None)
     differing = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     differing.sort(key=lambda key: (_KIND_ORDER.index(key[0]), key[1]))
     rows = [(kind, key, before.get((kind, key)), after.get((kind, key))) for kind, key in differing]
@@ -34,7 +38,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
             values.setdefault((kind, key), set()).add(str(value))
 
     for run in side.runs.itertuples():
-        add("workload", "workload", run.workload)
+        add("workload", "workload", run.workload if run.workload != FILES else None)
         add("device", "device", f"{run.vendor} {run.device}".strip())
         add("capture", "format", run.format)
         add("code", "commit", getattr(run, "commit", None))

@@ -5,13 +5,15 @@ question.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import pandas as pd
 
 from tracker.compare import means
-from tracker.compare.answer import answer
+from tracker.compare.answer import Reasons, answer
 from tracker.compare.renames import find_renames
+from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
 
 if TYPE_CHECKING:
@@ -42,16 +44,13 @@ def explain(
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total0, total1 = before.get(metric), after.get(metric)
     delta = None if total0 is None or total1 is None else total1 - total0
-    ops = operators.ops
+    ops = operators.everything
     explained = float(ops["delta_ns"].fillna(0.0).sum())
     loss = float(ops["delta_ns"].clip(lower=0).sum())
     gain = float(ops["delta_ns"].clip(upper=0).sum())
-    where = _places(operators)
-    causes = tuple(_cause("op", row, delta, where) for row in ops.head(_MAX_CAUSES).itertuples() if row.delta_ns)
-    rollup = tuple(
-        _cause("name", row, delta, {}) for row in _by_name(ops).head(_MAX_CAUSES).itertuples() if row.delta_ns
-    )
+    causes, rollup = _causes(baseline, candidate, operators, delta)
     parts = _parts(baseline, candidate, before, after, metric)
+    ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
     return Explanation(
         total_metric=metric,
@@ -67,8 +66,32 @@ def explain(
         gross_gain_ns=gain,
         rollup=rollup,
         renames=find_renames(baseline, candidate, ops),
-        answer=answer(baseline, candidate, metric, total0, total1, parts, rollup, explained),
+        answer=answer(baseline, candidate, metric, _reasons(before, after, parts, rollup, explained), ranges),
+        other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
+        baseline_range_ns=ranges[0],
+        candidate_range_ns=ranges[1],
     )
+
+
+def _causes(
+    baseline: Loaded, candidate: Loaded, operators: Operators, delta: float | None
+) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
+    """The largest ops, and the largest names of ops; each with where it runs and whether it stands out of the runs."""
+    where = _places(operators)
+    rows = (operators.baseline_rows, operators.candidate_rows)
+    key = ["name", "input_shapes"]
+    apart, apart_by_name = (standing_out(baseline, candidate, rows, chosen) for chosen in (key, key[:1]))
+    causes = [
+        replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
+        for row in operators.everything.head(_MAX_CAUSES).itertuples()
+        if row.delta_ns
+    ]
+    by_name = _by_name(operators.everything).head(_MAX_CAUSES)
+    rollup = [_cause("name", row, delta) for row in by_name.itertuples() if row.delta_ns]
+    if apart is not None and apart_by_name is not None:
+        causes = [replace(cause, stands_out=apart.get((cause.name, cause.input_shapes))) for cause in causes]
+        rollup = [replace(cause, stands_out=apart_by_name.get((cause.name,))) for cause in rollup]
+    return tuple(causes), tuple(rollup)
 
 
 def _parts(
@@ -87,11 +110,34 @@ def _parts(
         return tuple(parts)
     outside0, outside1 = (numbers[metric] - numbers.get("e2e_ns", numbers[metric]) for numbers in (before, after))
     if metric == "step_ns" and (outside0 or outside1):
-        parts.append(Part("outside_ns", "Step without device activity", outside0, outside1, outside1 - outside0))
+        parts.append(
+            Part(
+                "outside_ns",
+                "Step beyond E2E (below 0: the device outlasts the step)",
+                outside0,
+                outside1,
+                outside1 - outside0,
+            )
+        )
     rest = (after[metric] - before[metric]) - sum(part.delta_ns for part in parts)
     if abs(rest) >= 1:
         parts.append(Part("rest_ns", "Rest (medians over runs do not add up)", None, None, rest))
     return tuple(parts)
+
+
+def _reasons(
+    before: dict[str, float],
+    after: dict[str, float],
+    parts: tuple[Part, ...],
+    rollup: tuple[Cause, ...],
+    explained: float,
+) -> Reasons:
+    def delta(name: str) -> float | None:
+        return after[name] - before[name] if name in before and name in after else None
+
+    peak = delta("peak_allocated_bytes")
+    memory = peak / before["peak_allocated_bytes"] if peak is not None and before["peak_allocated_bytes"] else None
+    return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory)
 
 
 def _by_name(ops: pd.DataFrame) -> pd.DataFrame:
@@ -137,7 +183,7 @@ def code_line(call_stack: str) -> str:
     return own[0] if own else ""
 
 
-def _cause(kind: str, row: Any, delta: float | None, where: dict[tuple[str, str], str]) -> Cause:
+def _cause(kind: str, row: Any, delta: float | None) -> Cause:
     return Cause(
         kind=kind,
         name=row.name,
@@ -151,7 +197,6 @@ def _cause(kind: str, row: Any, delta: float | None, where: dict[tuple[str, str]
         candidate_calls=_known(row.candidate_calls),
         baseline_ns=_known(row.baseline_ns),
         candidate_ns=_known(row.candidate_ns),
-        where=where.get((row.name, row.input_shapes), ""),
     )
 
 

@@ -18,6 +18,11 @@ def per_step(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequen
     never occurs do not count in its mean. A run without the key counts as 0; NA in a row stays missing, never 0.
     Index: `key`.
     """
+    return median_over_runs(side, per_run(side, frame, key, sums), key)
+
+
+def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
+    """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
     grain = ["run_id", "stage", *key]
     numbers = frame[[*grain, *sums]].copy()
     numbers["stage"] = numbers["stage"].fillna(-1)
@@ -29,8 +34,7 @@ def per_step(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequen
     )
     staged["weight"] = weights.to_numpy()
     by_run = staged.groupby(level=["run_id", *key], sort=False).sum(min_count=1)
-    means = by_run[list(sums)].div(by_run["weight"], axis=0)
-    return median_over_runs(side, means, key)
+    return by_run[list(sums)].div(by_run["weight"], axis=0)
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
@@ -76,14 +80,11 @@ def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) ->
     return total.drop_duplicates(list(key)).set_index(list(key))[text]
 
 
-def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str, limit: int = 3) -> pd.Series:
-    """For each `key` its distinct `text` values in order, joined by ` | `, at most `limit` of them, then `...`.
-    Index: `key`.
-    """
+def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Series:
+    """For each `key` its distinct `text` values in order, joined by ` | `. Index: `key`."""
 
     def join(values: pd.Series) -> str:
-        distinct = sorted(set(values) - {""})
-        return " | ".join([*distinct[:limit], *(["..."] if len(distinct) > limit else [])])
+        return " | ".join(sorted(set(values) - {""}))
 
     pairs = frame[[*key, text]].drop_duplicates()
     single = pairs.groupby(list(key), sort=False, dropna=False)[text]

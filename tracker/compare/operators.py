@@ -30,11 +30,13 @@ _SUMS: Final = ["calls", "own_ns", *_TIMES]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operators:
-    """`ops` and `op_details` of a Diff, and the rows they were made of (grain run_id, stage, op; column `own_ns`) per
-    side.
+    """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
+
+    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, stage, op; column `own_ns`).
     """
 
     ops: pd.DataFrame
+    everything: pd.DataFrame
     details: pd.DataFrame
     baseline_rows: pd.DataFrame
     candidate_rows: pd.DataFrame
@@ -63,14 +65,16 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
             pd.concat([_kernel_parts(side, set(_own_keys(own))), below])
             for side, (own, below) in zip(sides, listed, strict=True)
         ]
-    rows = [_filtered(frame, options) for frame in rows]
-    renamed = _rename(rows[0], options.op_map)
+    rows[0], parts[0] = _rename(rows[0], options.op_map), _rename(parts[0], options.op_map)
     if options.match == "name":
-        renamed, rows[1] = renamed.assign(input_shapes=""), rows[1].assign(input_shapes="")
-        parts = [part.assign(input_shapes="") for part in parts]
-    ops = _join_ops(baseline, candidate, renamed, rows[1], options)
-    details = _join_details(baseline, candidate, _rename(parts[0], options.op_map), parts[1], ops)
-    return Operators(ops, details, renamed, rows[1])
+        rows, parts = ([frame.assign(input_shapes="") for frame in frames] for frames in (rows, parts))
+    ops = everything = _join_ops(baseline, candidate, rows)
+    if options.op or options.module:
+        ops = _join_ops(baseline, candidate, [_filtered(frame, options) for frame in rows])
+    if options.minimum_ns is not None:
+        largest = ops[["baseline_ns", "candidate_ns"]].max(axis=1)
+        ops = ops[largest.fillna(0.0) >= options.minimum_ns].reset_index(drop=True)
+    return Operators(ops, everything, _join_details(baseline, candidate, parts, ops), *rows)
 
 
 def _self_rows(side: Loaded) -> pd.DataFrame:
@@ -92,26 +96,21 @@ def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _join_ops(
-    baseline: Loaded, candidate: Loaded, left: pd.DataFrame, right: pd.DataFrame, options: DiffOptions
-) -> pd.DataFrame:
+def _join_ops(baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    left, right = rows
     joined = join.outer(
         means.per_step(baseline, left, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
         means.per_step(candidate, right, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
     )
     index = pd.MultiIndex.from_frame(joined[_MATCH])
-    types = [means.distinct_texts(frame, _MATCH, "input_types").reindex(index).fillna("") for frame in (left, right)]
+    types = [means.distinct_texts(frame, _MATCH, "input_types").reindex(index).fillna("") for frame in rows]
     joined["input_types"] = [_changed(a, b) for a, b in zip(types[0], types[1], strict=True)]
     mapped = means.distinct_texts(left, _MATCH, "baseline_name").reindex(index)
     joined["baseline_name"] = mapped.where(mapped != "").to_numpy()
     for name, frame in (("baseline", left), ("candidate", right)):
         calls = frame.groupby(_MATCH, sort=False)["calls"].sum().astype("float64")
         joined[f"{name}_total_calls"] = calls.reindex(index).to_numpy()
-    if options.minimum_ns is not None:
-        largest = joined[["baseline_ns", "candidate_ns"]].max(axis=1)
-        joined = joined[largest.fillna(0.0) >= options.minimum_ns]
-    result = join.with_difference(join.split_calls(joined), "ns")
-    return result[list(DIFF_COLUMNS["ops"])]
+    return join.with_difference(join.split_calls(joined), "ns")[list(DIFF_COLUMNS["ops"])]
 
 
 def _changed(before: str, after: str) -> str:
@@ -140,11 +139,12 @@ def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
 
 
 def _join_details(
-    baseline: Loaded, candidate: Loaded, left: pd.DataFrame, right: pd.DataFrame, ops: pd.DataFrame
+    baseline: Loaded, candidate: Loaded, parts: Sequence[pd.DataFrame], ops: pd.DataFrame
 ) -> pd.DataFrame:
     key = [*_MATCH, "kernel", "category"]
     joined = join.outer(
-        means.per_step(baseline, left, key, ["calls", "ns"]), means.per_step(candidate, right, key, ["calls", "ns"])
+        means.per_step(baseline, parts[0], key, ["calls", "ns"]),
+        means.per_step(candidate, parts[1], key, ["calls", "ns"]),
     )
     joined = joined.merge(ops[list(OP_KEY)], on=_MATCH, how="inner")
     return join.with_difference(joined, "ns")[list(DIFF_COLUMNS["op_details"])]
@@ -158,8 +158,9 @@ def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tupl
         return {key for tree in trees for key in zip(tree["name"], tree["input_shapes"], strict=True)}
     drilled: set[tuple[str, str]] = set()
     for tree in trees:
-        per_call = tree["kernel_count"].fillna(0) / tree["calls"].where(tree["calls"] > 0, 1)
-        large = tree[per_call.astype("float64") > max_kernels]
+        calls = tree["calls"].fillna(0).astype("float64")
+        per_call = tree["kernel_count"].fillna(0).astype("float64") / calls.where(calls > 0, 1.0)
+        large = tree[per_call > max_kernels]
         drilled.update(zip(large["name"], large["input_shapes"], strict=True))
     return drilled
 

@@ -30,6 +30,8 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     for side in sides:
         frame = queries.kernels(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
         frame = frame.drop(columns="name").rename(columns={"canonical_name": "name", "total_ns": "ns"})
+        if side is baseline:
+            frame["op"] = frame["op"].map(lambda op: options.op_map.get(op, op))
         frames.append(matching(frame, "op", options.op))
     joined = join.outer(*[_kernel_side(side, frame) for side, frame in zip(sides, frames, strict=True)])
     index = pd.MultiIndex.from_frame(joined[_KERNEL_MATCH])

@@ -40,7 +40,10 @@ _CATEGORIES: Final[Mapping[str, str]] = {
     "convolution_backward": "Convolution (backward)",
     "matmul": "Matmul",
     "page_attention": "Page attention",
+    "mc2": "MC2 (compute and communication in one)",
     "vector": "Vector",
+    "vector_trans": "Vector (trans)",
+    "ai_cpu": "AI CPU",
     "tensor_move": "SDMA (tensor move)",
     "other": "Other (not named)",
 }
@@ -59,6 +62,7 @@ _REST: Final = (
     Metric("kernel_total_ns", "Kernel time (sum)"),
     Metric("kernel_count", "Kernels", unit="count"),
     Metric("unlinked_kernel_total_ns", "Kernel time without a launch in the capture", 1),
+    Metric("outside_steps_kernel_total_ns", "Kernel time outside all steps, per rank", 1),
     Metric("data_loading_ns", "Data loading"),
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
@@ -71,6 +75,7 @@ _DEVICE_ONLY: Final = {
     "kernel_total_ns",
     "kernel_count",
     "unlinked_kernel_total_ns",
+    "outside_steps_kernel_total_ns",
 }
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -101,16 +106,29 @@ def step_numbers(side: Loaded) -> dict[str, float]:
     `step_ns` is the marker's duration (without markers the span of the capture). Keys are left out where the source
     does not say.
     """
+    medians = run_numbers(side).median(axis=0, skipna=True)
+    found = {str(name): float(value) for name, value in medians.items() if not pd.isna(value)}
+    if found.get("e2e_ns") and "free_ns" in found:
+        found["free_share"] = found["free_ns"] / found["e2e_ns"]
+    return found
+
+
+def run_numbers(side: Loaded) -> pd.DataFrame:
+    """The same for each run by itself, as float64; index: run_id."""
     steps = side.steps.drop(columns=["rank", "step", "start_ns", "timeline"]).rename(columns={"duration_ns": "step_ns"})
     numbers = steps.astype({column: "Float64" for column in steps.columns if column != "run_id"})
     by_run = numbers.groupby("run_id").mean()
     peaks = side.captures.groupby("run_id")[["peak_allocated_bytes", "peak_reserved_bytes"]].max()
     by_run[["peak_allocated_bytes", "peak_reserved_bytes"]] = peaks.astype("Float64")
-    medians = by_run.astype("float64").median(axis=0, skipna=True)
-    found = {str(name): float(value) for name, value in medians.items() if not pd.isna(value)}
-    if found.get("e2e_ns") and "free_ns" in found:
-        found["free_share"] = found["free_ns"] / found["e2e_ns"]
-    return found
+    by_run["outside_steps_kernel_total_ns"] = _outside_steps(side)
+    return by_run.astype("float64")
+
+
+def _outside_steps(side: Loaded) -> pd.Series:
+    """Kernel time that belongs to no step (queued before the capture, or between steps), mean per rank of each run."""
+    whole = side.captures.groupby("run_id")["kernel_total_ns"].sum()
+    inside = side.steps.groupby("run_id")["kernel_total_ns"].sum()
+    return (whole - inside).astype("Float64") / side.captures.groupby("run_id")["rank"].nunique()
 
 
 def _category_times(side: Loaded) -> dict[str, float]:

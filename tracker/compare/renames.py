@@ -50,6 +50,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
 def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:
     """Where each of `names` mostly runs: the nearest op above it that is not itself one of `names`."""
     tree = queries.op_tree(side.store, side.run_ids, ranks=side.ranks, in_steps=True)
+    tree["calls"] = tree["calls"].fillna(0)
     weight: dict[tuple[str, str], float] = {}
     for _, part in tree.groupby(["run_id", "rank"], sort=False):
         above = dict(zip(part["node"], zip(part["name"], part["parent"], strict=True), strict=True))
@@ -57,7 +58,7 @@ def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:
             name, parent = above.get(row.parent, (_TOP_LEVEL, -1))
             while name in names:
                 name, parent = above.get(parent, (_TOP_LEVEL, -1))
-            weight[row.name, name] = weight.get((row.name, name), 0.0) + float(row.calls or 0)
+            weight[row.name, name] = weight.get((row.name, name), 0.0) + float(row.calls)
     best: dict[str, tuple[float, str]] = {}
     for (name, parent), calls in weight.items():
         best[name] = max(best.get(name, (-1.0, "")), (calls, parent))

@@ -23,6 +23,8 @@ _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
+FILES: Final = "files"
+"""What stands for the workload of a side that is a path."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,9 +62,17 @@ def load(store: Store | None, reference: str, options: Selection, stack: ExitSta
 
     Raises UsageError when nothing or too much is named; the message lists what there is.
     """
+    if not reference.strip():
+        raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
     if _is_path(reference):
         memory = stack.enter_context(open_store("sqlite://"))
-        ingest(memory, [Path(reference)], version=reference, workload="files", options=_ingest_options(options))
+        ingest(
+            memory,
+            [Path(reference).expanduser()],
+            version=reference,
+            workload=FILES,
+            options=_ingest_options(options),
+        )
         runs = queries.runs(memory)
         return _loaded(memory, reference, tuple(int(i) for i in sorted(runs["run_id"])), None, options)
     if store is None:
@@ -95,12 +105,18 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
 
 
 def _is_path(reference: str) -> bool:
-    path = Path(reference)
-    if path.exists():
-        return True
-    if reference.startswith(("./", "../", "/", "~")) or reference.endswith((".json", ".json.gz")):
+    """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
+
+    A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
+    """
+    try:
+        path = Path(reference).expanduser()
+        is_there, is_file = path.exists(), path.is_file()
+    except (OSError, RuntimeError):  # too long for a file name, or the home of nobody
+        is_there = is_file = False
+    if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {_SIDES}")
-    return False
+    return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
 
 
 def _ingest_options(options: Selection) -> IngestOptions:
@@ -129,6 +145,7 @@ def _loaded(store: Store, label: str, run_ids: tuple[int, ...], rank: int | None
         raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
     steps = steps.merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
     captures = captures.reset_index(drop=True)
+    run_ids = tuple(run_id for run_id in run_ids if (captures["run_id"] == run_id).any())
     runs = queries.runs_by_id(store, run_ids)
     weights = captures.assign(weight=captures["steps"].clip(lower=1)).groupby(["run_id", "stage"])["weight"].sum()
     return Loaded(_side(label, run_ids, runs, captures), store, runs, captures, steps, ranks, weights.astype("float64"))

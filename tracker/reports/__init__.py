@@ -82,10 +82,10 @@ def _style(
     *, only: Iterable[str], limit: int | None, width: int | None, color: bool, tell: Callable[[str], None]
 ) -> object:
     from tracker.reports._shared import Style
-    from tracker.results import SECTIONS
+    from tracker.results import check_sections
 
     sections = tuple(only)
-    for word in sections:
-        if word not in SECTIONS:
-            raise UsageError(f"no section {word!r}", remedy=f"choose from {', '.join(SECTIONS)}")
+    check_sections(sections)
+    if limit is not None and limit < 0:
+        raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
     return Style(only=sections, limit=limit, width=width, color=color, tell=tell)

@@ -38,8 +38,7 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells for people. `tones`: per row `worse`, `better`, `sum`, `strong` or nothing. `more`: rows that are
-    not
-    shown."""
+    not shown. `lead`: a line between title and rows."""
 
     title: str
     columns: tuple[Column, ...]
@@ -47,6 +46,7 @@ class Table:
     tones: tuple[str, ...]
     more: int = 0
     note: str = ""
+    lead: str = ""
 
 
 WORDS: Final = {"left": True, "elastic": True}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from tracker.reports._human import (
@@ -29,7 +30,7 @@ from tracker.reports._human import (
 )
 from tracker.reports._shared import command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
-from tracker.units import MISSING_TEXT, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, time_unit
 
 NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
 
@@ -78,7 +79,18 @@ def operators(diff: Diff, limit: int | None) -> Table:
     rows, more = top(diff.ops, limit)
     columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
     cells = [(tone(row, row["delta_ns"]), [_op_name(row), _shapes(row), *side_cells(row)]) for row in rows]
-    return make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
+    table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
+    chosen = filters(diff)
+    return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
+
+
+def filters(diff: Diff) -> str:
+    """The filters that leave operators out of the tables, as on the command line; empty without any."""
+    chosen = diff.options
+    words = [("--op", chosen.op), ("--module", chosen.module)]
+    if chosen.minimum_ns is not None:
+        words.append(("--min-us", f"{chosen.minimum_ns / NS_PER_US:g}"))
+    return command(*(part for name, value in words if value for part in (name, value)))
 
 
 def _op_name(row: Row) -> str:
@@ -265,9 +277,11 @@ def hint(diff: Diff) -> str:
     return f"Details: {command('tracker', 'diff', *sides, *chosen, '--format', 'xlsx', '-o', 'diff.xlsx')}"
 
 
-def explanation(explanation: Explanation, limit: int | None) -> list[Table]:
+def explanation(diff: Diff, limit: int | None) -> list[Table]:
     """The tables that say why: the parts, then sums by op name where they say more than the causes, then the causes."""
-    tables = [parts(explanation)]
+    explanation, chosen = diff.explanation, filters(diff)
+    lead = f"Why counts all operators; {chosen} chooses rows of the other tables only." if chosen else ""
+    tables = [replace(parts(explanation), lead=lead)]
     # sums by name say more than the single causes only where a name has several shapes; then they must be seen first
     single = {(cause.name, cause.delta_ns) for cause in explanation.causes}
     if any((cause.name, cause.delta_ns) not in single for cause in explanation.rollup):

@@ -44,7 +44,7 @@ def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     yield _titled(environment)
     if "overall" in sections:
         yield _titled(_human_diff.overall(diff, rows))
-    for table in _human_diff.explanation(diff.explanation, rows):
+    for table in _human_diff.explanation(diff, rows):
         yield _titled(table)
     for line in _human_diff.renames(diff.explanation)[:rows]:
         yield _paragraph(line)
@@ -90,15 +90,16 @@ def _folded(table: Table) -> str:
 
 def _table(table: Table) -> str:
     notes = [*([f"… and {table.more:,} more"] if table.more else []), *([table.note] if table.note else [])]
+    lead = f"{_paragraph(table.lead)}\n\n" if table.lead else ""
     if not table.rows:
-        return _paragraph(table.note or "no rows")
+        return lead + _paragraph(table.note or "no rows")
     lines = [_line(escape(column.header) for column in table.columns)]
     lines.append(_line("---" if column.left else "---:" for column in table.columns))
     for tone, row in zip(table.tones, table.rows, strict=True):
         code = tone not in ("strong", "sum")
         cells = [_cell(text, column.code and code) for text, column in zip(row, table.columns, strict=True)]
         lines.append(_line(f"**{cell}**" if tone == "strong" and cell else cell for cell in cells))
-    return "\n".join(lines) + "".join(f"\n\n{_paragraph(note)}" for note in notes)
+    return lead + "\n".join(lines) + "".join(f"\n\n{_paragraph(note)}" for note in notes)
 
 
 def _line(cells: Iterable[str]) -> str:

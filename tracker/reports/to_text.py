@@ -39,7 +39,7 @@ def diff(diff: Diff, style: Style) -> str:
         table = _human_diff.TABLES[section](diff, limit)
         if table.rows or section in style.only:
             page.table(table)
-    for table in _human_diff.explanation(diff.explanation, limit):
+    for table in _human_diff.explanation(diff, limit):
         page.table(table)
     for sentence in _human_diff.renames(diff.explanation):
         page.text(sentence)
@@ -87,6 +87,8 @@ class _Page:
         if table.title:
             self._console.print()
             self.text(table.title, style="bold")
+        if table.lead:
+            self._indented(table.lead)
         if table.rows:
             self._console.print(self._grid(table))
         elif not table.note:

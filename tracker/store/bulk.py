@@ -18,6 +18,9 @@ from tracker.profile import MISSING
 
 Kind = Literal["int", "float", "text", "binary"]
 
+LARGEST: Final = 2**63 - 1
+"""The largest whole number that a column holds, and so the largest id that there can be."""
+
 _ROWS_PER_STATEMENT: Final = 100
 """More rows per statement load no faster, and the statement must stay below the limit of variables."""
 

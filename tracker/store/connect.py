@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, TypeVar
 from urllib.parse import quote
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
@@ -17,24 +17,30 @@ from sqlalchemy.pool import StaticPool
 
 from tracker.errors import StoreError
 from tracker.store import schema
-from tracker.store.failures import explain
+from tracker.store.failures import Raced, explain, is_collision
+
+_Result = TypeVar("_Result")
 
 BUSY_TIMEOUT_MS: Final = 60_000
 """How long a SQLite writer waits for the writers before it; ingests queue up behind each other."""
 
 _CONNECT_TIMEOUT_S: Final = 10
+_ATTEMPTS: Final = 5
+_SECRETS: Final = ("password", "sslpassword")
+"""Parts of a Postgres URL's query that nobody may see."""
+
 _SQLITE_HEADER: Final = b"SQLite format 3\0"
 _WRITES: Final = {"tracker_writes": True}
 
 
 class Store:
-    """An open database. `url` names it in messages: a path, or a URL without its password."""
+    """An open database. `url` names it in messages: a path, or a URL without its password and query."""
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
         self.engine = engine
         self.url = _name(url)
         self.read_only = read_only
-        self._password = str(url.password) if url.password else None
+        self._secrets = _secrets(url)
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     @property
@@ -56,6 +62,22 @@ class Store:
         with self._explained(), self.engine.execution_options(**_WRITES).begin() as connection:
             yield connection
 
+    def transact(self, work: Callable[[Connection], _Result]) -> _Result:
+        """`work` in a transaction to write in; from its start again when another writer got in its way.
+
+        StoreError where that happens over and over.
+        """
+        for _ in range(_ATTEMPTS):
+            try:
+                with self.begin() as connection:
+                    return work(connection)
+            except Raced:
+                continue
+            except StoreError as error:
+                if not is_collision(error.__cause__):
+                    raise
+        raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
@@ -73,7 +95,7 @@ class Store:
         try:
             yield
         except (DBAPIError, self._driver_error) as error:
-            known = explain(error, self.url, self._password)
+            known = explain(error, self.url, self._secrets)
             if known is None:
                 raise
             raise known from error
@@ -244,4 +266,13 @@ def _in_memory(url: URL) -> bool:
 def _name(url: URL) -> str:
     if url.get_backend_name() == "sqlite":
         return url.database or "the database in memory"
-    return url.set(drivername="postgresql").render_as_string(hide_password=True)
+    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+
+
+def _secrets(url: URL) -> frozenset[str]:
+    """What must not be shown of `url`, wherever it stands in it."""
+    found = [str(url.password or "")]
+    for key in _SECRETS:
+        values = url.query.get(key, ())
+        found += [values] if isinstance(values, str) else values
+    return frozenset(found) - {""}

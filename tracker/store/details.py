@@ -57,6 +57,8 @@ class _Ids:
     kernel_key: dict[Key, int]
     process_group: dict[Key, int]
     call_stack: dict[Key, int]
+    arrays: dict[tuple[str, int, int], NDArray[np.int64]]
+    """(dimension, run, rank) -> what `_id_array` found for it."""
 
 
 def load(connection: Connection, placed: Sequence[Placed]) -> None:
@@ -135,6 +137,7 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
         ids(connection, KERNEL_KEY, kernel_keys),
         ids(connection, PROCESS_GROUP, groups),
         ids(connection, CALL_STACK, stacks),
+        {},
     )
 
 
@@ -206,5 +209,9 @@ def _column(name: str, kind: str, source: Table, item: Placed, known: _Ids, orde
 
 def _id_array(dimension: str, item: Placed, known: _Ids) -> NDArray[np.int64]:
     """Position in the capture's dimension table -> id."""
-    by_key = known.op_key if dimension == "op_key" else known.kernel_key
-    return np.array([by_key[key] for key in _keys(item.rows.tables, dimension)], dtype=np.int64)
+    at = (dimension, item.run_id, item.rank)
+    if at not in known.arrays:
+        by_key = known.op_key if dimension == "op_key" else known.kernel_key
+        keys = _keys(item.rows.tables, dimension)
+        known.arrays[at] = np.array([by_key[key] for key in keys], dtype=np.int64)
+    return known.arrays[at]

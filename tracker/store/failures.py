@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from sqlalchemy.exc import DBAPIError
@@ -29,21 +30,29 @@ _POSTGRES: Final = (
     ("53300", "the server has no connection left", "try again later, or allow more connections"),
     ("55P03", "another process keeps it locked", "try again when that process is done"),
     ("40", "it collided with another writer", "run the command again; nothing was changed"),
+    ("23503", "it collided with another writer", "run the command again; nothing was changed"),
+    ("23505", "it collided with another writer", "run the command again; nothing was changed"),
     ("57014", "the server stopped the statement after its time limit", "run the command again when less is going on"),
     ("57", "the server is shutting down or starting", "try again when it is up"),
 )
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
 
 
-def explain(error: Exception, name: str, password: str | None = None) -> StoreError | None:
+class Raced(Exception):
+    """Another writer was faster with the same files, labels or run; looking again will show it."""
+
+
+def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> StoreError | None:
     """The StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
 
-    `name`: the database, for the message. `password` is taken out of whatever the driver said.
+    `name`: the database, for the message. `secrets` are taken out of whatever the driver said.
     """
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
     if type(cause).__module__.startswith("psycopg"):
-        return _explain_postgres(cause, name, text.replace(password, "***") if password else text)
+        for secret in sorted(secrets, key=len, reverse=True):
+            text = text.replace(secret, "***")
+        return _explain_postgres(cause, name, text)
     lowered = text.lower()
     for part, problem, remedy in _SQLITE:
         if part in lowered:
@@ -51,10 +60,14 @@ def explain(error: Exception, name: str, password: str | None = None) -> StoreEr
     return None
 
 
-def is_collision(error: Exception) -> bool:
-    """Whether Postgres broke this transaction off for another one's sake; the same again will succeed."""
+def is_collision(error: BaseException | None) -> bool:
+    """Whether Postgres broke this transaction off for another one's sake; the same again will succeed.
+
+    A foreign or unique key that does not fit is one as well: another writer removed a label that this one had found,
+    or added what this one had found missing.
+    """
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
-    return str(getattr(cause, "sqlstate", None) or "").startswith("40")
+    return str(getattr(cause, "sqlstate", None) or "").startswith(("40", "23503", "23505"))
 
 
 def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -11,9 +12,13 @@ from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store.bulk import clean
 from tracker.store.dimensions import digest_of
+from tracker.store.failures import Raced
 
 MAX_LABEL: Final = 400
 """Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
+
+_NO_VERSION: Final = re.compile(r"latest(~\d+)?|pinned|run:\d+(:rank\d+)?")
+"""What a side of a comparison means instead of a version."""
 
 _FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")
 _ADD_WORKLOAD = text("INSERT INTO workload (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
@@ -38,21 +43,19 @@ _ADD_VERSION = text(
 )
 _SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
-_FORGET_VERSION = text(
-    "DELETE FROM version WHERE id = :id AND pinned = FALSE AND note IS NULL AND parent IS NULL "
-    "AND NOT EXISTS (SELECT 1 FROM run WHERE version_id = :id)"
-)
-_FORGET_CONFIGURATION_VALUES = text(
+_UNUSED: Final = {
+    "version": "pinned = FALSE AND note IS NULL AND parent IS NULL "
+    "AND NOT EXISTS (SELECT 1 FROM run WHERE version_id = :id)",
+    "configuration": "NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)",
+    "workload": "NOT EXISTS (SELECT 1 FROM run WHERE workload_id = :id) "
+    "AND NOT EXISTS (SELECT 1 FROM version WHERE workload_id = :id) "
+    "AND NOT EXISTS (SELECT 1 FROM configuration WHERE workload_id = :id)",
+}
+"""Table -> what must hold for the row `:id` of it to go."""
+
+_FORGET_VALUES: Final = text(
     "DELETE FROM configuration_value WHERE configuration_id = :id "
     "AND NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)"
-)
-_FORGET_CONFIGURATION = text(
-    "DELETE FROM configuration WHERE id = :id AND NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)"
-)
-_FORGET_WORKLOAD = text(
-    "DELETE FROM workload WHERE id = :id AND NOT EXISTS (SELECT 1 FROM run WHERE workload_id = :id) "
-    "AND NOT EXISTS (SELECT 1 FROM version WHERE workload_id = :id) "
-    "AND NOT EXISTS (SELECT 1 FROM configuration WHERE workload_id = :id)"
 )
 
 
@@ -88,12 +91,24 @@ def configuration_id(connection: Connection, workload: int, values: Mapping[str,
     return number
 
 
+def version_label(label: str) -> str:
+    """`label` as a version is stored; UsageError where it could never be named as a side of a comparison."""
+    label = _label("version", label)
+    if _NO_VERSION.fullmatch(label):
+        raise UsageError(
+            f"the version {label!r} could never be named: tracker takes it for a run or the pinned version",
+            remedy="give another --version",
+        )
+    return label
+
+
 def version_id(connection: Connection, workload: int, label: str, commit: str | None = None) -> int:
     """The version `label` of `workload`; a new one comes last in the order.
 
     UsageError where the version is known to be another commit.
     """
-    identity = {"workload_id": workload, "label": _label("version", label)}
+    identity = {"workload_id": workload, "label": version_label(label)}
+    commit = clean(commit or "") or None
     found = connection.execute(_FIND_VERSION, identity).one_or_none()
     if found is None:
         # Two new versions at once must not get one place in the order.
@@ -107,24 +122,33 @@ def version_id(connection: Connection, workload: int, label: str, commit: str | 
     elif commit and found.commit_id != commit:
         raise UsageError(
             f"version {label!r} is commit {found.commit_id}, not {commit}",
-            remedy="give another --version, or leave out --commit",
+            remedy="give another --version, or leave out --commit where you gave one",
         )
     return int(found.id)
 
 
 def forget_unused(connection: Connection, *, workload: int, configuration: int, version: int) -> None:
     """Remove those of the three that no run is filed under any more; a pinned or annotated version stays."""
-    connection.execute(_FORGET_VERSION, {"id": version})
-    connection.execute(_FORGET_CONFIGURATION_VALUES, {"id": configuration})
-    connection.execute(_FORGET_CONFIGURATION, {"id": configuration})
-    connection.execute(_FORGET_WORKLOAD, {"id": workload})
+    # Of two that remove the last two runs of a label at once, the later one must see that the earlier one did.
+    lock(connection, "forget", workload)
+    for table, number in (("version", version), ("configuration", configuration), ("workload", workload)):
+        which = f"{table} WHERE id = :id AND {_UNUSED[table]}"
+        if connection.dialect.name == "postgresql":
+            # Waits for the ingests that are filing runs under the label; what they did counts from the next statement
+            # on, and who comes later finds the label gone and makes it again.
+            connection.execute(text(f"SELECT id FROM {which} FOR UPDATE"), {"id": number})  # noqa: S608 names of above
+        if table == "configuration":
+            connection.execute(_FORGET_VALUES, {"id": number})
+        connection.execute(text(f"DELETE FROM {which}"), {"id": number})  # noqa: S608 names of above
 
 
 def _find_or_add(connection: Connection, find: Any, add: Any, values: Mapping[str, Any]) -> int:
     number = connection.execute(find, values).scalar_one_or_none()
     if number is None:
         connection.execute(add, values)
-        number = connection.execute(find, values).scalar_one()
+        number = connection.execute(find, values).scalar_one_or_none()
+    if number is None:  # somebody else added it, and somebody removed it again
+        raise Raced
     return int(number)
 
 

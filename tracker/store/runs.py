@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
@@ -10,7 +11,7 @@ from sqlalchemy import Connection, text
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store import labels
-from tracker.store.bulk import clean
+from tracker.store.bulk import LARGEST, clean
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
 from tracker.store.sql import statement
@@ -20,6 +21,7 @@ _SET_LABELS: Final = text(
     "device_id = :device_id WHERE id = :id"
 )
 _SET_STATE: Final = text("UPDATE run SET state = :state, state_reason = :reason WHERE id = :id")
+_HOLD: Final = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _SET_NOTE: Final = text("UPDATE run SET note = :note WHERE id = :id")
 _REMOVE_TAG: Final = text("DELETE FROM run_fact WHERE run_id = :id AND kind = 'tag' AND key = :key")
 _ADD_TAG: Final = text("INSERT INTO run_fact (run_id, kind, key, value) VALUES (:id, 'tag', :key, :value)")
@@ -33,88 +35,88 @@ _PIN: Final = text("UPDATE version SET pinned = :pinned WHERE id = :id")
 _TABLES_OF_A_RUN: Final = (*reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
-def relabel(
+@dataclass(frozen=True, slots=True)
+class _Labels:
+    """What runs are to be filed under; None for what stays."""
+
+    version: str | None = None
+    workload: str | None = None
+    device: Device | None = None
+    configuration: Mapping[str, str] | None = None
+
+
+def edit_all(
     store: Store,
-    run_id: int,
+    run_ids: Iterable[int],
     *,
     version: str | None = None,
     workload: str | None = None,
     device: Device | None = None,
     configuration: Mapping[str, str] | None = None,
+    note: str | None = None,
 ) -> None:
-    """File a run under another version, workload, device or configuration; None leaves it. Names are made when new."""
-    with store.begin() as connection:
-        run = _require(connection, run_id)
-        target = run.workload_id if workload is None else labels.workload_id(connection, workload)
-        values = _configuration(connection, run.configuration_id) if configuration is None else configuration
-        found = {
-            "id": run_id,
-            "workload_id": target,
-            "configuration_id": labels.configuration_id(connection, target, values),
-            "version_id": labels.version_id(connection, target, run.version if version is None else version),
-            "device_id": run.device_id if device is None else labels.device_id(connection, device),
-        }
-        connection.execute(_SET_LABELS, found)
-        _forget_labels(connection, run)
+    """File runs under another version, workload, device or configuration, and replace the remark on them.
+
+    None leaves it, an empty note removes it. Names are made when new; a version takes its commit along.
+    """
+    new = _Labels(version, workload, device, configuration)
+    relabels = new != _Labels()
+
+    def change(connection: Connection, run: Any) -> None:
+        if relabels:
+            _relabel(connection, run, new)
+        if note is not None:
+            connection.execute(_SET_NOTE, {"id": run.run_id, "note": clean(note) or None})
+
+    _change_all(store, run_ids, change, relabels=relabels)
 
 
-def set_note(store: Store, run_id: int, note: str) -> None:
-    """Replace the remark on a run; an empty one removes it."""
-    with store.begin() as connection:
-        _require(connection, run_id)
-        connection.execute(_SET_NOTE, {"id": run_id, "note": clean(note) or None})
-
-
-def tag(store: Store, run_id: int, key: str, value: str = "") -> None:
-    """Set a tag on a run; one of the same key is replaced."""
-    if not key.strip() or len(key) > labels.MAX_LABEL:
+def tag_all(store: Store, run_ids: Iterable[int], tags: Mapping[str, str]) -> None:
+    """Set tags on runs; those of the same key are replaced."""
+    if any(not key.strip() or len(key) > labels.MAX_LABEL for key in tags):
         raise UsageError(f"a tag has a name of 1 to {labels.MAX_LABEL} characters", remedy="write --tag KEY=VALUE")
-    with store.begin() as connection:
-        _require(connection, run_id)
-        connection.execute(_REMOVE_TAG, {"id": run_id, "key": clean(key)})
-        connection.execute(_ADD_TAG, {"id": run_id, "key": clean(key), "value": clean(value)})
+
+    def change(connection: Connection, run: Any) -> None:
+        for key, value in tags.items():
+            connection.execute(_REMOVE_TAG, {"id": run.run_id, "key": clean(key)})
+            connection.execute(_ADD_TAG, {"id": run.run_id, "key": clean(key), "value": clean(value)})
+
+    _change_all(store, run_ids, change)
 
 
-def untag(store: Store, run_id: int, key: str) -> None:
-    """Remove a tag from a run; UsageError where it has none of that key."""
-    with store.begin() as connection:
-        _require(connection, run_id)
-        if connection.execute(_REMOVE_TAG, {"id": run_id, "key": clean(key)}).rowcount != 1:
-            raise UsageError(f"run {run_id} has no tag {key!r}", remedy="tracker runs shows the tags")
+def untag_all(store: Store, run_ids: Iterable[int], keys: Iterable[str]) -> None:
+    """Remove tags from runs; UsageError where one has none of a key."""
+    distinct = list(dict.fromkeys(keys))
+
+    def change(connection: Connection, run: Any) -> None:
+        for key in distinct:
+            if connection.execute(_REMOVE_TAG, {"id": run.run_id, "key": clean(key)}).rowcount != 1:
+                raise UsageError(f"run {run.run_id} has no tag {key!r}", remedy="tracker runs shows the tags")
+
+    _change_all(store, run_ids, change)
 
 
-def exclude(store: Store, run_id: int, reason: str) -> None:
-    """Leave a run out of every comparison, with the reason."""
-    with store.begin() as connection:
-        _require(connection, run_id)
-        _set_state(connection, run_id, "excluded", reason)
+def exclude_all(store: Store, run_ids: Iterable[int], reason: str) -> None:
+    """Leave runs out of every comparison, with the reason."""
+    _change_all(store, run_ids, _to_state("excluded", reason))
 
 
-def restore(store: Store, run_id: int) -> None:
-    """Take an excluded or deleted run back."""
-    with store.begin() as connection:
-        _require(connection, run_id, or_deleted=True)
-        connection.execute(_SET_STATE, {"id": run_id, "state": "active", "reason": ""})
+def restore_all(store: Store, run_ids: Iterable[int]) -> None:
+    """Take excluded or deleted runs back."""
+
+    def change(connection: Connection, run: Any) -> None:
+        connection.execute(_SET_STATE, {"id": run.run_id, "state": "active", "reason": ""})
+
+    _change_all(store, run_ids, change, or_deleted=True)
 
 
-def delete(store: Store, run_id: int, reason: str) -> None:
-    """Hide a run from every list and comparison, with the reason; `restore` takes it back, `purge` ends it."""
-    with store.begin() as connection:
-        _require(connection, run_id, or_deleted=True)
-        _set_state(connection, run_id, "deleted", reason)
+def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool = False) -> None:
+    """Hide runs from every list and comparison, with the reason; `restore_all` takes them back.
 
-
-def purge(store: Store, run_id: int) -> None:
-    """Remove a run with all its rows for good; its files may then come in again."""
-    with store.begin() as connection:
-        run = _require(connection, run_id, or_deleted=True)
-        # First of all the row that late ranks would join: they wait for it, and then find it gone.
-        _set_state(connection, run_id, "deleted", "purged")
-        for table in _TABLES_OF_A_RUN:
-            # The names are those above.
-            connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run_id})  # noqa: S608
-        connection.execute(text("DELETE FROM run WHERE id = :id"), {"id": run_id})
-        _forget_labels(connection, run)
+    `purge`: remove them with all their rows for good instead; their files may then come in again.
+    """
+    hide = _to_state("deleted", reason)
+    _change_all(store, run_ids, _purge if purge else hide, or_deleted=True, relabels=purge)
 
 
 def pin(store: Store, label: str, *, workload: str | None = None) -> None:
@@ -131,9 +133,10 @@ def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
         connection.execute(_PIN, {"id": _version(connection, label, workload).id, "pinned": False})
 
 
-def _require(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
-    """What `run_id` is filed under; UsageError for an unknown run, and for a deleted one unless that will do."""
-    run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none()
+def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
+    """The row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will do."""
+    known = -LARGEST <= run_id <= LARGEST
+    run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none() if known else None
     if run is None:
         raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
     if run.state == "deleted" and not or_deleted:
@@ -141,21 +144,71 @@ def _require(connection: Connection, run_id: int, *, or_deleted: bool = False) -
     return run
 
 
-def _set_state(connection: Connection, run_id: int, state: str, reason: str) -> None:
+def _change_all(
+    store: Store,
+    run_ids: Iterable[int],
+    change: Callable[[Connection, Any], None],
+    *,
+    or_deleted: bool = False,
+    relabels: bool = False,
+) -> None:
+    """`change` each run in one transaction; UsageError for one that is unknown before anything is changed.
+
+    `relabels`: runs leave what they are filed under; where they were the last, that goes as well.
+    """
+    wanted = sorted({int(run_id) for run_id in run_ids})
+
+    def work(connection: Connection) -> None:
+        for run_id in wanted:
+            find_run(connection, run_id, or_deleted=or_deleted)
+            if connection.dialect.name == "postgresql":
+                # From here to the end no rank joins the run, and no other edit changes or removes it.
+                connection.execute(_HOLD, {"id": run_id})
+        runs = [find_run(connection, run_id, or_deleted=or_deleted) for run_id in wanted]
+        for run in runs:
+            change(connection, run)
+        left = {(run.workload_id, run.configuration_id, run.version_id) for run in runs if relabels}
+        for workload, configuration, version in sorted(left):
+            labels.forget_unused(connection, workload=workload, configuration=configuration, version=version)
+
+    store.transact(work)
+
+
+def _to_state(state: str, reason: str) -> Callable[[Connection, Any], None]:
     if not reason.strip():
         raise UsageError("the reason is empty", remedy="say why with --reason TEXT")
-    connection.execute(_SET_STATE, {"id": run_id, "state": state, "reason": clean(reason)})
+    return lambda connection, run: _set_state(connection, run, state, reason)
+
+
+def _set_state(connection: Connection, run: Any, state: str, reason: str) -> None:
+    connection.execute(_SET_STATE, {"id": run.run_id, "state": state, "reason": clean(reason)})
+
+
+def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
+    target = run.workload_id if new.workload is None else labels.workload_id(connection, new.workload)
+    values = _configuration(connection, run.configuration_id) if new.configuration is None else new.configuration
+    version = run.version if new.version is None else new.version
+    stays = target == run.workload_id and version == run.version
+    commit = run.commit_id if version == run.version else None
+    found = {
+        "id": run.run_id,
+        "workload_id": target,
+        "configuration_id": labels.configuration_id(connection, target, values),
+        "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit),
+        "device_id": run.device_id if new.device is None else labels.device_id(connection, new.device),
+    }
+    connection.execute(_SET_LABELS, found)
+
+
+def _purge(connection: Connection, run: Any) -> None:
+    for table in _TABLES_OF_A_RUN:
+        # The names are those above.
+        connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run.run_id})  # noqa: S608
+    connection.execute(text("DELETE FROM run WHERE id = :id"), {"id": run.run_id})
 
 
 def _configuration(connection: Connection, configuration_id: int) -> dict[str, str]:
     return {row.key: row.value for row in connection.execute(_CONFIGURATION, {"id": configuration_id})}
-
-
-def _forget_labels(connection: Connection, run: Any) -> None:
-    """Remove the labels that `run` was filed under, where nothing else is."""
-    labels.forget_unused(
-        connection, workload=run.workload_id, configuration=run.configuration_id, version=run.version_id
-    )
 
 
 def _version(connection: Connection, label: str, workload: str | None) -> Any:

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from sqlalchemy import Connection, text
 
-from tracker.errors import StoreError, UsageError
+from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source
 from tracker.store import details, labels
 from tracker.store.bulk import clean, insert
 from tracker.store.connect import Store
-from tracker.store.failures import is_collision
+from tracker.store.failures import Raced
 from tracker.store.sql import statement
 
-_ATTEMPTS: Final = 5
-
-_ADD_RUN = text(
+_ADD_RUN: Final = text(
     "INSERT INTO run (workload_id, configuration_id, version_id, device_id, state, state_reason, ranks_expected, "
     "world_size, started_at_ns, ended_at_ns, rules_version, note) VALUES (:workload_id, :configuration_id, "
     ":version_id, :device_id, 'active', '', :ranks_expected, :world_size, :started_at_ns, :ended_at_ns, "
     ":rules_version, :note) RETURNING id"
 )
-_JOIN_RUN = text(
+_JOIN_RUN: Final = text(
     "UPDATE run SET started_at_ns = COALESCE(CAST(:started_at_ns AS BIGINT), started_at_ns), "
     "ended_at_ns = COALESCE(CAST(:ended_at_ns AS BIGINT), ended_at_ns), "
     "ranks_expected = COALESCE(CAST(:ranks_expected AS BIGINT), ranks_expected), "
@@ -55,12 +53,17 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`."""
+    """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`.
+
+    `device`, `ranks`: of that run as it is stored now, whatever was asked for and with the ranks that were there.
+    """
 
     run_id: int
     created: bool
     joined: bool
     already: bool
+    device: Device
+    ranks: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +83,12 @@ class _Incoming:
         return [_rank(capture) for capture in self.captures]
 
 
-class _Raced(Exception):
-    """Another writer was faster with the same files or the same run; looking again will show it."""
+@dataclass(frozen=True, slots=True)
+class _Home:
+    """The run that captures belong to."""
+
+    run_id: int
+    how: Literal["created", "joined", "already"]
 
 
 def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
@@ -96,42 +103,48 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
     are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
     configuration, version, device and world size whose capture window overlaps theirs; otherwise they are a new run.
     """
-    for _ in range(_ATTEMPTS):
-        try:
-            with store.begin() as connection:
-                return _save_all(connection, batch)
-        except _Raced:
-            continue
-        except StoreError as error:
-            if not (isinstance(error.__cause__, Exception) and is_collision(error.__cause__)):
-                raise
-    raise StoreError(f"{store.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
+    return store.transact(lambda connection: _save_all(connection, batch))
 
 
 def _save_all(
     connection: Connection, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]
 ) -> list[SavedRun]:
-    results: list[SavedRun] = []
+    homes: list[_Home] = []
     to_load: list[details.Placed] = []
     for record, captures, formats in batch:
         incoming = _incoming(record, captures, formats)
         fresh = _without_known(connection, incoming)
         if not fresh.captures:
-            results.append(SavedRun(min(fresh.run_ids), created=False, joined=False, already=True))
+            homes.append(_Home(min(fresh.run_ids), "already"))
             continue
-        result = _place(connection, fresh)
-        results.append(result)
+        home = _place(connection, fresh, {(item.run_id, item.rank) for item in to_load})
+        homes.append(home)
         to_load += [
-            details.Placed(result.run_id, rank, capture)
+            details.Placed(home.run_id, rank, capture)
             for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
         ]
     details.load(connection, to_load)
-    return results
+    return [_saved(connection, home) for home in homes]
+
+
+def _saved(connection: Connection, home: _Home) -> SavedRun:
+    rows = connection.execute(statement("run_ranks"), {"run_id": home.run_id}).all()
+    if not rows:  # purged since its files were found
+        raise Raced
+    return SavedRun(
+        home.run_id,
+        created=home.how == "created",
+        joined=home.how == "joined",
+        already=home.how == "already",
+        device=Device(rows[0].vendor, rows[0].model),
+        ranks=tuple(row.rank for row in rows),
+    )
 
 
 def _incoming(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> _Incoming:
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
+    labels.version_label(record.version)
     ranks = [_rank(capture) for capture in captures]
     if len(set(ranks)) < len(ranks):
         raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")
@@ -223,8 +236,11 @@ def _half_known(capture: Capture, run_of: Mapping[bytes, int]) -> UsageError:
     )
 
 
-def _place(connection: Connection, incoming: _Incoming) -> SavedRun:
-    """The run for the captures, with all that hangs on it except its details."""
+def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, int]]) -> _Home:
+    """The run for the captures, with all that hangs on it except its details.
+
+    `placed`: (run, rank) of the captures before these in the same call, whose rows are not in yet.
+    """
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
     where = {
@@ -237,20 +253,23 @@ def _place(connection: Connection, incoming: _Incoming) -> SavedRun:
     if incoming.run_ids or (incoming.world_size or 1) > 1:
         # Ranks that come in at once from several machines must find the run that the first of them makes.
         labels.lock(connection, "run", *where.values())
-        run_id = _run_to_join(connection, incoming, where)
-    joined = run_id is not None
+        run_id = _run_to_join(connection, incoming, where, placed)
     if run_id is None:
-        run_id = _add_run(connection, incoming, where)
+        home = _Home(_add_run(connection, incoming, where), "created")
     else:
+        home = _Home(run_id, "joined")
         _join(connection, incoming, run_id)
-    _add_facts(connection, run_id, record)
-    _add_sources(connection, run_id, incoming)
-    return SavedRun(run_id, created=not joined, joined=joined, already=False)
+    _add_facts(connection, home.run_id, record)
+    _add_sources(connection, home.run_id, incoming)
+    return home
 
 
-def _run_to_join(connection: Connection, incoming: _Incoming, where: Mapping[str, int]) -> int | None:
+def _run_to_join(
+    connection: Connection, incoming: _Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
+) -> int | None:
     """The run that has other captures of the same group, or else the one whose window overlaps most."""
-    candidates = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks}).all()
+    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks}).all()
+    candidates = [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
     same_group = [row.id for row in candidates if row.id in incoming.run_ids]
     if same_group:
         return int(same_group[0])
@@ -292,7 +311,7 @@ def _join(connection: Connection, incoming: _Incoming, run_id: int) -> None:
         "note": None if incoming.record.note is None else clean(incoming.record.note),
     }
     if connection.execute(_JOIN_RUN, values).rowcount != 1:
-        raise _Raced
+        raise Raced
 
 
 def _add_facts(connection: Connection, run_id: int, record: RunRecord) -> None:
@@ -313,4 +332,4 @@ def _add_sources(connection: Connection, run_id: int, incoming: _Incoming) -> No
     names = ("run_id", "rank", "format", "path", "bytes", "digest")
     ordered = [rows[digest] for digest in sorted(rows)]
     if insert(connection, "source", names, ordered, or_keep="digest") < len(ordered):
-        raise _Raced
+        raise Raced

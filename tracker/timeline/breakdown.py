@@ -89,7 +89,8 @@ def host_unions(joined: Joined) -> Unions:
     """What stands in without a device: real ops outside collectives, and the collectives' annotations on any thread.
 
     Annotations alone are no compute (a wrapper around a step contains waiting). An op that only hands a collective to
-    its backend (`c10d::`, `record_param_comms`) is left out with the collective itself.
+    its backend (`c10d::`, `record_param_comms`) is left out with the collective itself. While a thread is in a
+    collective, an op around it on that thread does not compute.
     """
     events, ops = joined.events, joined.events.ops
     texts = events.strings.texts
@@ -99,11 +100,15 @@ def host_unions(joined: Joined) -> Unions:
     )
     collectives = host_collectives(joined)
     nothing = union(ops.start_ns[:0], ops.end_ns[:0])
-    return Unions(
-        union(ops.start_ns[computes], ops.end_ns[computes]),
-        union(ops.start_ns[collectives], ops.end_ns[collectives]),
-        nothing,
-    )
+    in_collectives = np.isin(ops.thread, ops.thread[collectives])
+    alone = computes & ~in_collectives
+    compute = union(ops.start_ns[alone], ops.end_ns[alone])
+    for thread in np.unique(ops.thread[collectives]).tolist():
+        own = computes & (ops.thread == thread)
+        waits = collectives[ops.thread[collectives] == thread]
+        busy = union(ops.start_ns[own], ops.end_ns[own])
+        compute = join(compute, subtract(busy, union(ops.start_ns[waits], ops.end_ns[waits])))
+    return Unions(compute, union(ops.start_ns[collectives], ops.end_ns[collectives]), nothing)
 
 
 def host_collectives(joined: Joined) -> I64:

@@ -162,8 +162,9 @@ def _exposed_ns(joined: Joined, tasks: Tasks, of_task: Groups) -> I64:
     """Per row the time in which its calls run and no compute of the same step does."""
     exposed = np.zeros(len(of_task), dtype=np.int64)
     device_rows = rows_by_value(joined.step)
+    host = None if joined.on_device else host_unions(joined)
     for step, rows in rows_by_value(tasks.step[of_task.first]).items():
-        unions = device_unions(joined, device_rows[step]) if joined.on_device else host_unions(joined)
+        unions = host or device_unions(joined, device_rows[step])
         for row in rows.tolist():
             own = of_task.rows_of(row)
             exposed[row] = subtract(union(tasks.start_ns[own], tasks.end_ns[own]), unions.compute).total_ns

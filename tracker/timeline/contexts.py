@@ -50,7 +50,7 @@ def op_tree_table(joined: Joined) -> Table:
         "node": slots.code[kept],
         "parent": contexts.parent[slots.code[kept]],
         "op_key": contexts.op_key[slots.code[kept]],
-        "calls": calls[kept],
+        "calls": calls[kept] if joined.events.host_is_primary else np.full(int(kept.sum()), MISSING, dtype=np.int64),
         "host_total_ns": np.where(unknown, MISSING, host)[kept],
         "device_total_ns": total[kept],
         "device_self_ns": own[kept],

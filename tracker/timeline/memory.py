@@ -13,7 +13,8 @@ from tracker.timeline.steps import steps_at
 def memory_table(joined: Joined) -> Table:
     """Per step, innermost op on the allocating thread and component: what was allocated, and how long it was held.
 
-    `held_ns` sums what was also freed in the capture (MISSING where nothing was); the rest is `unreleased_bytes`.
+    `held_ns` sums what was also freed in the capture (MISSING where nothing was); the rest is `unreleased_bytes`. Both
+    are MISSING where the source names no addresses.
     """
     allocations = joined.events.allocations
     rows = np.flatnonzero(allocations.bytes > 0)
@@ -32,15 +33,15 @@ def memory_table(joined: Joined) -> Table:
         "calls": groups.counts,
         "bytes": groups.sums(allocations.bytes[rows]),
         "held_ns": groups.known_sums(held[rows]),
-        "unreleased_bytes": groups.sums(unreleased[rows]),
+        "unreleased_bytes": groups.known_sums(unreleased[rows]),
     }
 
 
 def _releases(joined: Joined) -> tuple[I64, I64]:
     """Per allocator event the time until its block was freed (or MISSING), and its bytes if it never was.
 
-    A block is known by component and address. Where an address is handed out again without a free in between, the
-    free was not recorded: neither held time nor unreleased.
+    A block is known by component and address; without an address both are MISSING. Where an address is handed out
+    again without a free in between, the free was not recorded: neither held time nor unreleased.
     """
     allocations = joined.events.allocations
     order = np.lexsort((allocations.bytes, allocations.time_ns, allocations.address, allocations.component))
@@ -54,4 +55,5 @@ def _releases(joined: Joined) -> tuple[I64, I64]:
     unreleased = np.zeros(len(order), dtype=np.int64)
     held[order] = np.where(released, next_time - time, MISSING)
     unreleased[order] = np.where((size > 0) & ~follows, size, 0)
+    unreleased[allocations.address == MISSING] = held[allocations.address == MISSING] = MISSING
     return held, unreleased

@@ -19,7 +19,8 @@ def op_table(joined: Joined) -> Table:
 
     Totals, min, max and squares count the outermost of nested instances of one key; calls and self count all. Host time
     counts in the step in which the op starts, device time in that of the device event, so that it agrees with the
-    kernels. min, max, squares: device total per call, or host total where the capture has no device.
+    kernels. min, max, squares: device total per call, or host total where the capture has no device. The second and
+    further devices of a process leave calls and host time to the first.
     """
     keys = joined.keys
     outermost = ~joined.tree.lies_in_equal(keys.of_op)
@@ -52,7 +53,7 @@ def _host_columns(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) ->
     unknown = (calls == 0) & np.isin(slots.code, [joined.keys.unlinked, joined.keys.no_op])
     unknown |= not joined.events.host_is_primary
     return {
-        "calls": calls,
+        "calls": calls if joined.events.host_is_primary else np.full_like(calls, MISSING),
         "host_total_ns": np.where(unknown, MISSING, total),
         "host_self_ns": np.where(unknown, MISSING, own),
     }

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.sql import statement
 
@@ -85,8 +86,11 @@ def frame_of_runs(store: Store, question: str, run_ids: Iterable[int], **paramet
 
 
 def whole(numbers: Iterable[int]) -> list[int]:
-    """`numbers` as plain ints; SQLite would bind a NumPy integer as its bytes, and find nothing."""
-    return [int(number) for number in numbers]
+    """`numbers` as plain ints; SQLite would bind a NumPy integer as its bytes, and find nothing.
+
+    Those that no row can have are left out, for neither database takes them.
+    """
+    return [int(number) for number in numbers if -LARGEST <= number <= LARGEST]
 
 
 def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pd.DataFrame:

@@ -6,7 +6,9 @@ from difflib import get_close_matches
 from typing import Any
 
 from tracker.errors import UsageError
+from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
+from tracker.store.runs import find_run
 from tracker.store.sql import statement
 
 
@@ -48,7 +50,7 @@ def run_ids_of_version(
 
 def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int:
     """The active run that came in last, or `offset` runs before it; UsageError where there are fewer."""
-    rows = _rows(store, "latest", run_offset=offset, workload=workload)
+    rows = _rows(store, "latest", run_offset=min(offset, LARGEST), workload=workload)
     if rows:
         return int(rows[0].run_id)
     name = f"latest~{offset}" if offset else "latest"
@@ -69,11 +71,8 @@ def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
 
 def require_run(store: Store, run_id: int) -> None:
     """UsageError unless `run_id` is a run that may be read: active or excluded."""
-    rows = _rows(store, "run_state", run_id=run_id)
-    if not rows:
-        raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
-    if rows[0].state == "deleted":
-        raise UsageError(f"run {run_id} was deleted", remedy=f"to take it back: tracker runs restore {run_id}")
+    with store.connect() as connection:
+        find_run(connection, run_id)
 
 
 def _nothing_named(store: Store, label: str, workload: str | None, device: str | None) -> UsageError:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of_runs, whole
 from tracker.store.queries.resolve import device_pattern
@@ -44,7 +45,7 @@ def runs(
             "tag_key": key or None,
             "tag_value": value or None,
             "state": None if state == "all" else state,
-            "row_limit": -1 if limit is None else limit,
+            "row_limit": -1 if limit is None else min(limit, LARGEST),
         },
     )
 

@@ -29,7 +29,7 @@ DETAIL: Final[dict[str, Any]] = {"sqlite_with_rowid": False, "postgresql_partiti
 """Options of a detail table: clustered by its key in SQLite, partitioned by run in Postgres.
 
 Detail tables have no foreign keys: a check per row would cost more than the load, and their rows come and go only
-together with their run, in `save` and `runs.purge`.
+together with their run, in `save` and `runs.delete_all`.
 """
 
 

@@ -27,7 +27,7 @@ class StepKey(Base):
 
 
 class Step(BreakdownColumns, StepKey, table=True):
-    """One step of one rank, with its breakdown; only steps between markers have a row."""
+    """One step of one rank, with its breakdown; none for what lies outside all markers, one without any marker."""
 
     __tablename__ = "step"
     __table_args__ = DETAIL

@@ -1,0 +1,55 @@
+"""How far the runs of a side lie apart: what a change must stand out of. No statistics, no verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from tracker.compare import means
+from tracker.compare.overall import run_numbers
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+
+def total_range(side: Loaded, metric: str) -> tuple[float, float] | None:
+    """Smallest and largest `metric` of the runs of `side`, None where none says it."""
+    values = run_numbers(side)[metric].dropna()
+    return (float(values.min()), float(values.max())) if len(values) else None
+
+
+def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
+    """Whether two ranges have a value in common.
+
+    >>> overlap((1.0, 3.0), (3.0, 5.0)), overlap((1.0, 2.0), (3.0, 5.0))
+    (True, False)
+    """
+    return one[0] <= other[1] and other[0] <= one[1]
+
+
+def standing_out(
+    baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame], key: Sequence[str]
+) -> dict[tuple[str, ...], bool] | None:
+    """For each `key` whether every run of one side took longer than every run of the other; None with one run a side.
+
+    `rows`: what `operators.Operators` holds per side. A run without the key took 0.
+    """
+    if min(baseline.side.runs, candidate.side.runs) < 2:
+        return None
+    ranges = [_ranges(side, frame, key) for side, frame in zip((baseline, candidate), rows, strict=True)]
+    absent = (0.0, 0.0)
+    return {
+        name: not overlap(ranges[0].get(name, absent), ranges[1].get(name, absent))
+        for name in ranges[0].keys() | ranges[1].keys()
+    }
+
+
+def _ranges(side: Loaded, frame: pd.DataFrame, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
+    values = means.per_run(side, frame, key, ["own_ns"])["own_ns"].fillna(0.0)
+    grouped = values.groupby(level=list(key))
+    lowest = grouped.min().where(grouped.size() == len(side.run_ids), 0.0)
+    table = pd.DataFrame({"low": lowest, "high": grouped.max()})
+    names = table.index if len(key) > 1 else [(name,) for name in table.index]
+    return {tuple(name): (low, high) for name, low, high in zip(names, table["low"], table["high"], strict=True)}
