@@ -237,14 +237,17 @@ def test_who_ran_is_read_and_secrets_are_not(tmp_path):
     assert "secret" not in repr(capture.facts)
 
 
-def test_each_file_is_a_source_with_the_digest_of_its_content(tmp_path):
+def test_each_file_is_a_source_known_by_its_content_and_by_its_database(tmp_path):
     folder = write_capture(tmp_path / "rank4_ascend_pt")
     sources = only(ascend_db.read(folder)).sources
     names = ["ascend_pytorch_profiler_4.db", "analysis.db", "profiler_info_4.json"]
     assert [Path(source.path).name for source in sources] == names
-    for source in sources:
-        content = Path(source.path).read_bytes()
-        assert (source.bytes, source.digest) == (len(content), hashlib.blake2b(content, digest_size=16).digest())
+    contents = [Path(source.path).read_bytes() for source in sources]
+    main, *beside = (hashlib.blake2b(content, digest_size=16).digest() for content in contents)
+    # two captures can have equal files beside their databases
+    bound = [hashlib.blake2b(digest + main, digest_size=16).digest() for digest in beside]
+    assert [source.bytes for source in sources] == [len(content) for content in contents]
+    assert [source.digest for source in sources] == [main, *bound]
 
 
 def test_analysis_tells_where_the_time_of_a_collective_went(tmp_path):
@@ -287,7 +290,7 @@ def test_steps_come_from_their_table_where_the_host_says_nothing(database):
 
 def test_tables_beyond_task_and_texts_may_be_missing(database):
     events = only(database({"TASK": made.tables()["TASK"]}, "msprof_20250109073443.db")).events
-    assert texts(events, events.device.name) == ["MEMCPY_ASYNC", "SDMA"]
+    assert texts(events, events.device.name) == ["MEMCPY_ASYNC", "MEMCPY_ASYNC"]
     assert len(events.ops) == len(events.launches) == len(events.collectives) == 0
 
 

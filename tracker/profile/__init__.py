@@ -105,7 +105,10 @@ Digest = bytes
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content."""
+    """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content.
+
+    The digest of a file that is nothing without the main file of its capture covers that one as well.
+    """
 
     path: str
     bytes: int

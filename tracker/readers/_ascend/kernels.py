@@ -15,6 +15,12 @@ from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers._ascend.spellings import KERNEL_COLUMNS, column_of
 
 COLLECTIVE_CORES: Final = frozenset(("HCCL", "COMMUNICATION"))
+COLLECTIVE_CORE: Final = "HCCL"
+"""The core of every collective: versions have two words for it, traces and databases none."""
+
+COPY_NAME: Final = "MEMCPY_ASYNC"
+"""The name of every copy, which has no core: chips and exports have four words for the task."""
+
 COLLECTIVE_NAME: Final = re.compile(r"hcom_", re.IGNORECASE)
 
 
@@ -56,6 +62,8 @@ def kernels_of(table: CsvTable, strings: Strings) -> Kernels:
         for core, name in zip(cores, names, strict=True)
     ]
 
+    core_type = np.array(table.codes("core_type", strings, _said), dtype=np.int32)
+
     def codes(word: str, translate: Any = _said) -> I32:
         return np.array(table.codes(word, strings, translate), dtype=np.int32)
 
@@ -68,7 +76,7 @@ def kernels_of(table: CsvTable, strings: Strings) -> Kernels:
         name=codes("name"),
         kind=np.where(is_collective, DeviceKind.COMMUNICATION, DeviceKind.KERNEL).astype(np.int8),
         type=codes("type"),
-        core_type=codes("core_type"),
+        core_type=np.where(is_collective, np.int32(strings.code(COLLECTIVE_CORE)), core_type),
         input_shapes=codes("input_shapes", shapes_text),
         input_types=codes("input_types", types_text),
         input_formats=codes("input_formats", formats_text),

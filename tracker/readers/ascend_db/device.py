@@ -9,12 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics
+from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers.ascend_db.communication import Calls
 from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
-
-COMMUNICATION_CORE: Final = "HCCL"
-"""What kernel_details.csv names as the core of a collective call; the database has no word for it."""
 
 _NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
 # the driver's words for a copy on its own; those of a collective stand in COMMUNICATION_TASK_INFO as well
@@ -148,7 +146,7 @@ def _collectives(texts: Texts, calls: Calls) -> dict[str, Any]:
         pid=calls.pid,
         name=calls.name,
         type=calls.type,
-        core_type=np.full(count, texts.strings.code(COMMUNICATION_CORE), dtype=np.int32),
+        core_type=np.full(count, texts.strings.code(COLLECTIVE_CORE), dtype=np.int32),
         bytes=calls.table.bytes,
         collective=np.arange(count, dtype=np.int32),
         wait_ns=calls.wait_ns,
@@ -171,7 +169,7 @@ def _copies(db: Database, texts: Texts, tasks: Tasks, kernel_streams: I64, calls
         len(rows),
         DeviceKind.COPY,
         **_of_tasks(tasks, rows),
-        name=texts.codes(tasks.type[rows]),
+        name=np.full(len(rows), texts.strings.code(COPY_NAME), dtype=np.int32),
         type=np.array([texts.strings.code(words.get(word, "")) for word in operations], dtype=np.int32),
         bytes=np.append(info["size"], MISSING)[told],
     )

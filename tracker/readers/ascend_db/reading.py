@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from tracker.profile import Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.sources import sources_of
 from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_db.analysis import Analysis, analysis_of, links_table
 from tracker.readers.ascend_db.communication import Calls, calls_of
@@ -38,7 +39,7 @@ class _Open:
 def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """One capture per device of the database, and what the reader of the result should know about them."""
     paths = [path for path in (files.database, files.analysis, files.info, files.metadata) if path is not None]
-    sources = tuple(source_of(path, options) for path in paths)
+    sources = sources_of([source_of(path, options) for path in paths], {files.database.name})
     with ExitStack() as stack:
         db = stack.enter_context(opened(files.database))
         db.require("STRING_IDS", "TASK")

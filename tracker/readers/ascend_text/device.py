@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, DeviceEvents, DeviceKind, Strings
 from tracker.readers._ascend.communication import CommunicationOp
-from tracker.readers._ascend.kernels import Kernels
+from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME, Kernels
 from tracker.readers._growing import Array
 from tracker.readers.ascend_text.host import CONNECTIONS
 from tracker.readers.ascend_text.trace import Trace
@@ -105,7 +105,9 @@ def kernels_of_ops(ops: list[CommunicationOp], strings: Strings) -> Kernels:
     steps = np.array([MISSING if op.step is None else op.step for op in ops], dtype=np.int64)
     names = np.array([strings.code(op.name) for op in ops], dtype=np.int32)
     kind = np.full(len(ops), DeviceKind.COMMUNICATION, dtype=np.int8)
-    return _plain_kernels({"start_ns": start, "end_ns": start + elapse, "name": names, "kind": kind, "step": steps})
+    core = np.full(len(ops), strings.code(COLLECTIVE_CORE), dtype=np.int32)
+    columns = {"start_ns": start, "end_ns": start + elapse, "name": names, "kind": kind, "step": steps}
+    return _plain_kernels({**columns, "core_type": core})
 
 
 def is_kernel(task_type: str, name: str) -> bool:
@@ -146,7 +148,8 @@ def _kernels_of_trace(trace: TraceTasks, strings: Strings) -> tuple[Kernels, I64
         name: np.concatenate((tasks[name][rows], calls[name])) for name in ("start_ns", "end_ns", "name", "connection")
     }
     columns["stream"] = np.concatenate((tasks["stream"][rows], _streams_of_calls(trace)))
-    columns["core_type"] = np.concatenate((tasks["type"][rows], np.zeros(len(calls["name"]), dtype=np.int32)))
+    core = np.full(len(calls["name"]), strings.code(COLLECTIVE_CORE), dtype=np.int32)
+    columns["core_type"] = np.concatenate((tasks["type"][rows], core))
     columns["kind"] = np.array(kind, dtype=np.int8)
     order = np.argsort(columns["start_ns"], kind="stable")
     connection = columns.pop("connection")[order]
@@ -158,8 +161,8 @@ def _copies(trace: TraceTasks, kernels: Kernels, strings: Strings) -> tuple[Kern
     tasks = trace.tasks
     rows = _chosen(trace, strings, is_copy)
     rows = rows[~_of_collective(rows, trace, kernels)]
-    columns = {name: tasks[name][rows] for name in ("start_ns", "end_ns", "name", "stream")}
-    columns["core_type"] = tasks["type"][rows]
+    columns = {name: tasks[name][rows] for name in ("start_ns", "end_ns", "stream")}
+    columns["name"] = np.full(len(rows), strings.code(COPY_NAME), dtype=np.int32)
     columns["kind"] = np.full(len(rows), DeviceKind.COPY, dtype=np.int8)
     return _plain_kernels(columns), tasks["connection"][rows]
 

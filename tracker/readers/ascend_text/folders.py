@@ -87,6 +87,8 @@ def is_unparsed(folder: Path) -> bool:
     output = folder / OUTPUT
     if output.is_dir() and any(output.iterdir()):
         return False
+    if any(_DATABASE.fullmatch(file.name) for file in folder.iterdir()):
+        return False
     raw = [file for file in folder.iterdir() if _RAW.fullmatch(file.name) and file.is_dir()]
     return bool(raw) and not any((file / "mindstudio_profiler_output").is_dir() for file in raw)
 

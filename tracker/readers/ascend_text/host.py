@@ -6,7 +6,7 @@ torch_npu gives the framework and CANN a process each, but their lanes of one th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,6 +19,7 @@ CONNECTIONS: Final = 1 << 40
 """Correlations above this are connection ids of CANN, those below are arrows."""
 
 FLOW: Final = "async_npu"
+QUEUE_FLOW: Final = "async_task_queue"
 Table = Mapping[str, Array]
 
 
@@ -63,17 +64,49 @@ def host_of(trace: Trace) -> Host:
     )
 
 
-def launches_of(host: Host, arrows: Table, used: I64, strings: Strings) -> Launches:
-    """The calls of CANN, and a FLOW row for each arrow in `used` (rows of `arrows`), with its place there plus 1."""
+def launches_of(host: Host, device: I64, arrows: Table, used: I64, strings: Strings) -> Launches:
+    """The calls of CANN, a FLOW row for each arrow in `used` (rows of `arrows`) with its place there plus 1, and one
+    for each call that leads to `device` (correlations of device events) from the queue: where it was put in there.
+    """
+    calls = host.calls
+    leads = np.flatnonzero((calls.correlation >= 0) & np.isin(calls.correlation, device))
+    put = enqueues_at(host, calls.start_ns[leads])
+    leads, put = leads[put >= 0], put[put >= 0]
+    own = calls.correlation.copy()
+    own[leads] = -1
+    times = np.concatenate((arrows["time_ns"][used], host.queue["start_ns"][put]))
+    lane_threads = host.thread_of[arrows["lane"][used]] if len(used) else np.zeros(0, dtype=np.int32)
+    names = [strings.code(FLOW)] * len(used) + [strings.code(QUEUE_FLOW)] * len(put)
     flow = {
-        "start_ns": arrows["time_ns"][used],
-        "end_ns": arrows["time_ns"][used],
-        "thread": host.thread_of[arrows["lane"][used]] if len(used) else np.zeros(0, dtype=np.int32),
-        "name": np.full(len(used), strings.code(FLOW), dtype=np.int32),
-        "level": np.full(len(used), LaunchLevel.FLOW, dtype=np.int8),
-        "correlation": np.arange(1, len(used) + 1, dtype=np.int64),
+        "start_ns": times,
+        "end_ns": times,
+        "thread": np.concatenate((lane_threads, host.queue["thread"][put])).astype(np.int32),
+        "name": np.array(names, dtype=np.int32),
+        "level": np.full(len(times), LaunchLevel.FLOW, dtype=np.int8),
+        "correlation": np.concatenate((np.arange(1, len(used) + 1, dtype=np.int64), calls.correlation[leads])),
     }
-    return Launches(**{name: np.concatenate((getattr(host.calls, name), column)) for name, column in flow.items()})
+    linked = replace(calls, correlation=own)
+    return Launches(**{name: np.concatenate((getattr(linked, name), column)) for name, column in flow.items()})
+
+
+def running_at(starts: I64, ends: I64, times: I64) -> I64:
+    """For each time the place of the last span that started before it, -1 where that one has ended."""
+    if not len(starts):
+        return np.full(len(times), -1, dtype=np.int64)
+    place = np.searchsorted(starts, times, side="right") - 1
+    return np.where((place >= 0) & (times <= ends[place]), place, -1)
+
+
+def enqueues_at(host: Host, times: I64) -> I64:
+    """Row of the Enqueue whose Dequeue each time lies in, -1 for none."""
+    queue = host.queue
+    dequeues = np.flatnonzero(queue["is_end"] == 1)
+    dequeues = dequeues[np.argsort(queue["start_ns"][dequeues], kind="stable")]
+    enqueues = np.flatnonzero(queue["is_end"] == 0)
+    row_of = dict(zip(queue["correlation"][enqueues].tolist(), enqueues.tolist(), strict=True))
+    running = running_at(queue["start_ns"][dequeues], queue["end_ns"][dequeues], times)
+    found = [row_of.get(int(queue["correlation"][dequeues[at]]), -1) if at >= 0 else -1 for at in running.tolist()]
+    return np.array(found, dtype=np.int64)
 
 
 def _threads(trace: Trace, host_lanes: set[int]) -> tuple[I32, tuple[str, ...]]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracker.profile import I32, I64, Allocations, Strings
+from tracker.profile import I32, Allocations, Strings
 from tracker.readers._ascend.memory import Blocks
-from tracker.readers.ascend_text.host import Host
+from tracker.readers.ascend_text.host import Host, enqueues_at, running_at
 
 _GRAPH_ENGINE = "cann::"
 
@@ -20,7 +20,7 @@ def allocations_of(blocks: Blocks, host: Host, strings: Strings) -> Allocations:
     time, thread = blocks.time_ns.copy(), _threads(blocks, host, strings)
     is_graph = np.array([name.startswith(_GRAPH_ENGINE) for name in blocks.op], dtype=bool)
     rows = np.flatnonzero(is_graph & (blocks.bytes > 0))
-    place = _enqueues(host, time[rows])
+    place = enqueues_at(host, time[rows])
     rows, place = rows[place >= 0], place[place >= 0]
     time[rows], thread[rows] = host.queue["start_ns"][place], host.queue["thread"][place]
     return Allocations(
@@ -46,27 +46,7 @@ def _threads(blocks: Blocks, host: Host, strings: Strings) -> I32:
     for name, rows in by_name.items():
         mine = order[ops.name[order] == strings.code(name)]
         if len(mine):
-            place = _running(ops.start_ns[mine], ops.end_ns[mine], blocks.time_ns[rows])
+            place = running_at(ops.start_ns[mine], ops.end_ns[mine], blocks.time_ns[rows])
             known = place >= 0
             thread[np.array(rows)[known]] = ops.thread[mine[place[known]]]
     return thread
-
-
-def _running(starts: I64, ends: I64, times: I64) -> I64:
-    """For each time the place of the last span that started before it, -1 where that one has ended."""
-    if not len(starts):
-        return np.full(len(times), -1, dtype=np.int64)
-    place = np.searchsorted(starts, times, side="right") - 1
-    return np.where((place >= 0) & (times <= ends[place]), place, -1)
-
-
-def _enqueues(host: Host, times: I64) -> I64:
-    """Row of the Enqueue whose Dequeue each time lies in, -1 for none."""
-    queue = host.queue
-    dequeues = np.flatnonzero(queue["is_end"] == 1)
-    dequeues = dequeues[np.argsort(queue["start_ns"][dequeues], kind="stable")]
-    enqueues = np.flatnonzero(queue["is_end"] == 0)
-    row_of = dict(zip(queue["correlation"][enqueues].tolist(), enqueues.tolist(), strict=True))
-    running = _running(queue["start_ns"][dequeues], queue["end_ns"][dequeues], times)
-    found = [row_of.get(int(queue["correlation"][dequeues[at]]), -1) if at >= 0 else -1 for at in running.tolist()]
-    return np.array(found, dtype=np.int64)

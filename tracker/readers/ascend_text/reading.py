@@ -31,6 +31,7 @@ from tracker.readers._ascend.csv_tables import CsvTable, read_table
 from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.sources import sources_of
 from tracker.readers._source import ReadOptions, SourceText
 from tracker.readers.ascend_text import folders
 from tracker.readers.ascend_text.collectives import calls_of
@@ -190,7 +191,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         thread_process=(0,) * len(host.threads),
         ops=host.ops,
         frames=host.frames,
-        launches=launches_of(host, tasks.arrows, rows.used_arrows, strings),
+        launches=launches_of(host, rows.events.correlation, tasks.arrows, rows.used_arrows, strings),
         device=calls.events,
         collectives=calls.table,
         allocations=_allocations(read, host),
@@ -221,7 +222,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         device_ordinal=read.ordinal,
         started_at_ns=min((int(column.min()) for column in times), default=None),
         ended_at_ns=max((int(column.max()) for column in times), default=None),
-        sources=tuple(read.sources),
+        sources=sources_of(read.sources, {folders.TRACE, folders.KERNELS}),
         settings=metadata.settings,
         facts=metadata.facts,
         quality="partial" if read.partial else "ok",

@@ -32,6 +32,8 @@ MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 MODULE_PREFIX: Final = "nn.Module: "
 # torch_npu writes annotations as cpu_op too; these are the ones that torch itself makes
 _ANNOTATION: Final = re.compile(r"(?:Optimizer\.(?:step|zero_grad)|enumerate\(DataLoader\))#")
+# the layer of CANN in front of a call, which the level says as well: AscendCL@aclnnMm, Node@launch
+_LAYER: Final = re.compile(r"[A-Za-z]+@")
 _OPS: Final = ("cpu_op", "user_annotation", "MsTx", "mstx", "GC")
 _LINKS: Final = "async_npu"
 _NO_ARGS: Final = Args()
@@ -177,7 +179,8 @@ class Trace:
 
     def _add_call(self, span: tuple[int, ...], args: Args, event: Event, rows: dict[str, list[Any]]) -> None:
         level = LEVELS.get(str(args.level).lower(), LaunchLevel.RUNTIME)
-        rows.setdefault("calls", []).append((*span, level, _connection(args)))
+        name = self._code("call", event.name, _bare)
+        rows.setdefault("calls", []).append((*span[:3], name, level, _connection(args)))
 
     # -- device
 
@@ -256,6 +259,11 @@ def _rank(value: object) -> int:
 def _connection(args: Args) -> int:
     number = _int(args.connection, -1)
     return number if 0 < number < 1 << 61 and number != _NO_CONNECTION else -1
+
+
+def _bare(name: str) -> str:
+    layer = _LAYER.match(name)
+    return name[layer.end() :] if layer else name
 
 
 def _module(text: str) -> str:
