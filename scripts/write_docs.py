@@ -117,7 +117,9 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
     """The keys of a JSON document; `result` has the columns even of tables that are empty here."""
     lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
     for key, value in document.items():
-        if isinstance(value, list):
+        if isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
+            holds = "sentences"
+        elif isinstance(value, list):
             holds = "rows: " + ", ".join(getattr(result, key).columns)
         else:
             holds = ", ".join(value) if isinstance(value, Mapping) else json.dumps(value)

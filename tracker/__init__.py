@@ -68,7 +68,9 @@ def ingest(
     return pd.DataFrame([asdict(result) for result in results], columns=columns)
 
 
-def diff(baseline: str, candidate: str, *, store: Store | None = None, **options: Any) -> Diff:
+def diff(
+    baseline: str | PathLike[str], candidate: str | PathLike[str], *, store: Store | None = None, **options: Any
+) -> Diff:
     """Candidate against baseline, as `tracker diff` does; the tables of the result are pandas frames.
 
     The sides are what `tracker diff` takes. Without `store`, paths need none and labels mean the database that the
@@ -82,7 +84,7 @@ def diff(baseline: str, candidate: str, *, store: Store | None = None, **options
         return compare(opened, str(baseline), str(candidate), options=chosen)
 
 
-def show(reference: str, *, store: Store | None = None, **options: Any) -> Shown:
+def show(reference: str | PathLike[str], *, store: Store | None = None, **options: Any) -> Shown:
     """One run, as `tracker show` does; the tables of the result are pandas frames. `store`: as for `diff`.
 
     `options`: the fields of `tracker.results.ShowOptions`.

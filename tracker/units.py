@@ -13,7 +13,8 @@ NS_PER_S = 1_000_000_000
 BYTES_PER_KIB = 1_024
 MISSING_TEXT = "-"
 
-_TIME_UNITS = ((NS_PER_S, "s"), (NS_PER_MS, "ms"), (NS_PER_US, "us"), (1, "ns"))
+# Seconds start at ten: parts of a step of 1.2 s would lose their digits.
+_TIME_UNITS = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (NS_PER_US, NS_PER_US, "us"), (1, 1, "ns"))
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -46,12 +47,12 @@ def time_unit(*values_ns: float | None) -> tuple[int, str]:
 
     Values that will be compared share a unit, chosen for the largest.
 
-    >>> time_unit(1_500_000, 900, None)
-    (1000000, 'ms')
+    >>> time_unit(1_500_000, 900, None), time_unit(9_000_000_000), time_unit(20_000_000_000)
+    ((1000000, 'ms'), (1000000, 'ms'), (1000000000, 's'))
     """
     largest = max((abs(value) for value in values_ns if value is not None), default=0)
-    for size, name in _TIME_UNITS:
-        if largest >= size:
+    for smallest, size, name in _TIME_UNITS:
+        if largest >= smallest:
             return size, name
     return 1, "ns"
 

@@ -17,7 +17,7 @@ def tracker(monkeypatch, capsys, tmp_path):
     """Calls the program in this process: tracker("diff", "v01", "v08"). The user's own folders are empty ones."""
     for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "HOME"):
         monkeypatch.setenv(name, str(tmp_path / name.lower()))
-    for name in ("TRACKER_DB", "TRACKER_CONFIG"):
+    for name in ("TRACKER_DB", "TRACKER_CONFIG", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
 
     def call(*words) -> Done:

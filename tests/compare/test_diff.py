@@ -291,6 +291,14 @@ def test_a_bare_name_is_a_label_even_beside_a_folder_of_that_name(store: Store, 
     assert diff(store, "v1", "v1").baseline.run_ids == (1,)
 
 
+def test_a_bare_number_is_a_run_unless_a_version_has_that_name(store: Store):
+    save(store, "v1")
+    save(store, "v2", started_at_ns=EPOCH_NS + 10**13)
+    assert diff(store, "1", "2").candidate.run_ids == (2,)
+    save(store, "1", started_at_ns=EPOCH_NS + 2 * 10**13)
+    assert diff(store, "1", "2").baseline.run_ids == (3,)
+
+
 def test_a_label_with_a_slash_is_a_label_unless_it_is_a_path(store: Store, tmp_path, monkeypatch):
     save(store, "feature/x")
     monkeypatch.chdir(tmp_path)

@@ -14,8 +14,8 @@ from tracker.results import DIFF_COLUMNS
 def test_diff_has_the_documented_keys_in_order():
     document = json.loads(render_diff(builders.diff(), "json"))
     assert list(document) == [
-        "schema", "baseline", "candidate", "metric", "environment", "overall", "ops", "kernels", "communication",
-        "memory", "modules", "api", "explanation",
+        "schema", "baseline", "candidate", "metric", "notes", "environment", "overall", "ops", "kernels",
+        "communication", "memory", "modules", "api", "explanation",
     ]  # fmt: skip
     assert document["schema"] == 1
 

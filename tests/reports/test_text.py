@@ -1,12 +1,16 @@
 """Tables for the terminal."""
 
+from dataclasses import replace
+
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.reports import builders
+from tests.reports import builders, workbooks
 from tests.reports.builders import MS
+from tracker.profile import UNLINKED_OP
 from tracker.reports import _human, render_diff, render_show
 from tracker.reports._layout import shorten
 from tracker.reports.to_markdown import escape
@@ -158,3 +162,82 @@ def test_shortened_text_fits_and_short_text_stays(text, width):
 )
 def test_a_change_that_shows_as_zero_has_no_sign(text, value, signed):
     assert _human.signed(text, value) == signed
+
+
+def told():
+    """A diff with a doubt, the range over the runs of the baseline, and causes that stand out or not."""
+    explanation = builders.explanation()
+    first, second, *others = explanation.causes
+    causes = (replace(first, stands_out=True), replace(second, stands_out=False), *others)
+    explanation = replace(explanation, causes=causes, rollup=causes, baseline_range_ns=(91.23 * MS, 96.44 * MS))
+    return builders.diff(explanation=explanation, notes=("The runs of v41 had another clock.",))
+
+
+@pytest.mark.parametrize("format", ["text", "markdown", "json"])
+def test_notes_are_shown(format):
+    assert "The runs of v41 had another clock." in render_diff(told(), format)
+
+
+def test_notes_and_what_stands_out_are_in_the_workbook():
+    dump = workbooks.dump(render_diff(told(), "xlsx"))
+    assert "The runs of v41 had another clock." in dump
+    assert '"Stands Out"' in dump and '"yes"' in dump and '"no"' in dump
+
+
+def test_notes_stand_above_the_tables():
+    text = render_diff(told(), "text", width=140)
+    assert text.index("Note: The runs of v41") < text.index("What else changed")
+
+
+def test_range_over_the_runs_of_a_side_is_shown():
+    lines = render_diff(told(), "text", width=200).splitlines()
+    assert lines[0].endswith("step 91.23 ms to 96.44 ms over 2 runs")
+    assert "over" not in lines[1]
+
+
+def test_causes_that_stand_out_say_so():
+    part = render_diff(told(), "text", width=200).partition("Why: operators")[2]
+    assert "stands out" in part.splitlines()[1]
+    assert "  yes  " in line_of(part, "aten::mm") and "  no  " in line_of(part, "aten::convolution_backward")
+    assert "stands out" not in render_diff(builders.diff(), "text", width=200)
+
+
+def test_limit_does_not_cut_what_else_changed():
+    rows = [{"kind": "fact", "key": f"key{i}", "baseline": "a", "candidate": "b"} for i in range(30)]
+    found = builders.diff(environment=builders.frame("environment", rows))
+    for format in ("text", "markdown"):
+        page = render_diff(found, format, limit=5)
+        assert all(f"key{i}" in page for i in range(30)), format
+
+
+def test_ops_of_a_run_are_summed_over_modules_types_and_phases():
+    shown = builders.shown()
+    first = shown.ops.iloc[[0]]
+    ops = pd.concat([first.assign(module=f"Block_{i}", phase="forward", input_types=str(i)) for i in range(3)])
+    text = render_show(replace(shown, ops=ops), "text", only=["operator"], width=140)
+    name = str(first["name"].iloc[0])
+    assert len([line for line in text.splitlines()[:-1] if line.strip().startswith(name)]) == 1
+    assert f"{3 * int(first['calls'].iloc[0]):,}" in line_of(text, name)
+
+
+def test_last_line_of_a_run_names_the_op_summed_over_shapes_and_no_stand_in():
+    shown = builders.shown()
+    first = shown.ops.iloc[[0]].assign(module="", phase="", host_self_ns=1)
+    rows = [("aten::a", "[[1]]", 6 * MS), ("aten::b", "[[1]]", 4 * MS), ("aten::b", "[[2]]", 4 * MS)]
+    rows.append((UNLINKED_OP, "", 90 * MS))
+    made = [first.assign(name=name, input_shapes=shapes, device_self_ns=time) for name, shapes, time in rows]
+    last = render_show(replace(shown, ops=pd.concat(made)), "text").splitlines()[-1]
+    assert "most device self time in aten::b: 8.00 ms" in last
+
+
+def test_details_repeat_all_options_of_the_question():
+    asked = {
+        "only": ("operator",), "match": "name", "max_kernels": 3, "op_map": {"a": "b"}, "ranks": (0, 2), "stage": 1,
+        "module": "*/A", "op": "aten::*", "kind": "all_reduce", "group": "dp", "minimum_ns": 1500, "workload": "w",
+    }  # fmt: skip
+    last = render_diff(builders.diff(options=DiffOptions(**asked)), "text").splitlines()[-1]
+    assert last.endswith(
+        'tracker diff v41 v42 --only operator --match name --max-kernels 3 --op-map \'{"a": "b"}\' --rank 0 --rank 2 '
+        "--stage 1 --module '*/A' --op 'aten::*' --kind all_reduce --group dp --min-us 1.5 --workload w --format xlsx "
+        "-o diff.xlsx"
+    )

@@ -5,6 +5,7 @@ Importing this room stays cheap, so that `tracker --help` starts fast: a command
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated, Any
 
@@ -47,7 +48,9 @@ app = typer.Typer(
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        sys.stdout.write(f"tracker {__version__}\n")
+        from tracker.cli._output import emit
+
+        emit(f"tracker {__version__}")
         raise typer.Exit
 
 
@@ -75,12 +78,35 @@ app.add_typer(db.app, name="db", short_help="The database: where it is, whether 
 def main() -> None:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     try:
-        app(prog_name="tracker")
+        sys.exit(app(prog_name="tracker", standalone_mode=False))
+    except typer.TyperException as error:
+        sys.exit(_misused(error))
+    except typer.Abort:
+        sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
         sys.stderr.write(f"tracker: {_printable(str(error))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
+
+
+def _misused(error: typer.TyperException) -> int:
+    """Say on one line what is wrong with the command line; without arguments, show the help."""
+    context: Any = getattr(error, "ctx", None)
+    message = error.format_message()
+    if context is not None and message == context.get_help():
+        sys.stderr.write(f"{message}\n")
+        return error.exit_code
+    # the validator's own words say how it works inside
+    for words, plain in (
+        (r"\bValue error, ", ""),
+        (r"\bInput should be", "it should be"),
+        (r", unable to parse.*", ""),
+    ):
+        message = re.sub(words, plain, message)
+    path = context.command_path if context is not None else "tracker"
+    sys.stderr.write(f"tracker: {_printable(' '.join(message.split()).rstrip('.'))}; {path} --help\n")
+    return error.exit_code
 
 
 def _printable(text: str) -> str:

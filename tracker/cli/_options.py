@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -25,7 +25,7 @@ Database = Annotated[
     ),
 ]
 Output = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--output",
         "-o",
@@ -162,6 +162,13 @@ ReportFormat = Annotated[
 ]
 
 
+def one_line(what: str, text: str | None) -> str | None:
+    """`text` as it is; UsageError for control characters, which would act on the terminals that show it."""
+    if text is not None and any(unicodedata.category(char) == "Cc" for char in text):
+        raise UsageError(f"{what} {text!r} holds control characters", remedy="write it on one line, as plain text")
+    return text
+
+
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
     """`KEY=VALUE` arguments of `option` as a mapping.
 
@@ -170,6 +177,7 @@ def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for text in values or ():
+        one_line(option, text)
         key, separator, value = text.partition("=")
         if not separator or not key.strip():
             raise UsageError(f"{option} {text!r} is not KEY=VALUE", remedy=f"write it like {option} batch=32")

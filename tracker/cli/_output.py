@@ -28,19 +28,32 @@ class Screen:
 def screen() -> Screen:
     """The terminal behind stdout, or what stands in for it in a pipe."""
     if not sys.stdout.isatty():
-        return Screen(PIPE_WIDTH, color=False)
+        asked = os.environ.get("COLUMNS", "")
+        return Screen(int(asked) if asked.isdecimal() and int(asked) else PIPE_WIDTH, color=False)
     return Screen(shutil.get_terminal_size((PIPE_WIDTH, 40)).columns, color="NO_COLOR" not in os.environ)
 
 
 def emit(text: str) -> None:
-    """Write a result to stdout, now. A reader that has gone (`| head`) ends the program without a word."""
+    """Write a result to stdout, now. A reader that has gone (`| head`) ends the program without a word.
+
+    SourceError where stdout takes no more, as on a full disk.
+    """
     try:
         sys.stdout.write(text if text.endswith("\n") else text + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
-        # What is left in the buffer must not raise again when the interpreter flushes it at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_stdout()
         raise SystemExit(_EXIT_BROKEN_PIPE) from None
+    except OSError as error:
+        _forget_stdout()
+        raise SourceError(
+            "standard output", "", f"cannot be written ({error.strerror})", remedy="make room, or send it elsewhere"
+        ) from error
+
+
+def _forget_stdout() -> None:
+    # What is left in the buffer must not raise again when the interpreter flushes it at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def tell(text: str) -> None:
@@ -68,7 +81,7 @@ class Delivery:
             tell(f"written: {self.path}")
 
 
-def plan(asked: Format | None, output: Path | None, stem: str) -> Delivery:
+def plan(asked: Format | None, output: str | None, stem: str) -> Delivery:
     """What to write where, checked before any long work starts.
 
     `asked`: the user's --format. `output`: the user's -o, a file or a folder; a folder gets a file named after `stem`.
@@ -77,15 +90,37 @@ def plan(asked: Format | None, output: Path | None, stem: str) -> Delivery:
         if asked is Format.XLSX:
             raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")
         return Delivery(asked or Format.TEXT)
-    endings = {suffix(each): each for each in Format}
-    if output.is_dir() or str(output).endswith("/"):
-        written = asked or Format.TEXT
-        path = output / (_file_name(stem) + suffix(written))
-    else:
-        written = asked or endings.get(output.suffix.lower(), Format.TEXT)
-        path = output
-    _check_writable(path)
+    if not output:
+        raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
+    path = Path(output)
+    try:
+        if path.is_dir() or output.endswith("/"):
+            written = asked or Format.TEXT
+            path /= _file_name(stem) + suffix(written)
+        else:
+            written = _written(asked, path)
+        _check_writable(path)
+    except OSError as error:
+        raise _unwritable(path, error.strerror) from error
     return Delivery(Format.TEXT, written, path)
+
+
+def _written(asked: Format | None, path: Path) -> Format:
+    """The format of the file `path`: as asked for, else as its ending says; UsageError where the two contradict."""
+    endings = {suffix(each): each for each in Format}
+    ending = path.suffix.lower()
+    meant = endings.get(ending)
+    if asked and meant and asked is not meant:
+        raise UsageError(
+            f"-o {path} ends in {ending}, but --format is {asked.value}",
+            remedy=f"write -o {path.with_suffix(suffix(asked))}, or leave out --format",
+        )
+    if ending and not (asked or meant):
+        raise UsageError(
+            f"-o {path} ends in {ending}, which is no report",
+            remedy=f"choose from {', '.join(endings)}, or add --format",
+        )
+    return asked or meant or Format.TEXT
 
 
 def suffix(format: Format) -> str:
@@ -96,18 +131,36 @@ def suffix(format: Format) -> str:
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write `path` whole: into a neighbour first, then renamed, so that a failure leaves what was there."""
-    part = path.with_name(f".{path.name}.part")
+    """Write `path` whole: into a neighbour first, then renamed, so that a failure leaves what was there.
+
+    A link stays a link: what it points to is written. What is no regular file (a pipe, a device) is written straight.
+    """
+    data = content if isinstance(content, bytes) else content.encode()
     try:
-        part.write_bytes(content if isinstance(content, bytes) else content.encode())
-        part.replace(path)
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+        else:
+            _replace(path.resolve(), data)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise _unwritable(path, error.strerror) from error
 
 
+def _replace(target: Path, data: bytes) -> None:
+    part = target.with_name(f".tracker-{os.getpid()}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def _check_writable(path: Path) -> None:
-    folder = path.parent
+    if path.exists() and not path.is_file() and not path.is_dir():
+        return
+    try:
+        folder = path.resolve().parent
+    except RuntimeError as error:
+        raise _unwritable(path, "its links lead in a circle") from error
     if not folder.is_dir():
         raise _unwritable(path, f"there is no folder {folder}")
     if path.is_dir():

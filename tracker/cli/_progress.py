@@ -19,10 +19,15 @@ def progress() -> Iterator[Report | None]:
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=None)
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
 
-        def report(what: str, done: int, total: int) -> None:
-            bar.update(task, description=what, completed=done, total=total)
+    def report(what: str, done: int, total: int) -> None:
+        if not bar.task_ids:  # the bar appears with the first bytes: a question to the database reads none
+            bar.add_task(what, total=total)
+            bar.start()
+        bar.update(bar.task_ids[0], description=what, completed=done, total=total)
 
+    try:
         yield report
+    finally:
+        bar.stop()

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from tracker.errors import StoreError
+
 if TYPE_CHECKING:
     from tracker.config import Settings
     from tracker.store import Store
@@ -23,12 +25,22 @@ def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store 
         yield store
 
 
+def opened(database: str, *, create: bool, read_only: bool = False) -> Store:
+    """The database; a StoreError where its path is none that a file can have."""
+    from tracker.store import open_store
+
+    try:
+        return open_store(database, create=create, read_only=read_only)
+    except OSError as error:
+        raise StoreError(
+            f"{database}: the database cannot be opened ({error.strerror})", remedy="name another one with --db PATH"
+        ) from error
+
+
 @contextmanager
 def reading(settings: Settings) -> Iterator[Store]:
     """The database, opened for reading; a TrackerError where there is none yet."""
-    from tracker.store import open_store
-
-    with open_store(settings.database, create=False, read_only=True) as store:
+    with opened(settings.database, create=False, read_only=True) as store:
         yield store
 
 
@@ -36,9 +48,8 @@ def reading(settings: Settings) -> Iterator[Store]:
 def writing(settings: Settings, *, create: bool = False) -> Iterator[Store]:
     """The database, opened for writing; with `create`, made on first use."""
     from tracker import config
-    from tracker.store import open_store
 
     if create and settings.origin == "default":
         config.make_default_folder()
-    with open_store(settings.database, create=create) as store:
+    with opened(settings.database, create=create) as store:
         yield store

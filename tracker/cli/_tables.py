@@ -48,12 +48,14 @@ def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *
     """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
+    from tracker.reports._shared import printable
+
     if format is ListFormat.CSV:
         return str(frame.to_csv(index=False))
     rows = _rows(frame)
     if format is ListFormat.JSON:
         return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)
-    return "\n".join([*_aligned(rows, columns), last_line]) if rows else last_line
+    return "\n".join([*_aligned(rows, columns), printable(last_line)]) if rows else last_line
 
 
 def emit_list(
@@ -108,7 +110,12 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:
-    table = [[column.title for column in columns], *([column.cell(row) for column in columns] for row in rows)]
+    from tracker.reports._shared import printable
+
+    table = [
+        [column.title for column in columns],
+        *([printable(column.cell(row)) for column in columns] for row in rows),
+    ]
     widths = [max(len(line[position]) for line in table) for position in range(len(columns))]
     return [
         "  ".join(

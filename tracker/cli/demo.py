@@ -51,15 +51,15 @@ def demo(
     from tempfile import TemporaryDirectory
 
     from tracker import compare, intake, reports
+    from tracker.cli import _store
     from tracker.cli._output import emit, screen, tell
     from tracker.results import DiffOptions
-    from tracker.store import open_store
 
     bundled = samples()
     (baseline, _), (candidate, _) = bundled.versions
     with ExitStack() as stack:
         database = keep or Path(stack.enter_context(TemporaryDirectory(prefix="tracker-demo-"))) / "demo.db"
-        store = stack.enter_context(open_store(str(database)))
+        store = stack.enter_context(_store.opened(str(database), create=True))
         for label, note in bundled.versions:
             tell(f"$ tracker ingest samples/{label} --version {label} --workload {bundled.workload}   # {note}")
             options = intake.IngestOptions(note=note)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker.cli import _options as options
+from tracker.errors import SourceError
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
@@ -125,6 +126,10 @@ def ingest(  # one parameter per option
     from tracker.cli._progress import progress
 
     settings = configuration.load(db)
+    for path in paths:
+        _check_name(path)
+    options.one_line("--note", note)
+    options.one_line("--commit", commit)
     with progress() as report, _store.writing(settings, create=True) as store:
         results = intake.ingest(
             store,
@@ -152,6 +157,13 @@ def ingest(  # one parameter per option
             tell(f"warning: {warning}")
         emit(describe(result))
     emit(summary(results))
+
+
+def _check_name(path: Path) -> None:
+    try:
+        path.exists()
+    except OSError as error:
+        raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
 
 
 def describe(result: IngestResult) -> str:

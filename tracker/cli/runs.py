@@ -154,6 +154,7 @@ def edit(
 
     if version is None and workload is None and device is None and note is None and not config:
         raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
+    options.one_line("--note", note)
     model = None if device is None else parse_device(device)
     values = options.pairs(config, "--config") or None
 
@@ -217,6 +218,7 @@ def exclude(runs: options.Runs, reason: Reason, db: options.Database = None) -> 
     """
     from tracker.store import runs as edits
 
+    options.one_line("--reason", reason)
     _apply(runs, lambda store, run_ids: edits.exclude_all(store, run_ids, reason), "excluded", db)
 
 
@@ -255,6 +257,7 @@ def delete(
     """
     from tracker.store import runs as edits
 
+    options.one_line("--reason", reason)
     done = "purged" if purge else "deleted"
     _apply(runs, lambda store, run_ids: edits.delete_all(store, run_ids, reason, purge=purge), done, db)
 

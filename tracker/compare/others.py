@@ -79,7 +79,7 @@ def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
     frame = frame.assign(
         group_size=frame["group_size"].fillna(-1), size_class_bytes=frame["size_class_bytes"].fillna(-1)
     )
-    return matching(frame, "kind", options.kind)
+    return matching(matching(frame, "kind", options.kind), "group_role", options.group)
 
 
 def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -97,8 +97,10 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
     if reference == "pinned":
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
-    known = queries.versions(store, workload)
-    if "@" in reference and reference not in set(known["version"]):
+    labels = set(queries.versions(store, workload)["version"])
+    if reference.isdecimal() and reference not in labels:  # the bare number that `tracker runs` commands take
+        return resolve(store, f"run:{reference}", workload)
+    if "@" in reference and reference not in labels:
         label, _, device = reference.rpartition("@")
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None

@@ -26,6 +26,8 @@ def blocks(diff: Diff) -> Iterator[Block]:
     """The small tables of the sheet, in reading order."""
     explanation = diff.explanation
     yield explanation.answer, [], []
+    if diff.notes:
+        yield "What makes the comparison doubtful", [field("Note", "text", "note")], [{"note": n} for n in diff.notes]
     yield "Sides", _side_fields(), [plain(asdict(diff.baseline)), plain(asdict(diff.candidate))]
     total = f"total: {total_words(explanation)}"
     whole = asdict(explanation) | {"title": total, "name": total}
@@ -76,6 +78,7 @@ def _cause_fields() -> list[Field]:
         field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
         field("Baseline Calls", "count", "baseline_calls"),
         field("Candidate Calls", "count", "candidate_calls"),
+        field("Stands Out", "text", _stands_out),
         field("Where", "text", "where"),
     ]
 
@@ -88,3 +91,8 @@ def _rename_fields() -> list[Field]:
         field("Removed (us)", "us", "removed_ns"),
         field("Added (us)", "us", "added_ns"),
     ]
+
+
+def _stands_out(row: Row) -> str | None:
+    told = row.get("stands_out")
+    return None if told is None else "yes" if told else "no"

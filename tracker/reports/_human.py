@@ -171,11 +171,29 @@ def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
     return rows, len(frame) - len(rows)
 
 
-def side_line(role: str, side: Side) -> str:
-    """What a side is, and how much lies behind its numbers."""
+def side_line(role: str, side: Side, total_metric: str = "", totals: tuple[float, float] | None = None) -> str:
+    """What a side is, how much lies behind its numbers, and how far `totals` of its runs lie apart."""
     what = ", ".join(filter(None, (side.workload, side.device, side.configuration)))
     counts = ", ".join(counted(*pair) for pair in ((side.runs, "run"), (side.ranks, "rank"), (side.steps, "step")))
-    return f"{role} {side.label}: {what}; {counts}"
+    return f"{role} {side.label}: {what}; {counts}{_spread(side, total_metric, totals)}"
+
+
+def _spread(side: Side, total_metric: str, totals: tuple[float, float] | None) -> str:
+    if totals is None or side.runs < 2:
+        return ""
+    unit = time_unit(*totals)
+    word = "step" if total_metric == "step_ns" else "E2E"
+    return f"; {word} {format_ns(totals[0], unit)} to {format_ns(totals[1], unit)} over {counted(side.runs, 'run')}"
+
+
+def side_lines(diff: Diff, roles: tuple[str, str] = ("baseline", "candidate")) -> list[str]:
+    """The line of each side."""
+    found = diff.explanation
+    ranges = (found.baseline_range_ns, found.candidate_range_ns)
+    return [
+        side_line(role, side, found.total_metric, totals)
+        for role, side, totals in zip(roles, (diff.baseline, diff.candidate), ranges, strict=True)
+    ]
 
 
 def counted(count: int, word: str) -> str:

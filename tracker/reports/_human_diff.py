@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -223,8 +224,10 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
         Column("by calls", drop=1),
         Column("by time per call", drop=1),
     ]
-    columns += [Column("calls", drop=2), Column("where", **UNDER)]
-    rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name)) for cause in listed]
+    told = any(cause.stands_out is not None for cause in listed)
+    columns += [Column("calls", drop=2), *([Column("stands out", left=True, drop=3)] if told else [])]
+    columns.append(Column("where", **UNDER))
+    rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name, told)) for cause in listed]
 
     def closing(label: str, value: float | None, tone: str = "sum") -> tuple[str, list[str]]:
         cells = [label] if by_name else [label, ""]
@@ -244,12 +247,13 @@ def _cause_tone(cause: Cause) -> str:
     return "worse" if cause.delta_ns > 0 else "better" if cause.delta_ns < 0 else ""
 
 
-def _cause_cells(cause: Cause, unit: Unit, by_name: bool) -> list[str]:
+def _cause_cells(cause: Cause, unit: Unit, by_name: bool, told: bool) -> list[str]:
     status = "" if cause.status == BOTH else f" {cause.status}"
     keys = [f"{readable(cause.name)}{status}"] if by_name else [f"{readable(cause.name)}{status}", cause.input_shapes]
     split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
     calls = calls_cell(cause.baseline_calls, cause.candidate_calls)
-    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, cause.where]
+    stands_out = ["" if cause.stands_out is None else "yes" if cause.stands_out else "no"] if told else []
+    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, *stands_out, cause.where]
 
 
 def _cancelling(explanation: Explanation) -> str:
@@ -272,16 +276,43 @@ def renames(explanation: Explanation) -> list[str]:
 
 def hint(diff: Diff) -> str:
     """The command that gives all details."""
-    chosen = ("--workload", diff.options.workload) if diff.options.workload else ()
     sides = (diff.baseline.label, diff.candidate.label)
-    return f"Details: {command('tracker', 'diff', *sides, *chosen, '--format', 'xlsx', '-o', 'diff.xlsx')}"
+    return f"Details: {command('tracker', 'diff', *sides, *_asked(diff), '--format', 'xlsx', '-o', 'diff.xlsx')}"
 
 
-def explanation(diff: Diff, limit: int | None) -> list[Table]:
-    """The tables that say why: the parts, then sums by op name where they say more than the causes, then the causes."""
+def _asked(diff: Diff) -> list[str]:
+    """The options of the question, as on the command line."""
+    chosen = diff.options
+    pairs = [
+        ("--only", ",".join(chosen.only) or None),
+        ("--match", None if chosen.match == "shape" else chosen.match),
+        ("--max-kernels", chosen.max_kernels),
+        ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
+        *(("--rank", rank) for rank in chosen.ranks),
+        ("--stage", chosen.stage),
+        ("--module", chosen.module),
+        ("--op", chosen.op),
+        ("--kind", chosen.kind),
+        ("--group", chosen.group),
+        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
+        ("--workload", chosen.workload),
+        ("--input-format", chosen.format),
+        ("--flow-category", chosen.flow_category),
+    ]
+    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
+    return [*words, *(["--allow-partial"] if chosen.allow_partial else [])]
+
+
+def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list[Table]:
+    """The tables that say why: the parts, then sums by op name where they say more than the causes, then the causes.
+
+    The parts alone where `only` leaves out the operators.
+    """
     explanation, chosen = diff.explanation, filters(diff)
     lead = f"Why counts all operators; {chosen} chooses rows of the other tables only." if chosen else ""
     tables = [replace(parts(explanation), lead=lead)]
+    if only and "operator" not in only:
+        return tables
     # sums by name say more than the single causes only where a name has several shapes; then they must be seen first
     single = {(cause.name, cause.delta_ns) for cause in explanation.causes}
     if any((cause.name, cause.delta_ns) not in single for cause in explanation.rollup):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports._human import (
     NAME,
+    READABLE,
     UNDER,
     WORDS,
     Column,
@@ -24,6 +25,9 @@ from tracker.reports._human import (
 from tracker.reports._shared import command, records
 from tracker.results import Shown
 from tracker.units import MISSING_TEXT, NS_PER_S, format_bytes, format_ns, size_unit, time_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _HEADER_FACTS: Final = 12
@@ -176,10 +180,10 @@ def _grain_cells(row: Row) -> list[str]:
 
 
 def operators(shown: Shown, limit: int | None) -> Table:
-    """Ops with the most time; device times only where there is a device."""
-    rows, more = top(shown.ops, limit)
+    """Ops with the most time, summed over modules, phases and types; device times only where there is a device."""
+    rows, more = top(_summed(shown), limit)
     columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
-    columns += [Column("module", **UNDER), Column("calls")]
+    columns.append(Column("calls"))
     names = []
     for place in ("device", "host") if on_device(shown) else ("host",):
         columns += [Column(f"{place} self"), Column(f"{place} total", drop=1)]
@@ -187,10 +191,27 @@ def operators(shown: Shown, limit: int | None) -> Table:
     cells = []
     for row in rows:
         times = [row[name] for name in names]
-        keys = [readable(row["name"]), row["input_shapes"] or "", row["module"] or row["phase"] or ""]
+        keys = [readable(row["name"]), row["input_shapes"] or ""]
         line = [*keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)]
         cells.append(("", [*_grain_cells(row), *line]))
     return make("Operators", columns, cells, more=more)
+
+
+def _summed(shown: Shown, *keys: str) -> pd.DataFrame:
+    """Times and calls of ops under `keys` (default: name and shapes, within the grain), most self time first."""
+    frame = shown.ops
+    grain = [name for name in _GRAIN if name in frame.columns]
+    names = list(keys) or [*grain, "name", "input_shapes"]
+    sums = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
+    if not len(frame):
+        return frame[[*names, *sums]]
+    # a sum of nothing but missing values is missing
+    summed = frame.groupby(names, dropna=False, sort=False, as_index=False)[sums].sum(min_count=1)
+    return summed.sort_values([_self_time(shown), *names], ascending=[False] + [True] * len(names), kind="stable")
+
+
+def _self_time(shown: Shown) -> str:
+    return "device_self_ns" if on_device(shown) else "host_self_ns"
 
 
 def kernels(shown: Shown, limit: int | None) -> Table:
@@ -320,12 +341,12 @@ def summary(shown: Shown) -> str:
 def _slowest(shown: Shown) -> list[str]:
     if not len(shown.ops):
         return []
-    timeline = "device" if on_device(shown) else "host"
-    metric = f"{timeline}_self_ns"
-    rows = [row for row in records(shown.ops) if row[metric] is not None]
+    metric = _self_time(shown)
+    rows = [row for row in records(_summed(shown, "name")) if row[metric] is not None]
     if not rows:
         return []
-    first = max(rows, key=lambda row: int(row[metric]))
+    # an op that somebody wrote says more than a stand-in for missing ones
+    first = next((row for row in rows if row["name"] not in READABLE and row[metric]), rows[0])
     return [
         f"most {metric.split('_', maxsplit=1)[0]} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"
     ]

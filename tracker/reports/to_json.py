@@ -25,6 +25,7 @@ def diff(diff: Diff, style: Style) -> str:
         "baseline": plain(asdict(diff.baseline)),
         "candidate": plain(asdict(diff.candidate)),
         "metric": diff.metric,
+        "notes": list(plain(diff.notes)),
         "environment": records(diff.environment),
     }
     document.update((name, records(frame)) for name, frame in selected(diff, style))

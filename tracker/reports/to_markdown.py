@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tracker.reports import _human_diff, _human_show
-from tracker.reports._human import Table, metric_words, side_line
+from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, printable
 from tracker.results import Diff, Shown
@@ -37,14 +37,16 @@ def show(shown: Shown, style: Style) -> str:
 
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(diff.explanation.answer)}"
-    sides = [side_line("baseline", diff.baseline), side_line("candidate", diff.candidate)]
-    yield "\n".join(f"- {_paragraph(line)}" for line in sides)
+    yield "\n".join(f"- {_paragraph(line)}" for line in side_lines(diff))
+    for note in diff.notes:
+        yield _paragraph(f"Note: {note}")
     sections = style.sections()
-    environment = _human_diff.environment(diff, rows)
+    # cut only where the page grows too long: what else changed decides what the numbers mean
+    environment = _human_diff.environment(diff, None if rows == style.rows(_ROWS) else rows)
     yield _titled(environment)
     if "overall" in sections:
         yield _titled(_human_diff.overall(diff, rows))
-    for table in _human_diff.explanation(diff, rows):
+    for table in _human_diff.explanation(diff, rows, style.only):
         yield _titled(table)
     for line in _human_diff.renames(diff.explanation)[:rows]:
         yield _paragraph(line)

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tracker.reports import _human_diff, _human_show
-from tracker.reports._human import Table, metric_words, side_line
+from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, fit
 from tracker.reports._shared import Style, printable
 from tracker.results import Diff, Shown
@@ -31,15 +31,18 @@ _STYLES = {"worse": "red", "better": "green", "strong": "bold"}
 def diff(diff: Diff, style: Style) -> str:
     """What else changed, the chosen tables, why, and on the last line the answer and the command for details."""
     page, limit = _Page(style), style.rows(_ROWS)
-    page.text(side_line("baseline ", diff.baseline))
-    page.text(side_line("candidate", diff.candidate))
+    for line in side_lines(diff, ("baseline ", "candidate")):
+        page.text(line)
     page.text(_human_diff.NOTE.format(metric=metric_words(diff)), style="dim")
-    page.table(_human_diff.environment(diff, limit))
+    for note in diff.notes:
+        page.text(f"Note: {note}")
+    # never cut: what else changed decides what the numbers mean
+    page.table(_human_diff.environment(diff, None))
     for section in style.sections(_DIFF_SECTIONS):
         table = _human_diff.TABLES[section](diff, limit)
         if table.rows or section in style.only:
             page.table(table)
-    for table in _human_diff.explanation(diff, limit):
+    for table in _human_diff.explanation(diff, limit, style.only):
         page.table(table)
     for sentence in _human_diff.renames(diff.explanation):
         page.text(sentence)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -80,6 +81,8 @@ def device_id(connection: Connection, device: Device) -> int:
 def configuration_id(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
     """The configuration of `workload` with exactly these values."""
     pairs = sorted((_label("configuration key", key), clean(value)) for key, value in values.items())
+    for _, value in pairs:
+        _check_plain("configuration value", value)
     identity = {
         "workload_id": workload,
         "fingerprint": digest_of(part for pair in pairs for part in pair),
@@ -156,6 +159,13 @@ def _label(what: str, label: str) -> str:
     label = clean(label)
     if not label.strip():
         raise UsageError(f"the {what} is empty")
+    _check_plain(what, label)
     if len(label) > MAX_LABEL:
         raise UsageError(f"the {what} has {len(label)} characters, at most {MAX_LABEL} are allowed")
     return label
+
+
+def _check_plain(what: str, text: str) -> None:
+    # a line end or an escape sequence would act on the terminal of whoever lists it
+    if any(unicodedata.category(char) == "Cc" for char in text):
+        raise UsageError(f"the {what} {text!r} holds control characters", remedy="write it on one line, as plain text")

@@ -1,0 +1,134 @@
+"""Where results go: links, pipes and full disks, names that no file can have, endings and formats."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.cli.support import WORKLOAD
+from tests.cli.test_bad_input import expect
+
+LONG = "a" * 300
+DIFF = ("diff", "v01", "v08", "--only", "overall")
+
+
+def test_link_stays_a_link_and_what_it_points_to_is_written(tracker, db, tmp_path):
+    (tmp_path / "real").mkdir()
+    link = tmp_path / "link.json"
+    link.symlink_to(tmp_path / "real" / "target.json")
+    for _ in range(2):
+        assert tracker(*DIFF, "--db", db, "-o", link).code == 0
+    assert link.is_symlink()
+    assert (tmp_path / "real" / "target.json").read_text().startswith("{")
+    assert [path.name for path in (tmp_path / "real").iterdir()] == ["target.json"]
+
+
+def test_pipe_is_written_and_stays_a_pipe(tracker, db, tmp_path):
+    pipe, got = tmp_path / "pipe", []
+    os.mkfifo(pipe)
+    reader = threading.Thread(target=lambda: got.append(pipe.read_text()))
+    reader.start()
+    assert tracker(*DIFF, "--db", db, "--format", "json", "-o", pipe).code == 0
+    reader.join(10)
+    assert got[0].startswith("{")
+    assert pipe.is_fifo()
+
+
+def test_empty_output_is_an_error(tracker, db):
+    expect(tracker(*DIFF, "--db", db, "-o", ""), "-o is empty")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (*DIFF, "-o", f"{LONG}.md"),
+        ("ingest", f"{LONG}.json", "--version", "a", "--workload", WORKLOAD),
+        ("runs", "--db", f"{LONG}.db"),
+        ("demo", "--keep", LONG),
+    ],
+    ids=["-o", "ingest", "--db", "--keep"],
+)
+def test_name_that_no_file_can_have(tracker, db, monkeypatch, tmp_path, words):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRACKER_DB", str(db))
+    done = tracker(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "File name too long" in done.err.splitlines()[-1]
+    assert "Traceback" not in done.err
+
+
+def test_database_variable_that_no_file_can_have(tracker, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TRACKER_DB", LONG)
+    expect(tracker("runs"), ".*File name too long.*")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+@pytest.mark.parametrize("words", [DIFF, (*DIFF, "--format", "json"), ("runs",)], ids=" ".join)
+def test_full_disk_behind_stdout(db, words):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "tracker", *words, "--db", str(db)]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("tracker: standard output: cannot be written (No space left on device); ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_ending_that_is_no_report(tracker, db, tmp_path):
+    expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "x.foo"), r"-o \S+x\.foo ends in \.foo, which is no report")
+
+
+def test_ending_and_format_that_contradict(tracker, db, tmp_path):
+    done = tracker(*DIFF, "--db", db, "-o", tmp_path / "x.csv", "--format", "xlsx")
+    expect(done, r"-o \S+x\.csv ends in \.csv, but --format is xlsx")
+    assert not (tmp_path / "x.csv").exists()
+
+
+def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    narrow = tracker(*DIFF, "--db", db).out.splitlines()[:-1]
+    monkeypatch.setenv("COLUMNS", "nonsense")
+    wide = tracker(*DIFF, "--db", db).out.splitlines()[:-1]
+    assert max(map(len, narrow)) <= 60 < max(map(len, wide)) <= 120
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("diff",), "Missing argument 'BASELINE'; tracker diff --help"),
+        (("diff", "a", "b", "--top", "x"), "Invalid value for '--top': it should be a valid integer; .*"),
+        (("diff", "a", "b", "--format", "x"), "Invalid value for '--format': 'x' is not one of .*; .*"),
+        (("runs", "edit"), r"Missing argument 'RUN\.\.\.'; tracker runs edit --help"),
+        (("nonsense",), "No such command 'nonsense'; tracker --help"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_misuse_is_one_line(tracker, words, problem):
+    done = tracker(*words)
+    expect(done, problem.rsplit("; ", 1)[0])
+    assert "pydantic" not in done.err.lower()
+
+
+@pytest.mark.parametrize("text", ["a\nb", "a\x1b[31mb"], ids=["line end", "escape"])
+@pytest.mark.parametrize("option", ["--version", "--workload", "--note", "--tag", "--config"])
+def test_control_characters_in_labels_are_refused(tracker, trace, tmp_path, option, text):
+    values = {"--version": "v1", "--workload": "w"} | {option: f"k={text}" if option in ("--tag", "--config") else text}
+    words = [word for pair in values.items() for word in pair]
+    expect(tracker("ingest", trace["v01"], *words, "--db", tmp_path / "x.db"), ".*holds control characters")
+
+
+def test_only_overall_shows_the_parts_and_no_operators(tracker, db):
+    page = tracker(*DIFF, "--db", db).out
+    assert "Why: the parts" in page and "Overall" in page
+    assert "Why: operators" not in page and "Why: by operator name" not in page
+
+
+def test_details_repeat_the_question(tracker, db):
+    words = ("--only", "operator", "--match", "name", "--op", "aten::*", "--rank", "0", "--min-us", "1.5")
+    last = tracker("diff", "v01", "v08", *words, "--db", db).out.splitlines()[-1]
+    for part in ("--only operator", "--match name", "--op 'aten::*'", "--rank 0", "--min-us 1.5"):
+        assert part in last
