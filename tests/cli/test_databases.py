@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.cli.support import WORKLOAD
+from tracker.store.schema import SCHEMA_HEAD
 
 
 def test_from_an_empty_database_to_a_diff(tracker, empty_url, trace):
