@@ -75,6 +75,7 @@ def rows(
     memory: Sequence[Any] = (),
     api: Sequence[Any] = (),
     curve: Sequence[Any] = (),
+    counters: Sequence[Any] = (),
     step_ns: int = 1000,
     e2e_ns: int | None = None,
     peak_allocated_bytes: int | None = None,
@@ -83,9 +84,12 @@ def rows(
 
     `steps`: how many, or their numbers (-1: outside all markers).
     `ops`: (name, device_self_ns[, columns of `op` and `op_key`])
-    `kernels`: (name, total_ns[, columns of `kernel` and `kernel_key`; `op`: who launched it, default the first op])
-    `communication`: (kind, total_ns[, columns; `tasks`: [(name, total_ns)]])
+    `kernels`: (name, total_ns[, columns of `kernel` and `kernel_key`; `op`: who launched it, default the first op;
+    `metrics`: {name: value} or {name: columns of `kernel_metric`}])
+    `communication`: (kind, total_ns[, columns; `tasks`: [(name, total_ns[, columns])], `links`: [(transport, bytes[,
+    columns])]])
     `memory`: (op, bytes[, columns]); `api`: (name, total_ns[, columns]); `curve`: (component, time_ns, allocated_bytes)
+    `counters`: (source, name, attribute, value)
     The part in brackets is a dict and may be left out.
     """
     numbers = list(range(steps)) if isinstance(steps, int) else list(steps)
@@ -96,7 +100,10 @@ def rows(
         for name, total_ns, more in map(_entry, ops):
             parts["op"].append(_op(step, name, total_ns, more, op_keys))
         for name, total_ns, more in map(_entry, kernels):
+            metrics = more.pop("metrics", {})
             parts["kernel"].append(_kernel(step, name, total_ns, {"op": first_op, **more}, op_keys, kernel_keys))
+            if step == numbers[0]:
+                parts["kernel_metric"] += _metrics(parts["kernel"][-1], metrics)
         for kind, total_ns, more in map(_entry, communication):
             _communicate(step, kind, total_ns, more, parts)
         for name, size, more in map(_entry, memory):
@@ -104,6 +111,9 @@ def rows(
             parts["memory"].append(
                 {"step": step, "op_key": key, "component": "device", "calls": 1, "bytes": size, **more}
             )
+        for source, name, attribute, number in counters:
+            spread = {"calls": 1, "mean": number, "min": number, "max": number}
+            parts["counter"].append({"step": step, "source": source, "name": name, "attribute": attribute, **spread})
         for name, total_ns, more in map(_entry, api):
             parts["api"].append(
                 {"step": step, "level": "runtime", "name": name, "calls": 1, "total_ns": total_ns, "self_ns": total_ns}
@@ -261,6 +271,7 @@ def _kernel(
         "kernel_key": kernel_keys.at(**{"name": name, "canonical_name": name, **own}),
         "op_key": op_keys.at(**(op if isinstance(op, dict) else {"name": op})),
         "category": "matmul",
+        "block_num": MISSING,
         "calls": calls,
         "total_ns": total_ns,
         "min_ns": total_ns // calls,
@@ -273,17 +284,27 @@ def _kernel(
 def _communicate(
     step: int, kind: str, total_ns: int, more: dict[str, Any], parts: dict[str, list[dict[str, Any]]]
 ) -> None:
-    tasks = more.pop("tasks", ())
-    for name, task_ns in tasks:
-        parts["communication_task"].append(
-            {"communication": len(parts["communication"]), "name": name, "plane": "0", "calls": 1}
-            | {"total_ns": task_ns, "min_ns": task_ns, "max_ns": task_ns}
-        )
+    here = {"communication": len(parts["communication"]), "calls": 1}
+    for name, task_ns, columns in map(_entry, more.pop("tasks", ())):
+        times = {"total_ns": task_ns, "min_ns": task_ns, "max_ns": task_ns}
+        parts["communication_task"].append({**here, "name": name, "plane": "0", **times, **columns})
+    for transport, size, columns in map(_entry, more.pop("links", ())):
+        everywhere = {"source": -1, "target": -1, "packet_bytes": -1, "packets": MISSING}
+        parts["communication_link"].append({**here, "transport": transport, "bytes": size, **everywhere, **columns})
     parts["communication"].append(
         {"step": step, "kind": kind, "group_role": "dp", "group_size": 2, "data_type": "bf16"}
         | {"size_class_bytes": 1024, "calls": 1, "bytes": 1000, "total_ns": total_ns, "min_ns": total_ns}
         | {"max_ns": total_ns, "sum_squares_ns2": float(total_ns**2), "exposed_ns": total_ns, **more}
     )
+
+
+def _metrics(kernel: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Rows of `kernel_metric` of a kernel; one value is that of all calls."""
+    rows = []
+    for name, value in metrics.items():
+        columns = value if isinstance(value, Mapping) else {"mean": value, "min": value, "max": value}
+        rows.append({"kernel_key": kernel["kernel_key"], "metric": name, "calls": kernel["calls"], **columns})
+    return rows
 
 
 def _flat_tree(ops: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.cli.support import WORKLOAD
+from tracker.store.schema import SCHEMA_HEAD
 
 
 def test_from_an_empty_database_to_a_diff(tracker, empty_url, trace):
@@ -60,5 +61,5 @@ def test_upgrade_makes_the_tables_of_an_empty_database(tracker, empty_url):
     if empty_url.startswith("sqlite"):
         assert tracker("db", "upgrade", "--db", empty_url).code == 2
         return
-    assert tracker("db", "upgrade", "--db", empty_url).out == "schema none upgraded to 0001\n"
+    assert tracker("db", "upgrade", "--db", empty_url).out == f"schema none upgraded to {SCHEMA_HEAD}\n"
     assert "nothing to do" in tracker("db", "upgrade", "--db", empty_url).out

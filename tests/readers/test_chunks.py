@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 from tests.readers import reference_reader
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
+from tracker.readers._event_texts import EventTexts
 from tracker.readers._source import SourceText
-from tracker.readers.torch_profiler.event_texts import EventTexts
+from tracker.readers._times import numbers_to_ns, text_to_ns
 from tracker.readers.torch_profiler.reading import captures_of
 from tracker.readers.torch_profiler.schema import EVENTS
-from tracker.readers.torch_profiler.times import numbers_to_ns, text_to_ns
 
 NAMES = st.text(alphabet=st.sampled_from('a{}[],:"\\ é\n')) | st.sampled_from(
     ["aten::mm", "}, {", '"}]', "ProfilerStep#3"]

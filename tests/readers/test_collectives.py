@@ -7,7 +7,7 @@ import pytest
 from tests.readers.test_torch_profiler import collective, only, texts
 from tests.readers.traces import op, write
 from tracker.profile import MISSING
-from tracker.readers.torch_profiler.collectives import kind_of, role_of
+from tracker.readers._collectives import kind_of, role_of
 
 
 @pytest.mark.parametrize(

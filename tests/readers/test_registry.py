@@ -69,7 +69,7 @@ def test_folder_gives_all_its_traces_in_order_and_passes_over_the_rest(tmp_path)
 
 
 def test_folder_without_profiles_is_an_error_that_lists_the_formats(tmp_path):
-    with pytest.raises(SourceError, match=r"no profile in this folder; known formats \(torch_profiler"):
+    with pytest.raises(SourceError, match=r"no profile in this folder; known formats \(.*torch_profiler"):
         readers.find(tmp_path)
 
 
@@ -82,7 +82,7 @@ def test_format_decides_without_looking_and_must_be_known(tmp_path):
     path = tmp_path / "odd.json"
     path.write_text('{"traceEvents": [{"ph": "X", "name": "a"}]}')
     assert readers.claim(path, "torch_profiler") == "torch_profiler"
-    with pytest.raises(UsageError, match="no format 'perfetto'; known formats: torch_profiler"):
+    with pytest.raises(UsageError, match=r"no format 'perfetto'; known formats: .*torch_profiler"):
         readers.claim(path, "perfetto")
 
 
@@ -90,3 +90,25 @@ def test_registry_loads_neither_numpy_nor_a_reader():
     code = "import sys, tracker.readers; print([m for m in sys.modules if m in ('numpy', 'msgspec', 'isal')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        (("kernel_details.csv", "ascend_pytorch_profiler_0.db"), "ascend_text"),
+        (("trace_view.json", "ascend_pytorch_profiler_0.db"), "ascend_db"),
+        (("trace_view.json",), "ascend_text"),
+        (("ascend_pytorch_profiler_0.db", "analysis.db"), "ascend_db"),
+    ],
+)
+@pytest.mark.parametrize("has_raw", [False, True])
+def test_an_ascend_capture_in_both_exports_is_of_one_reader(tmp_path, files, expected, has_raw):
+    folder = tmp_path / "host_1_20250101_ascend_pt"
+    output = folder / "ASCEND_PROFILER_OUTPUT"
+    output.mkdir(parents=True)
+    for name in files:
+        (output / name).write_bytes(b"")
+    if has_raw:
+        (folder / "PROF_000001_x").mkdir()
+    assert [(found.path, found.format) for found in readers.find(tmp_path)] == [(folder, expected)]
+    assert readers.claim(output) == expected

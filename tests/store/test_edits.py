@@ -91,7 +91,9 @@ def test_a_deleted_run_is_hidden_and_comes_back(store):
 
 
 def test_a_purged_run_is_gone_and_its_files_may_come_again(store):
-    many = {"communication": [("all_reduce", 1, {"tasks": [("t", 1)]})], "memory": [("aten::mm", 1)]}
+    many = {"communication": [("all_reduce", 1, {"tasks": [("t", 1)], "links": [("SDMA", 1)]})]}
+    many |= {"memory": [("aten::mm", 1)], "counters": [("l2_cache", "k", "Hit Rate", 1.0)]}
+    many |= {"kernels": [("k", 1, {"metrics": {"aic_mac_ratio": 0.5}})]}
     many |= {"api": [("f", 1)], "curve": [("cpu", 0, 1)], "digest": b"a" * 16}
     of_run = {"tags": {"a": "b"}, "facts": {"c": "d"}, "configuration": {"e": "f"}}
     save(store, of_run=of_run, **many)

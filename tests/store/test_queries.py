@@ -11,7 +11,7 @@ from tracker.profile import CPU, Device
 from tracker.store import queries, save_run
 from tracker.store import runs as edits
 
-DETAILS = ("ops", "kernels", "communication", "communication_tasks", "memory", "api")
+DETAILS = ("ops", "kernels", "communication", "communication_tasks", "communication_links", "memory", "api", "counters")
 
 
 def test_ops_are_summed_over_steps_and_ranks_the_slowest_first(store):
@@ -64,7 +64,7 @@ def test_ranks_can_be_picked(store):
     save(store, ranks=3, ops=[("aten::mm", 10)])
     assert queries.ops(store, [1], ranks=[0, 2])["device_self_ns"].tolist() == [20]
     assert queries.op_tree(store, [1], ranks=[1])["rank"].tolist() == [1]
-    for question in DETAILS:
+    for question in (*DETAILS, "kernel_metrics"):
         assert getattr(queries, question)(store, [1], ranks=[]).empty
 
 
@@ -168,6 +168,101 @@ def test_communication_tasks_belong_to_their_collective(store):
         """,
     )
     assert len(queries.communication_tasks(store, [1], by=("step",))) == 6
+
+
+def test_metrics_of_a_kernel_are_means_over_its_measured_calls(store):
+    vector = {"calls": 3, "mean": 2.0, "min": 1.0, "max": 4.0}
+    of_rank = [
+        {"aiv_vec_ratio": vector, "cube_utilization(%)": 95.5},
+        {"aiv_vec_ratio": {"calls": 1, "mean": 6.0, "min": 6.0, "max": 6.0}},
+    ]
+    captures = [
+        capture(r, world_size=2, stage=r, kernels=[("Add", 9, {"type": "Add", "input_types": "t", "metrics": metrics})])
+        for r, metrics in enumerate(of_rank)
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(
+        queries.kernel_metrics(store, [1]),
+        """
+        run_id  name  canonical_name  type  core_type  input_shapes  metric               calls  mean  min   max
+        1       Add   Add             Add   ''         ''            aiv_vec_ratio        4      3     1     6
+        1       Add   Add             Add   ''         ''            cube_utilization(%)  1      95.5  95.5  95.5
+        """,
+    )
+    by_stage = queries.kernel_metrics(store, [1], by=("run", "stage", "rank"))
+    same_table(
+        by_stage,
+        """
+        stage  rank  metric               mean
+        0      0     aiv_vec_ratio        2
+        1      1     aiv_vec_ratio        6
+        0      0     cube_utilization(%)  95.5
+        """,
+    )
+    with pytest.raises(ValueError, match="grain: step"):
+        queries.kernel_metrics(store, [1], by=("step",))
+
+
+def test_the_largest_block_count_of_a_kernel_stays(store):
+    save(store, kernels=[("Add", 9, {"block_num": 8}), ("Mul", 8)], steps=2)
+    same_table(queries.kernels(store, [1]), "name block_num\n Add 8\n Mul -")
+
+
+def test_links_of_a_collective_keep_transports_pairs_and_packets_apart(store):
+    links = [
+        ("SDMA", 100, {"transit_ns": 7, "large_packet_ratio": 0.5}),
+        ("SDMA", 60, {"packet_bytes": 30, "packets": 2}),
+        ("HCCS", 40, {"source": 0, "target": 1, "transit_ns": 3}),
+    ]
+    save(store, steps=2, communication=[("all_reduce", 50, {"links": links}), ("send", 5)])
+    found = queries.communication_links(store, [1])
+    same_table(
+        found,
+        """
+        kind        group_role  transport  source_rank  target_rank  packet_bytes  calls  packets  bytes  transit_ns
+        all_reduce  dp          SDMA       -            -            -             2      -        200    14
+        all_reduce  dp          SDMA       -            -            30            2      4        120    -
+        all_reduce  dp          HCCS       0            1            -             2      -        80     6
+        """,
+    )
+    assert found["large_packet_ratio"].tolist()[0] == 0.5
+    assert len(queries.communication_links(store, [1], by=("step",))) == 6
+
+
+def test_the_share_of_large_packets_is_weighted_by_bytes_where_any_moved(store):
+    def links(size, ratio):
+        said = {"large_packet_ratio": ratio}
+        return [("all_reduce", 5, {"links": [("RDMA", size, said), ("SDMA", 0, said)]})]
+
+    captures = [capture(r, world_size=2, communication=links(*of)) for r, of in enumerate([(300, 1.0), (100, 0.0)])]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(
+        queries.communication_links(store, [1]),
+        "transport bytes large_packet_ratio\n RDMA 400 0.75\n SDMA 0 0.5",
+    )
+
+
+def test_counters_are_means_over_their_values(store):
+    numbers = [("l2_cache", "Add", "Hit Rate", 0.5), ("dataset", "map", "time(us)", 8.0)]
+    save(store, ranks=2, steps=[-1, 3], counters=numbers)
+    same_table(
+        queries.counters(store, [1]),
+        """
+        run_id  source    name  attribute  calls  mean  min  max
+        1       dataset   map   time(us)   4      8     8    8
+        1       l2_cache  Add   Hit_Rate   4      0.5   0.5  0.5
+        """,
+    )
+    same_table(
+        queries.counters(store, [1], by=("rank", "step"), in_steps=True),
+        """
+        rank  step  source    calls
+        0     3     dataset   1
+        1     3     dataset   1
+        0     3     l2_cache  1
+        1     3     l2_cache  1
+        """,
+    )
 
 
 def test_memory_is_what_ops_allocated_per_component(store):
@@ -346,7 +441,7 @@ def test_text_sorts_by_code_point_on_both_databases(store):
 
 def test_columns_keep_their_dtypes_without_rows_and_without_values(store):
     save(store)
-    for question in (*DETAILS, "op_tree", "memory_curve", "captures", "steps", "facts", "sources"):
+    for question in (*DETAILS, "kernel_metrics", "op_tree", "memory_curve", "captures", "steps", "facts", "sources"):
         full, none = getattr(queries, question)(store, [1]), getattr(queries, question)(store, [99])
         assert full.dtypes.equals(none.dtypes), question
         assert {str(dtype) for dtype in full.dtypes} <= {"Int64", "Float64", "string", "boolean"}, question

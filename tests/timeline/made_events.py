@@ -10,24 +10,43 @@ import numpy as np
 from tracker.profile import (
     CPU,
     MISSING,
+    NO_STEP,
     Allocations,
     Capture,
+    CollectiveLinks,
     Collectives,
+    CollectiveTasks,
+    CollectiveTimes,
     Columns,
+    Counters,
     DeviceEvents,
     DeviceKind,
     Events,
+    Extras,
     Frames,
     HostOps,
+    KernelMetrics,
     Launches,
     LaunchLevel,
     Markers,
+    MemoryPoints,
     Rows,
+    StepTimes,
     Strings,
 )
 from tracker.timeline import rows_of
 
-DTYPES = {"I8": np.int8, "I32": np.int32, "I64": np.int64}
+DTYPES = {"I8": np.int8, "I32": np.int32, "I64": np.int64, "F64": np.float64}
+PLAIN = (HostOps, Frames, Launches, DeviceEvents, Collectives, Allocations, Markers)
+EXTRA = {
+    KernelMetrics: "kernel_metrics",
+    CollectiveTimes: "collective_times",
+    CollectiveTasks: "collective_tasks",
+    CollectiveLinks: "collective_links",
+    MemoryPoints: "memory_points",
+    Counters: "counters",
+    StepTimes: "step_times",
+}
 
 
 class Made:
@@ -37,9 +56,8 @@ class Made:
         self.strings = Strings()
         self.processes = processes
         self.host_is_primary = True
-        self.rows: dict[type[Columns], list[dict[str, Any]]] = {
-            table: [] for table in (HostOps, Frames, Launches, DeviceEvents, Collectives, Allocations, Markers)
-        }
+        self.rows: dict[type[Columns], list[dict[str, Any]]] = {table: [] for table in (*PLAIN, *EXTRA)}
+        self.blocks: list[int] = []
 
     def op(self, name: str, start: int, end: int, thread: int = 0, **given: Any) -> None:
         row = {"input_shapes": "", "input_types": "", "module": "", "call_stack": "", "sequence": -1}
@@ -74,6 +92,49 @@ class Made:
         row |= dict.fromkeys(("bytes", "step", "wait_ns"), MISSING)
         self._add(DeviceEvents, row, name=name, start_ns=start, end_ns=end, correlation=correlation, **given)
 
+    def npu_kernel(
+        self, name: str, start: int, end: int, correlation: int = -1, *, metrics: Any = None, blocks: int = MISSING,
+        **given: Any,
+    ) -> None:  # fmt: skip
+        """A kernel with measurements: {metric: value}."""
+        self.blocks += [MISSING] * (len(self.rows[DeviceEvents]) - len(self.blocks)) + [blocks]
+        for metric, value in (metrics or {}).items():
+            self.measure(len(self.rows[DeviceEvents]), metric, value)
+        self.kernel(name, start, end, correlation, **given)
+
+    def measure(self, event: int, metric: str, value: float) -> None:
+        self._add(KernelMetrics, {}, event=event, metric=metric, value=value)
+
+    def hcom(self, name: str, start: int, end: int, correlation: int = -1, **given: Any) -> int:
+        """A collective call of an NPU with a description of its own, whose row is returned."""
+        step = given.pop("step", MISSING)
+        collective = self.collective(**{"kind": "all_reduce", "group_role": "dp", "group_size": 8, **given})
+        self.kernel(name, start, end, correlation, kind=DeviceKind.COMMUNICATION, collective=collective, step=step)
+        return collective
+
+    def times(self, collective: int, **given: Any) -> None:
+        row = dict.fromkeys(("transit_ns", "wait_ns", "synchronization_ns", "idle_ns"), MISSING)
+        self._add(CollectiveTimes, row, collective=collective, **given)
+
+    def task(self, collective: int, name: str, start: int, end: int, plane: str = "0") -> None:
+        self._add(CollectiveTasks, {}, collective=collective, name=name, start_ns=start, end_ns=end, plane=plane)
+
+    def link(self, collective: int, transport: str, size: int, **given: Any) -> None:
+        row = {"source": -1, "target": -1, "packet_bytes": -1, "packets": MISSING, "transit_ns": MISSING}
+        row |= {"large_packet_ratio": np.nan}
+        self._add(CollectiveLinks, row, collective=collective, transport=transport, bytes=size, **given)
+
+    def memory_point(self, time: int, component: str, allocated: int = MISSING, reserved: int = MISSING) -> None:
+        self._add(
+            MemoryPoints, {}, time_ns=time, component=component, allocated_bytes=allocated, reserved_bytes=reserved
+        )
+
+    def counter(self, source: str, name: str, attribute: str, value: float, step: int = NO_STEP) -> None:
+        self._add(Counters, {}, source=source, name=name, attribute=attribute, value=value, step=step)
+
+    def step_times(self, step: int, bubble: int = MISSING, preparing: int = MISSING) -> None:
+        self._add(StepTimes, {}, step=step, bubble_ns=bubble, preparing_ns=preparing)
+
     def copy(self, start: int, end: int, correlation: int = -1, **given: Any) -> None:
         self.kernel("Memcpy HtoD (Pinned -> Device)", start, end, correlation, kind=DeviceKind.COPY, **given)
 
@@ -107,7 +168,13 @@ class Made:
             tables[Allocations],
             tables[Markers],
             self.host_is_primary,
+            self._extras(tables),
         )
+
+    def _extras(self, tables: Any) -> Extras:
+        blocks = self.blocks + [MISSING] * (len(self.rows[DeviceEvents]) - len(self.blocks)) if self.blocks else []
+        named = {name: tables[table] for table, name in EXTRA.items()}
+        return Extras(np.array(blocks, dtype=np.int64), **named)
 
     def built(self) -> Rows:
         return rows_of(self.events())
@@ -121,10 +188,18 @@ class Made:
         other.host_is_primary = self.host_is_primary
         for table, rows in self.rows.items():
             mixed = list(rows)
-            # collectives are referred to by place, markers are ordered by contract
-            if table not in (Collectives, Markers):
+            # collectives are referred to by place, markers are ordered by contract; device events see below
+            if table not in (Collectives, DeviceEvents, KernelMetrics, Markers):
                 order.shuffle(mixed)
             other.rows[table] = mixed
+        # measurements and blocks follow their device events
+        places = list(range(len(self.rows[DeviceEvents])))
+        order.shuffle(places)
+        other.rows[DeviceEvents] = [self.rows[DeviceEvents][place] for place in places]
+        other.blocks = [self.blocks[place] if place < len(self.blocks) else MISSING for place in places]
+        moved = [{**row, "event": places.index(row["event"])} for row in self.rows[KernelMetrics]]
+        order.shuffle(moved)
+        other.rows[KernelMetrics] = moved
         return other
 
     def _add(self, table: type[Columns], defaults: dict[str, Any], **given: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tracker.timeline import CATEGORIES, canonical_name
-from tracker.timeline.categories import category_of_kernel, category_of_op
+from tracker.timeline.categories import category_of_kernel, category_of_op, category_of_type
 
 SAME = (
     # two builds of PyTorch: numbers of lambdas, base class of the iterator, array type
@@ -21,6 +21,11 @@ SAME = (
     ),
     ("triton_poi_fused_add_cos_sin_0", "triton_poi_fused_add_cos_sin_17", "triton_poi_fused_add_cos_sin"),
     ("hcom_allReduce__501_0_1", "hcom_allReduce__868_12_1", "hcom_allReduce"),
+    ("trans_TransData_12", "trans_TransData_7", "trans_TransData"),
+    ("trans_TransData_16_MemSet", "trans_TransData_3_MemSet", "trans_TransData_MemSet"),
+    ("atomic_memset-1_394_0", "atomic_memset-1_134_2208226_2_0", "atomic_memset"),
+    ("hcom_batchSendRecv__128_3_1@6297232067196334501", "hcom_batchSendRecv__7_1", "hcom_batchSendRecv"),
+    ("Default/network-Net/MatMul-op123", "Default/network-Net/MatMul-op7", "Default/network-Net/MatMul"),
     ("my_kernel_0d1d2de", "my_kernel_0d1d2de3", "my_kernel"),
     ("f(int) [clone .kd]", "void f(long)", "f"),
     (
@@ -75,6 +80,7 @@ KERNELS = {
     "triton_red_fused_native_layer_norm_3": "vector",
     "void fbgemm_gpu::permute_2D_data_kernel<int>(int)": "vector",
     "aclnnInplaceCopy_TensorMoveAiCore_TensorMove": "tensor_move",
+    "aclnnAdaptiveAvgPool2dBackward_AdaptiveAvgPool3dGradAiCore_AdaptiveAvgPool3dGrad": "vector",
     "some_vendor_address_kernel": "other",
 }
 OPS = {
@@ -87,6 +93,11 @@ OPS = {
     "aten::_flash_attention_forward": "flash_attention_forward",
     "aten::_scaled_dot_product_efficient_attention_backward": "flash_attention_backward",
     "FlashAttnFunc": "flash_attention_forward",
+    "npu::npu_fusion_attention": "flash_attention_forward",
+    "npu::npu_mm_all_reduce_base": "mc2",
+    "npu::npu_all_gather_base_mm": "mc2",
+    "npu::npu_bmmV2": "matmul",
+    "npu::npu_rms_norm": "",
     "aten::add_": "",
     "aten::convert_indices_from_csr_to_coo": "",
     "fbgemm::permute_2D_sparse_data": "",
@@ -104,3 +115,86 @@ def test_the_name_of_a_kernel_says_its_category(name, category):
 @pytest.mark.parametrize(("name", "category"), OPS.items())
 def test_the_name_of_an_op_says_the_category_of_its_kernels(name, category):
     assert category_of_op(name) == category
+
+
+# name, type ("" at Level0), what stays
+NPU_NAMES = (
+    ("Conv2D12", "Conv2D", "Conv2D"),
+    ("Conv2D12", "", "Conv2D"),
+    ("Conv2DBackpropFilter75", "Conv2DBackpropFilterD", "Conv2DBackpropFilter"),
+    ("Conv2DBackpropFilter10_MemSet", "MemSet", "Conv2DBackpropFilter_MemSet"),
+    ("ReduceSum7", "ReduceSum", "ReduceSum"),
+    ("AxpyV2102", "AxpyV2", "AxpyV2"),
+    ("AxpyV2102", "", "AxpyV2"),
+    ("LogSoftmaxV237", "", "LogSoftmaxV2"),
+    ("MaxPoolGradWithArgmaxV172", "", "MaxPoolGradWithArgmaxV1"),
+    ("TopKV241", "TopKD", "TopKV2"),
+    ("TopKV241", "", "TopKV2"),
+    ("Expm112", "Expm1", "Expm1"),
+    ("Atan2105", "Atan2", "Atan2"),
+    ("LayerNorm90", "LayerNormV3", "LayerNorm"),
+    ("AdaptiveAvgPool2d24LeftBatchMatMulV2", "BatchMatMulV2", "AdaptiveAvgPool2dLeftBatchMatMulV2"),
+    (
+        "AdaptiveAvgPool2d24RightBatchMatMulV2AdaptiveAvgPool2d24Mul",
+        "",
+        "AdaptiveAvgPool2dRightBatchMatMulV2AdaptiveAvgPool2dMul",
+    ),
+    ("AdaptiveAvgPool2dGrad71Mul", "Mul", "AdaptiveAvgPool2dGradMul"),
+    (
+        "StatelessDropOutGenMask23/DSASTATELESSGENBITMASK",
+        "DSAStatelessGenBitMask",
+        "StatelessDropOutGenMask/DSASTATELESSGENBITMASK",
+    ),
+    # no running number: versions, dimensions, single-operator kernels, names that the type says are whole
+    ("MatMulV2", "MatMulV2", "MatMulV2"),
+    ("MatMulV3", "", "MatMulV3"),
+    ("aclnnMm_MatMulV3Common_MatMulV3", "MatMulV3", "aclnnMm_MatMulV3Common_MatMulV3"),
+    ("aclnnExpm1_Expm1AiCore_Expm1", "", "aclnnExpm1_Expm1AiCore_Expm1"),
+    ("aclnnMaxDim_Max2AiCore_ArgMaxWithValue", "", "aclnnMaxDim_Max2AiCore_ArgMaxWithValue"),
+    ("main_kernel2", "", "main_kernel2"),
+    ("MyKernel2", "MyKernel2", "MyKernel2"),
+    ("MyKernel2", "Other", "MyKernel2"),
+)
+
+
+@pytest.mark.parametrize(("name", "kernel_type", "expected"), NPU_NAMES)
+def test_running_numbers_of_graph_ops_vanish(name, kernel_type, expected):
+    assert canonical_name(name, kernel_type, npu=True) == expected
+
+
+def test_a_number_at_the_end_of_a_name_stays_unless_the_capture_is_of_an_npu():
+    assert canonical_name("Stage12") == "Stage12"
+
+
+TYPES = {
+    ("MatMulV2", "AI_CORE"): "matmul",
+    ("BatchMatMulV2", "AI_CORE"): "matmul",
+    ("GroupedMatmul", "MIX_AIC"): "matmul",
+    ("Conv2D", "AI_CORE"): "convolution_forward",
+    ("Conv2DBackpropFilterD", "AI_CORE"): "convolution_backward",
+    ("Conv3DTranspose", "AI_CORE"): "convolution_forward",
+    ("FlashAttentionScore", "MIX_AIC"): "flash_attention_forward",
+    ("FlashAttentionScoreGrad", "MIX_AIC"): "flash_attention_backward",
+    ("FusedInferAttentionScore", "MIX_AIC"): "flash_attention_forward",
+    ("PagedAttentionOperation", "MIX_AIC"): "page_attention",
+    ("MatmulAllReduce", "MIX_AIC"): "mc2",
+    ("AllGatherMatmul", "MIX_AIC"): "mc2",
+    ("MatmulReduceScatter", "MIX_AIC"): "mc2",
+    ("TensorMove", "AI_VECTOR_CORE"): "tensor_move",
+    ("TransData", "AI_VECTOR_CORE"): "vector_trans",
+    ("Transpose", "AI_VECTOR_CORE"): "vector_trans",
+    ("Cast", "AI_VECTOR_CORE"): "vector_trans",
+    ("BroadcastTo", "AI_VECTOR_CORE"): "vector",
+    ("MemSet", "AI_CORE"): "vector",
+    ("TopKD", "AI_CORE"): "vector",
+    ("SomethingNew", "AI_VECTOR_CORE"): "vector",
+    ("SomethingNew", "MIX_AIV"): "vector",
+    ("SomethingNew", "AI_CORE"): None,
+    ("StatelessDropOutGenMask", "AI_CPU"): "ai_cpu",
+}
+
+
+@pytest.mark.parametrize(("kernel", "category"), TYPES.items())
+def test_the_type_of_an_npu_kernel_says_its_category(kernel, category):
+    assert category_of_type(*kernel) == category
+    assert category is None or category in CATEGORIES

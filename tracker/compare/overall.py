@@ -40,7 +40,10 @@ _CATEGORIES: Final[Mapping[str, str]] = {
     "convolution_backward": "Convolution (backward)",
     "matmul": "Matmul",
     "page_attention": "Page attention",
+    "mc2": "MC2 (compute and communication in one)",
     "vector": "Vector",
+    "vector_trans": "Vector (trans)",
+    "ai_cpu": "AI CPU",
     "tensor_move": "SDMA (tensor move)",
     "other": "Other (not named)",
 }

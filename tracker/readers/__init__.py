@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NAMES", "Found", "ReadOptions", "Reader", "claim", "find", "load", "read"]
 
-NAMES: Final[tuple[str, ...]] = ("torch_profiler",)
+NAMES: Final[tuple[str, ...]] = ("ascend_db", "ascend_text", "torch_profiler")
 
 
 class Reader(Protocol):

@@ -22,12 +22,15 @@ NO_SIZE: Final = -1
 _SORTED_BY: Final = {
     "op": ("step", "op_key"),
     "kernel": ("step", "kernel_key", "op_key"),
+    "kernel_metric": ("kernel_key",),
     "memory": ("step", "op_key"),
     "op_tree": ("step", "node"),
 }
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
-_NUMBERED: Final = frozenset({"communication", "communication_task", "memory_curve", "api"})
+_NUMBERED: Final = frozenset(
+    {"api", "communication", "communication_link", "communication_task", "counter", "memory_curve"}
+)
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
 

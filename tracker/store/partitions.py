@@ -13,10 +13,13 @@ DETAIL_TABLES: Final = (
     "op",
     "op_tree",
     "kernel",
+    "kernel_metric",
     "communication",
     "communication_task",
+    "communication_link",
     "memory",
     "memory_curve",
+    "counter",
     "api",
 )
 """In the order in which an ingest writes them."""

@@ -13,9 +13,11 @@ from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.communication import communication_tables
 from tracker.timeline.contexts import op_tree_table
+from tracker.timeline.counters import counter_table
 from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
-from tracker.timeline.memory import memory_curve, memory_table
+from tracker.timeline.memory import memory_table
+from tracker.timeline.memory_course import memory_curve
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
 from tracker.timeline.waiting import split_wait
@@ -47,6 +49,8 @@ def rows_of(events: Events) -> Rows:
         "op": op_table(joined),
         "op_tree": op_tree_table(joined),
         "kernel": kernels.rows,
+        "kernel_metric": kernels.metrics,
+        "counter": counter_table(joined),
         "memory": memory_table(joined),
         "memory_curve": memory_curve(joined),
         "api": api_table(joined),

@@ -61,6 +61,19 @@ class Groups:
         squares = values[self.order].astype(np.float64) ** 2
         return np.add.reduceat(squares, self.bounds) if len(self) else squares
 
+    def spread(self, values: F64) -> dict[str, I64 | F64]:
+        """`calls` (how many values), `mean`, `min` and `max` of real numbers per group, in whatever order they come."""
+        # a sum of floats depends on their order; sorted, equal input gives equal sums
+        ordered = values[np.lexsort((values, self.group))]
+        if len(self) == 0:
+            return {"calls": self.counts, "mean": ordered, "min": ordered, "max": ordered}
+        return {
+            "calls": self.counts,
+            "mean": np.add.reduceat(ordered, self.bounds) / self.counts,
+            "min": np.minimum.reduceat(ordered, self.bounds),
+            "max": np.maximum.reduceat(ordered, self.bounds),
+        }
+
     def _reduce(self, function: np.ufunc, values: I64, default: int) -> I64:
         if len(self) == 0:
             return np.zeros(0, dtype=np.int64) + default

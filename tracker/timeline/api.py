@@ -1,4 +1,4 @@
-"""Host calls of the device runtime and driver, summed per step and name."""
+"""Host calls of the device runtime, its driver and the layers above, summed per step and name."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 from tracker.timeline.tree import grow
-
-LEVELS = {LaunchLevel.RUNTIME: "runtime", LaunchLevel.DRIVER: "driver"}
 
 
 def api_table(joined: Joined) -> Table:
@@ -25,7 +23,7 @@ def api_table(joined: Joined) -> Table:
     first = rows[groups.first]
     return {
         "step": step[groups.first],
-        "level": [LEVELS[LaunchLevel(level)] for level in launches.level[first].tolist()],
+        "level": [LaunchLevel(level).name.lower() for level in launches.level[first].tolist()],
         "name": texts_of(launches.name[first], texts),
         "calls": groups.counts,
         "total_ns": groups.sums(duration),

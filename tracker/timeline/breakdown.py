@@ -12,7 +12,7 @@ from tracker.timeline.aggregate import rows_by_value
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import DATA_LOADING
-from tracker.timeline.steps import steps_at
+from tracker.timeline.memory_course import Course, framework_course
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
@@ -29,19 +29,25 @@ class Unions:
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """What one breakdown is about: rows of device events and of allocations, and the window on the host's clock."""
+    """What one breakdown is about: rows of device events, of moments of the allocator and of what the profiler says of
+    steps, and the window on the host's clock.
+    """
 
     device: I64
-    allocations: I64
+    moments: I64
+    said: I64
     window: tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class HostSpans:
-    """Merged once per capture: the unions that stand in without a device, and the waits for the data loader."""
+class Whole:
+    """Made once per capture: the unions that stand in without a device, the waits for the data loader, and the course
+    of the framework's memory.
+    """
 
     unions: Unions | None
     data_loading: Spans | None
+    memory: Course
 
 
 def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
@@ -49,21 +55,23 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
 
     A capture without markers is one step.
     """
-    markers, allocations = joined.events.markers, joined.events.allocations
-    host = HostSpans(None if joined.on_device else host_unions(joined), _data_loading(joined))
+    markers, said = joined.events.markers, joined.events.extras.step_times
+    course = framework_course(joined.events)
+    whole = Whole(None if joined.on_device else host_unions(joined), _data_loading(joined), course)
     window = joined.first_ns, joined.last_ns
-    everything = Chosen(np.arange(len(joined.step)), np.arange(len(allocations)), window)
-    device_rows = rows_by_value(joined.step)
-    allocation_rows = rows_by_value(steps_at(markers, allocations.time_ns))
+    everything = Chosen(np.arange(len(joined.step)), np.arange(len(course.step)), np.arange(len(said)), window)
+    device_rows, moments = rows_by_value(joined.step), rows_by_value(course.step)
     none = np.zeros(0, dtype=np.int64)
     rows = []
     for step in joined.steps:
+        own_said = everything.said
         if len(markers):
             own = markers.step == step
             window = int(markers.start_ns[own].min()), int(markers.end_ns[own].max())
-        chosen = Chosen(device_rows.get(step, none), allocation_rows.get(step, none), window)
-        rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, host, chosen)))
-    return _breakdown(joined, host, everything), tuple(rows)
+            own_said = np.flatnonzero(said.step == step)
+        chosen = Chosen(device_rows.get(step, none), moments.get(step, none), own_said, window)
+        rows.append(StepRow(step, window[0] - joined.first_ns, _breakdown(joined, whole, chosen)))
+    return _breakdown(joined, whole, everything), tuple(rows)
 
 
 def device_unions(joined: Joined, rows: I64) -> Unions:
@@ -119,15 +127,15 @@ def host_collectives(joined: Joined) -> I64:
     return np.array(kept, dtype=np.int64)
 
 
-def _breakdown(joined: Joined, host: HostSpans, chosen: Chosen) -> Breakdown:
+def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
     device, rows, window = joined.events.device, chosen.device, chosen.window
     duration = device.end_ns[rows] - device.start_ns[rows]
-    if host.unions is None:
+    if whole.unions is None:
         unions = device_unions(joined, rows)
         e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
     else:
-        compute, communication = clip(host.unions.compute, *window), clip(host.unions.communication, *window)
-        unions = Unions(compute, communication, host.unions.copy)
+        compute, communication = clip(whole.unions.compute, *window), clip(whole.unions.communication, *window)
+        unions = Unions(compute, communication, whole.unions.copy)
         e2e_ns = window[1] - window[0]
     busy = join(unions.compute, unions.communication)
     overlap_ns = intersect(unions.compute, unions.communication).total_ns
@@ -135,7 +143,6 @@ def _breakdown(joined: Joined, host: HostSpans, chosen: Chosen) -> Breakdown:
     kernels = joined.is_kernel[rows]
     unlinked = kernels & (joined.launch[rows] < 0)
     totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
-    allocated, reserved = _peaks(joined, chosen.allocations)
     return Breakdown(
         timeline="device" if joined.on_device else "host",
         duration_ns=window[1] - window[0],
@@ -154,25 +161,22 @@ def _breakdown(joined: Joined, host: HostSpans, chosen: Chosen) -> Breakdown:
         copy_total_ns=totals[Work.COPY],
         unlinked_kernel_count=int(unlinked.sum()),
         unlinked_kernel_total_ns=int(duration[unlinked].sum()),
-        peak_allocated_bytes=allocated,
-        peak_reserved_bytes=reserved,
-        data_loading_ns=None if host.data_loading is None else clip(host.data_loading, *window).total_ns,
+        peak_allocated_bytes=_largest(whole.memory.allocated_bytes[chosen.moments]),
+        peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
+        data_loading_ns=None if whole.data_loading is None else clip(whole.data_loading, *window).total_ns,
+        bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.said]),
+        preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.said]),
     )
-
-
-def _peaks(joined: Joined, rows: I64) -> tuple[int | None, int | None]:
-    """Largest allocated and reserved bytes after one of the given allocator events.
-
-    The device's allocator where the capture has device allocations, else the host's.
-    """
-    allocations = joined.events.allocations
-    counted = rows[allocations.on_device[rows] == int((allocations.on_device == 1).any())]
-    return _largest(allocations.total_allocated_bytes[counted]), _largest(allocations.total_reserved_bytes[counted])
 
 
 def _largest(values: I64) -> int | None:
     known = values[values != MISSING]
     return int(known.max()) if len(known) else None
+
+
+def _sum(values: I64) -> int | None:
+    known = values[values != MISSING]
+    return int(known.sum()) if len(known) else None
 
 
 def _data_loading(joined: Joined) -> Spans | None:

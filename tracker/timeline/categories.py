@@ -1,4 +1,4 @@
-"""The one table that says what kind of work a kernel does: by the op that launched it, then by its own name.
+"""The one table that says what kind of work a kernel does: by the launching op, then by its type, then by its name.
 
 Rules are tried in order; the first that matches decides; patterns are searched in lower case. A direction (forward,
 backward) comes from the text that decided, or from the phase where that text is the kernel's name.
@@ -19,34 +19,46 @@ CATEGORIES: Final = (
     "flash_attention_backward",
     "page_attention",
     "vector",
+    "vector_trans",
     "tensor_move",
+    "mc2",
+    "ai_cpu",
     "other",
     "communication",
     "copy",
     "memset",
 )
-"""Every category a row of `kernel` can have; `other` is compute that no rule could name."""
+"""Every category a row of `kernel` can have; `other` is compute that no rule could name.
 
-_MATMUL, _CONVOLUTION, _FLASH, _PAGE, _VECTOR, _MOVE, _OTHER = (
+NPUs alone have `vector_trans` (changes of format, type or layout), `mc2` (a matmul fused with its collective) and
+`ai_cpu` (kernels on the control processor that no op names).
+"""
+
+_MATMUL, _CONVOLUTION, _FLASH, _PAGE, _VECTOR, _TRANS, _MOVE, _MC2, _AI_CPU, _OTHER = (
     "matmul",
     "convolution",
     "flash_attention",
     "page_attention",
     "vector",
+    "vector_trans",
     "tensor_move",
+    "mc2",
+    "ai_cpu",
     "other",
 )
 _DIRECTED: Final = frozenset((_CONVOLUTION, _FLASH))
-# stridedB: cudnn's kernels for the gradients of a convolution; wrw: MIOpen's word for the gradient of the weights
-_BACKWARD: Final = re.compile(r"backward|bwd|(?<!wino)grad|wrw|stridedb")
+# stridedB: cudnn's kernels for the gradients of a convolution; wrw: MIOpen's word for the gradient of the weights;
+# backprop: CANN's word for both
+_BACKWARD: Final = re.compile(r"backward|backprop|bwd|(?<!wino)grad|wrw|stridedb")
 
 _OP_RULES: Final = tuple(
     (re.compile(pattern), category)
     for pattern, category in (
+        (r"mm_(?:all_?reduce|reduce_?scatter)|all_?gather_(?:base_)?mm|alltoall\w*mm(?:_|$)|mm_\w*alltoall", _MC2),
         (r"paged?_?attention|paged_attn", _PAGE),
         (
             r"flash_?attention|flash_?attn|flash2attn|fusion_attention|efficient_attention|fused_attention"
-            r"|cudnn_attention|xformers|ring_attention|flex_attention|attn_fwd|attn_bwd",
+            r"|fused_infer_attention|cudnn_attention|xformers|ring_attention|flex_attention|attn_fwd|attn_bwd",
             _FLASH,
         ),
         (r"convolution|conv[123]d|conv_transpose|conv_depthwise|conv_tbc|convtranspose|slow_conv", _CONVOLUTION),
@@ -54,12 +66,14 @@ _OP_RULES: Final = tuple(
             r"(?:^|::|_)(?:addmm|addbmm|baddbmm|bmm|mm|matmul|linear|einsum|mv|addmv|dot|vdot|tensordot)(?:_|$|\.)",
             _MATMUL,
         ),
-        (r"(?:mm|matmul|linear)backward\d*$|(?<!fb)gemm", _MATMUL),
+        (r"(?:mm|matmul|linear)backward\d*$|(?<!fb)gemm|(?:^|::|_)bmmv2", _MATMUL),
     )
 )
 """Op names. An op that matches none hands the question to the op around it, unless it is an operator of its own."""
 
-_OWN_WORK: Final = re.compile(r"^(?:aten|prims|torchvision|fbgemm|quantized|_c10d_functional)::|^torch::distributed::")
+_OWN_WORK: Final = re.compile(
+    r"^(?:aten|prims|torchvision|fbgemm|quantized|npu|atb|_c10d_functional)::|^torch::distributed::"
+)
 """An operator that no rule names does work of its own kind: the ops around it say nothing about its kernels."""
 
 _KERNEL_RULES: Final = tuple(
@@ -78,7 +92,7 @@ _KERNEL_RULES: Final = tuple(
         # what cudnn and MIOpen have beside convolutions and matrix products
         (r"cudnn::(?:bn_|softmax|pooling|reduce|ops::)|miopen.*(?:batch_?norm|bn|softmax|pooling)", _VECTOR),
         (
-            r"conv[123]d|convolv|convolution|_conv_|^conv|scudnn|hcudnn|dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
+            r"conv[123]d|convolv|convolution|_conv_|^conv|scudnn|hcudnn|(?<!\d)dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
             r"|im2d2col|im2col|col2im|nchwtonhwc|nhwctonchw|miopenconv|miopensp3|naive_conv|cask_cudnn"
             r"|cudnn::(?:cnn|detail)::|subtensorop|batched_transpose_\d+x\d+_|bwd_weight",
             _CONVOLUTION,
@@ -88,7 +102,7 @@ _KERNEL_RULES: Final = tuple(
             r"|_zn2ck|(?:^|::)dot_kernel|reduce_1block_kernel|epilogue::impl|rocblas|hipblas",
             _MATMUL,
         ),
-        (r"tensormove|tensor_move|sdma|transdata|memcpy", _MOVE),
+        (r"tensormove|tensor_move|sdma|memcpy", _MOVE),
         (
             r"elementwise|reduce|reduction|norm|softmax|log_?sum|cub::|thrust::|rocprim|hipcub|embedding|multi_tensor"
             r"|triton_|scatter|gather|dropout|transpose|permute|upsample|batch_norm|pool|radixsort|linearize_index"
@@ -98,6 +112,23 @@ _KERNEL_RULES: Final = tuple(
     )
 )
 """Canonical kernel names: NVIDIA (cutlass, nvjet, cudnn, xmma), AMD (Cijk_, ck, MIOpen), Triton and Ascend."""
+
+_TYPE_RULES: Final = tuple(
+    (re.compile(pattern), category)
+    for pattern, category in (
+        (r"allgather\w*matmul|matmul\w*(?:reducescatter|allreduce|alltoall)|alltoall\w*matmul", _MC2),
+        (r"pagedattention", _PAGE),
+        (r"flashattention|inferattention|selfattention|unpad\w*attention", _FLASH),
+        (r"^tensormove|sdma", _MOVE),
+        (r"conv[123]d|convolution|deconv|depthwiseconv|^conv(?!ert)", _CONVOLUTION),
+        (r"matmul|gemm", _MATMUL),
+        (r"transdata|transpose|^cast", _TRANS),
+        (r"topk", _VECTOR),
+    )
+)
+"""Kernel types of CANN: `MatMulV2`, `Conv2DBackpropFilter`, `TransData`; one that matches none is judged by words."""
+
+_VECTOR_CORES: Final = frozenset(("AI_VECTOR_CORE", "MIX_AIV"))
 
 _VECTOR_WORDS: Final = frozenset(
     [
@@ -110,7 +141,9 @@ _VECTOR_WORDS: Final = frozenset(
         "arange",
         "argmax",
         "argmin",
+        "axpy",
         "bernoulli",
+        "broadcast",
         "cast",
         "cat",
         "clamp",
@@ -132,8 +165,8 @@ _VECTOR_WORDS: Final = frozenset(
         "fill",
         "flip",
         "foreach",
-        "gelu",
         "gather",
+        "gelu",
         "greater",
         "gt",
         "histogram",
@@ -142,11 +175,12 @@ _VECTOR_WORDS: Final = frozenset(
         "jagged",
         "kthvalue",
         "lamb",
-        "less",
         "lengths",
         "lerp",
+        "less",
         "linspace",
         "log",
+        "logical",
         "loss",
         "lt",
         "mask",
@@ -169,6 +203,7 @@ _VECTOR_WORDS: Final = frozenset(
         "rand",
         "random",
         "range",
+        "reciprocal",
         "relu",
         "repeat",
         "rng",
@@ -186,8 +221,10 @@ _VECTOR_WORDS: Final = frozenset(
         "sort",
         "split",
         "sqrt",
+        "square",
         "stack",
         "std",
+        "strided",
         "sub",
         "sum",
         "swiglu",
@@ -227,6 +264,32 @@ def category_of_op(name: str, phase: str = "") -> str | None:
     return "" if _OWN_WORK.search(text) else None
 
 
+def category_of_type(kernel_type: str, core_type: str = "", phase: str = "") -> str | None:
+    """What type and core type of an NPU kernel say, or None where they leave it to the name.
+
+    >>> category_of_type("Conv2DBackpropInput"), category_of_type("Cast"), category_of_type("Cast", "AI_CPU")
+    ('convolution_backward', 'vector_trans', 'ai_cpu')
+    """
+    if core_type == "AI_CPU":
+        return _AI_CPU
+    text = kernel_type.lower()
+    for pattern, category in _TYPE_RULES:
+        if pattern.search(text):
+            return _directed(category, text, phase)
+    if text == "memset" or core_type in _VECTOR_CORES or _has_vector_word(kernel_type):
+        return _VECTOR
+    return None
+
+
+def type_of_name(name: str) -> str:
+    """The type of an NPU kernel that states none, from its canonical name: CANN writes it behind the last `_`.
+
+    >>> type_of_name("aclnnMm_MatMulCommon_MatMulV2"), type_of_name("Conv2D"), type_of_name("atomic_memset")
+    ('MatMulV2', 'Conv2D', 'memset')
+    """
+    return name.rpartition("_")[2]
+
+
 def category_of_kernel(name: str, phase: str = "", *, launched_by_operator: bool = False) -> str:
     """What the kernel's own name says; an unknown kernel of a known operator is vector work, any other is `other`.
 
@@ -238,8 +301,11 @@ def category_of_kernel(name: str, phase: str = "", *, launched_by_operator: bool
     for pattern, category in _KERNEL_RULES:
         if pattern.search(text):
             return _directed(category, text, phase)
-    is_vector = launched_by_operator or any(word.lower() in _VECTOR_WORDS for word in _WORD.findall(plain))
-    return _VECTOR if is_vector else _OTHER
+    return _VECTOR if launched_by_operator or _has_vector_word(plain) else _OTHER
+
+
+def _has_vector_word(name: str) -> bool:
+    return any(word.lower() in _VECTOR_WORDS for word in _WORD.findall(name))
 
 
 def _directed(category: str, text: str, phase: str) -> str:

@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 from tracker.profile import I64, MISSING, Table
 from tracker.timeline.aggregate import Groups, group_by, rows_by_value
 from tracker.timeline.breakdown import device_unions, host_collectives, host_unions
+from tracker.timeline.collective_parts import (
+    Kernels,
+    link_table,
+    rows_of_collectives,
+    task_table,
+    time_columns,
+)
 from tracker.timeline.intervals import subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name
@@ -23,7 +30,10 @@ _KINDS = {
     "reducescatter": "reduce_scatter",
     "alltoall": "all_to_all",
     "alltoallv": "all_to_all",
+    "alltoallvc": "all_to_all",
     "sendrecv": "send_recv",
+    "batchsendrecv": "send_recv",
+    "receive": "recv",
     **{word: word for word in ("broadcast", "reduce", "send", "recv", "barrier", "gather", "scatter")},
 }
 # ncclKernel_AllReduce_RING_LL_Sum_float (NCCL to 2.17), ncclDevKernel_AllReduce_Sum_f32_RING_LL (since)
@@ -67,7 +77,7 @@ class Tasks:
     """The spans that make up the collective calls; to which step, call and kind of call each belongs.
 
     `of_kind` is an index into `calls`. `call` numbers the calls; a call whose tasks are several kernels or copies is
-    one call, its elapse the sum of their times.
+    one call, its elapse the sum of their times. `collective`: the row of `Collectives` that tells of it, or -1.
     """
 
     start_ns: I64
@@ -77,6 +87,7 @@ class Tasks:
     call: I64
     of_kind: I64
     calls: Sequence[Call]
+    collective: I64
 
 
 def call_of_kernel_name(name: str) -> Call:
@@ -94,7 +105,7 @@ def call_of_kernel_name(name: str) -> Call:
 
 
 def communication_tables(joined: Joined) -> dict[str, Table]:
-    """Tables `communication` and `communication_task`, and `collective_calls` (see `tracker.profile.Rows`)."""
+    """Tables `communication`, `communication_task` and `communication_link`, and `collective_calls` (see `Rows`)."""
     tasks = _device_tasks(joined) if joined.on_device else _host_tasks(joined)
     columns = _kind_columns(tasks)
     of_task = group_by(tasks.step, *(column[tasks.of_kind] for column in columns))
@@ -105,7 +116,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     size_bytes = np.array([call.bytes for call in tasks.calls], dtype=np.int64)[tasks.of_kind[of_call.first]]
     first = tasks.of_kind[of_task.first].tolist()
     calls = [tasks.calls[index] for index in first]
-    missing = np.full(len(of_task), MISSING, dtype=np.int64)
+    row_of_collective = rows_of_collectives(joined.events, tasks.collective, of_task.group, tasks.start_ns)
     communication: Table = {
         "step": tasks.step[of_task.first],
         "kind": [call.kind for call in calls],
@@ -119,23 +130,21 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "min_ns": rows.smallest(elapse),
         "max_ns": rows.largest(elapse),
         "sum_squares_ns2": rows.sums_of_squares(elapse),
-        "transit_ns": missing,
-        "wait_ns": missing.copy(),
-        "synchronization_ns": missing.copy(),
-        "idle_ns": missing.copy(),
+        **time_columns(joined.events, row_of_collective, len(of_task)),
         "exposed_ns": _exposed_ns(joined, tasks, of_task),
     }
-    started = of_call.smallest(tasks.start_ns)
-    order = np.lexsort((elapse, row_of_call, started))
+    kernels = Kernels(of_task.group, tasks.name, tasks.end_ns - tasks.start_ns, tasks.collective)
     return {
         "communication": communication,
-        "communication_task": _task_table(tasks, of_task),
-        "collective_calls": {
-            "communication": row_of_call[order],
-            "start_ns": started[order],
-            "elapse_ns": elapse[order],
-        },
+        "communication_task": task_table(joined.events, row_of_collective, kernels),
+        "communication_link": link_table(joined.events, row_of_collective),
+        "collective_calls": _call_table(row_of_call, of_call.smallest(tasks.start_ns), elapse),
     }
+
+
+def _call_table(row: I64, started: I64, elapse: I64) -> Table:
+    order = np.lexsort((row, started))
+    return {"communication": row[order], "start_ns": started[order], "elapse_ns": elapse[order]}
 
 
 def _kind_columns(tasks: Tasks) -> list[I64]:
@@ -147,22 +156,6 @@ def _kind_columns(tasks: Tasks) -> list[I64]:
     ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 5)
     return [table[:, index] for index in range(5)]
-
-
-def _task_table(tasks: Tasks, of_task: Groups) -> Table:
-    names = [canonical_name(name) for name in tasks.name]
-    place = {name: index for index, name in enumerate(sorted(set(names)))}
-    groups = group_by(of_task.group, np.array([place[name] for name in names], dtype=np.int64))
-    duration = tasks.end_ns - tasks.start_ns
-    return {
-        "communication": of_task.group[groups.first],
-        "name": [names[row] for row in groups.first.tolist()],
-        "plane": [""] * len(groups),
-        "calls": groups.counts,
-        "total_ns": groups.sums(duration),
-        "min_ns": groups.smallest(duration),
-        "max_ns": groups.largest(duration),
-    }
 
 
 def _exposed_ns(joined: Joined, tasks: Tasks, of_task: Groups) -> I64:
@@ -195,7 +188,8 @@ def _device_tasks(joined: Joined) -> Tasks:
     ]
     names = [events.strings[code] for code in device.name[rows].tolist()]
     of_kind = _one_kind_per_call(call, said.group, joined.is_kernel[rows])
-    return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls)
+    told = np.where(own >= 0, own, np.where(inner >= 0, inner, outer))
+    return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls, told)
 
 
 def _collectives_around(joined: Joined, op: I64) -> tuple[I64, I64, I64]:
@@ -234,7 +228,8 @@ def _host_tasks(joined: Joined) -> Tasks:
     ]
     names = [events.strings[code] for code in ops.name[rows].tolist()]
     step = steps_at(events.markers, ops.start_ns[rows])
-    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls)
+    told = np.where(inner >= 0, inner, outer)
+    return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls, told)
 
 
 def _call(joined: Joined, sources: tuple[int, ...], name: str) -> Call:

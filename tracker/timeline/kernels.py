@@ -1,17 +1,24 @@
-"""Kernels, copies and memsets summed per step, kernel and launching op, with the category of their work."""
+"""Kernels, copies and memsets summed per step, kernel and launching op, with category and measurements."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceKind, Table
-from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
-from tracker.timeline.categories import CATEGORIES, category_of_kernel, category_of_op
+from tracker.profile import I64, MISSING, DeviceKind, Table
+from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.timeline.categories import (
+    CATEGORIES,
+    category_of_kernel,
+    category_of_op,
+    category_of_type,
+    type_of_name,
+)
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import PHASES
-from tracker.timeline.names import canonical_name
+from tracker.timeline.names import canonical_name, is_npu_name
 
 _KEY_TEXTS = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
 _UNDECIDED, _OWN_WORK = -2, -1
@@ -19,10 +26,11 @@ _UNDECIDED, _OWN_WORK = -2, -1
 
 @dataclass(frozen=True, slots=True)
 class KernelTables:
-    """Tables `kernel_key` and `kernel`."""
+    """Tables `kernel_key`, `kernel` and `kernel_metric`."""
 
     keys: Table
     rows: Table
+    metrics: Table
 
 
 def kernel_tables(joined: Joined) -> KernelTables:
@@ -46,41 +54,89 @@ def kernel_tables(joined: Joined) -> KernelTables:
         "sum_squares_ns2": groups.sums_of_squares(duration),
         "wait_ns": groups.known_sums(device.wait_ns),
         "bytes": groups.known_sums(device.bytes),
+        "block_num": _largest_block_num(joined, groups),
     }
-    names = columns["name"]
-    return KernelTables({"name": names, "canonical_name": [canonical_name(name) for name in names], **columns}, rows)
+    npu = _is_npu(joined)
+    canonical = [
+        canonical_name(name, _said(kernel_type), npu=npu)
+        for name, kernel_type in zip(columns["name"], columns["type"], strict=True)
+    ]
+    table = {"name": columns["name"], "canonical_name": canonical, **columns}
+    return KernelTables(table, rows, _metric_table(joined, keys))
+
+
+def _largest_block_num(joined: Joined, groups: Groups) -> I64:
+    """The most blocks that a call of the row ran on, MISSING where the source does not say."""
+    blocks = joined.events.extras.block_num
+    return groups.largest(blocks) if len(blocks) else np.full(len(groups), MISSING, dtype=np.int64)
+
+
+def _metric_table(joined: Joined, keys: Groups) -> Table:
+    """Per kernel and metric: of how many calls the value is known, and mean, smallest and largest of the values."""
+    metrics, texts = joined.events.extras.kernel_metrics, joined.events.strings.texts
+    rows = np.flatnonzero(np.isfinite(metrics.value))
+    kernel = keys.group[metrics.event[rows]]
+    groups = group_by(kernel, rank_of_texts(texts)[metrics.metric[rows]])
+    return {
+        "kernel_key": kernel[groups.first],
+        "metric": texts_of(metrics.metric[rows[groups.first]], texts),
+        **groups.spread(metrics.value[rows]),
+    }
+
+
+def _is_npu(joined: Joined) -> bool:
+    """Whether an NPU's profiler wrote the capture: it names types of kernels or cores, or has names like no other."""
+    device, texts = joined.events.device, joined.events.strings.texts
+    named = {int(code) for column in (device.type, device.core_type) for code in np.unique(column)}
+    if any(_said(texts[code]) for code in named):
+        return True
+    return any(is_npu_name(texts[code]) for code in np.unique(device.name).tolist())
+
+
+def _said(text: str) -> str:
+    """The text, or none where the profiler wrote that it does not know."""
+    return "" if text == "N/A" else text
 
 
 def categories_of(joined: Joined) -> I64:
     """For each device event the index into CATEGORIES of its kind of work.
 
     Copies and memsets are what they are, communication is decided by `Joined.work`. Compute goes by the launching op,
-    from the innermost outwards until one decides or has work of its own; then by the kernel's name.
+    from the innermost outwards until one decides or has work of its own; then by the kernel's type where there are
+    types; then by its name.
     """
-    device, texts = joined.events.device, joined.events.strings.texts
+    device = joined.events.device
     by_op = _by_op(joined)
     launched = joined.op >= 0
     from_op = np.full(len(device), _UNDECIDED, dtype=np.int64)
     from_op[launched] = by_op[joined.op[launched]]
-    phase = np.zeros(len(device), dtype=np.int64)
-    phase[launched] = joined.phase[joined.op[launched]]
-    operator = (from_op == _OWN_WORK).astype(np.int64)
-    groups = group_by(device.name, phase, operator)
-    named = [
-        CATEGORIES.index(category_of_kernel(texts[name], PHASES[code], launched_by_operator=bool(own)))
-        for name, code, own in zip(
-            device.name[groups.first].tolist(),
-            phase[groups.first].tolist(),
-            operator[groups.first].tolist(),
-            strict=True,
-        )
-    ]
-    from_name = np.array(named, dtype=np.int64)[groups.group]
-    category = np.where(from_op >= 0, from_op, from_name)
+    category = np.where(from_op >= 0, from_op, _by_kernel(joined, from_op == _OWN_WORK))
     category[joined.work == Work.COMMUNICATION] = CATEGORIES.index("communication")
     category[device.kind == DeviceKind.COPY] = CATEGORIES.index("copy")
     category[device.kind == DeviceKind.MEMSET] = CATEGORIES.index("memset")
     return category
+
+
+def _by_kernel(joined: Joined, by_operator: NDArray[np.bool_]) -> I64:
+    """Per device event the category that type and name of the kernel give it.
+
+    `by_operator`: launched by an operator with work of its own.
+    """
+    device, texts = joined.events.device, joined.events.strings.texts
+    npu = _is_npu(joined)
+    phase = np.zeros(len(device), dtype=np.int64)
+    phase[joined.op >= 0] = joined.phase[joined.op[joined.op >= 0]]
+    groups = group_by(device.name, device.type, device.core_type, phase, by_operator.astype(np.int64))
+    said: list[int] = []
+    for row in groups.first.tolist():
+        name, kernel_type = texts[int(device.name[row])], _said(texts[int(device.type[row])])
+        of_phase, found = PHASES[int(phase[row])], None
+        if npu:
+            name = kernel_type = kernel_type or type_of_name(canonical_name(name, npu=True))
+            found = category_of_type(kernel_type, texts[int(device.core_type[row])], of_phase)
+        found = found or category_of_kernel(name, of_phase, launched_by_operator=bool(by_operator[row]))
+        said.append(CATEGORIES.index(found))
+    return np.array(said, dtype=np.int64)[groups.group]
 
 
 def _by_op(joined: Joined) -> I64:

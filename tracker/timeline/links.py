@@ -7,21 +7,31 @@ import numpy as np
 from tracker.profile import I64, Events, Launches, LaunchLevel
 from tracker.timeline.tree import NONE, Tree
 
+# CANN's layers call on threads of their own, in no op; an arrow knows the op
+_LEVELS = (
+    (LaunchLevel.RUNTIME, LaunchLevel.DRIVER),
+    (LaunchLevel.FLOW,),
+    (LaunchLevel.NODE, LaunchLevel.HCCL, LaunchLevel.ACL, LaunchLevel.MODEL),
+)
+"""Levels of launches, those that go before the others first."""
+
 
 def launches_of(events: Events) -> I64:
     """For each device event the row of its launch in `events.launches`, or -1.
 
     Event and launch agree in process and correlation; runtime and driver calls count alike, a flow arrow only where no
-    call matches. A graph launch serves many events. Where a correlation occurs again (ids wrap, captures are joined),
-    the launch that starts latest before the event is meant, or the first of all when none starts before it.
+    call matches, a call of a layer above the runtime only where no arrow does. A graph launch serves many events. Where
+    a correlation occurs again (ids wrap, captures are joined), the launch that starts latest before the event is meant,
+    or the first of all when none starts before it.
     """
     launches = events.launches
     if len(launches) == 0:
         return np.full(len(events.device), NONE, dtype=np.int64)
-    is_flow = launches.level == LaunchLevel.FLOW
-    by_call = _match(events, np.flatnonzero(~is_flow & (launches.correlation >= 0)))
-    by_flow = _match(events, np.flatnonzero(is_flow & (launches.correlation >= 0)))
-    return np.where(by_call >= 0, by_call, by_flow)
+    found = np.full(len(events.device), NONE, dtype=np.int64)
+    for levels in _LEVELS:
+        matching = _match(events, np.flatnonzero(np.isin(launches.level, levels) & (launches.correlation >= 0)))
+        found = np.where(found >= 0, found, matching)
+    return found
 
 
 def launching_ops(tree: Tree, launches: Launches, launch: I64) -> I64:

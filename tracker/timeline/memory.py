@@ -1,4 +1,4 @@
-"""Allocator events: who allocated how much, how long it was held, and the curve of memory over time."""
+"""Allocator events: who allocated how much, and how long it was held."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from tracker.profile import I64, MISSING, Table
 from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
-
-MAX_CURVE_POINTS = 500
 
 
 def memory_table(joined: Joined) -> Table:
@@ -37,40 +35,6 @@ def memory_table(joined: Joined) -> Table:
         "held_ns": groups.known_sums(held[rows]),
         "unreleased_bytes": groups.known_sums(unreleased[rows]),
     }
-
-
-def memory_curve(joined: Joined) -> Table:
-    """Allocated and reserved bytes over time (ns from the first event): at most 500 points per component.
-
-    Maxima are kept."""
-    allocations = joined.events.allocations
-    known = allocations.total_allocated_bytes != MISSING
-    texts = joined.events.strings.texts
-    kept: list[I64] = []
-    for code in sorted(np.unique(allocations.component[known]).tolist(), key=lambda code: texts[code]):
-        rows = np.flatnonzero(known & (allocations.component == code))
-        # events of one instant by size: their order in the file is no order in time
-        reserved, allocated = allocations.total_reserved_bytes[rows], allocations.total_allocated_bytes[rows]
-        kept.append(_thinned(joined, rows[np.lexsort((reserved, allocated, allocations.time_ns[rows]))]))
-    points = np.concatenate(kept) if kept else np.zeros(0, dtype=np.int64)
-    return {
-        "component": texts_of(allocations.component[points], texts),
-        "time_ns": allocations.time_ns[points] - joined.first_ns,
-        "allocated_bytes": allocations.total_allocated_bytes[points],
-        "reserved_bytes": allocations.total_reserved_bytes[points],
-    }
-
-
-def _thinned(joined: Joined, rows: I64) -> I64:
-    """Of `rows`, in order of time, the two of each of 250 equal parts where allocated and reserved are largest."""
-    if len(rows) <= MAX_CURVE_POINTS:
-        return rows
-    allocations = joined.events.allocations
-    kept: set[int] = set()
-    for part in np.array_split(rows, MAX_CURVE_POINTS // 2):
-        kept.add(int(part[np.argmax(allocations.total_allocated_bytes[part])]))
-        kept.add(int(part[np.argmax(allocations.total_reserved_bytes[part])]))
-    return rows[np.isin(rows, np.array(sorted(kept), dtype=np.int64))]
 
 
 def _releases(joined: Joined) -> tuple[I64, I64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-RULES_VERSION = 1
+RULES_VERSION = 2
 """Version of the rules in this file and in `categories`; rows made under different versions do not form one series."""
 
 # demanglers and compilers spell one anonymous namespace in many ways; nvcc puts a hash and the file's name into it
@@ -17,8 +17,20 @@ _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 # TorchInductor and autograd caches: 51 characters of base 32 (sha256), or 32 to 64 hex digits
 _HASH = re.compile(r"(?<![A-Za-z0-9])(?:(?=[a-z]*[0-9])[a-z2-7]{51,52}|[0-9a-f]{32,64})(?![A-Za-z0-9])")
 _HEX_SUFFIX = re.compile(r"_(?=[0-9a-f]*[0-9])(?=[0-9a-f]*[a-f])[0-9a-f]{8,}(?=_|$)")
-# Ascend: hcom_allReduce__501_0_1 is kind, then the group's hash, then running numbers
-_HCOM = re.compile(r"^(hcom_[A-Za-z]+(?:_[A-Za-z]+)*?)_{1,2}\d+(?:_\d+)*$")
+# Ascend: hcom_allReduce__501_0_1 is kind, then the group's hash, then running numbers; in communication.json with the
+# group's id behind an @
+_HCOM = re.compile(r"^(hcom_[A-Za-z]+(?:_[A-Za-z]+)*?)_{1,2}\d+(?:_\d+)*(?:@\d+)?$")
+# Ascend: transfers and memsets that the graph compiler puts in: trans_TransData_12, atomic_memset-1_271
+_INSERTED = re.compile(r"^(trans_[A-Z][A-Za-z]*|atomic_memset)(?:[-_]\d+)+(?=$|_[A-Z])")
+# Ascend: a graph op's running number, glued to its name: Conv2D12, AxpyV2102 (AxpyV2, number 102), NonZero57_MemSet,
+# AdaptiveAvgPool2d24LeftBatchMatMulV2. V1 to V9 belong to the name, and so does a digit inside a word.
+_GRAPH_OP = re.compile(r"^[A-Z][A-Za-z0-9]*(?:[_/][A-Za-z0-9]+)*$")
+_RUNNING = re.compile(r"(?:(?<=[A-Za-z])(V[1-9])|(?<=[A-UW-Za-z]))\d+(?=$|[_/]|[A-Z][a-z])")
+# MindSpore: Default/network-Net/MatMul-op123
+_OP_NUMBER = re.compile(r"-op\d+(?![A-Za-z0-9])")
+_TYPE_VARIANT = re.compile(r"(?:V\d+|D)$")
+# names that only Ascend writes: single-operator kernels, collectives, inserted transfers
+_NPU = re.compile(r"^(?:aclnn[A-Z]|hcom_|trans_[A-Z]|atomic_memset)")
 # Triton: the running number within one compiled graph, and the argument specialization 0d1d2de3 of Triton 2
 _TRITON_GENERATED = re.compile(r"^(triton_(?:poi|red|per|for|tem|spl|foreach|unk)_.*?)_\d+$")
 _TRITON_SPECIALIZATION = re.compile(r"_(?:\d+(?:d|c|e|de|dc)?){3,}$")
@@ -27,12 +39,14 @@ _UNSIGNED_LITERAL = re.compile(r"(?<=\d)(?:ull|ul|u|l)\b", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 
 
-def canonical_name(name: str) -> str:
+def canonical_name(name: str, kernel_type: str = "", *, npu: bool = False) -> str:
     """The part of a kernel's name that is equal in every build and every run, and differs between distinct kernels.
 
     Taken out: return type, parameter lists, anonymous namespaces, lambda numbers, clone suffixes, addresses, hashes,
-    Triton's running numbers and argument specialization, hash and running numbers of `hcom_*`. Kept: template arguments
-    that say which computation it is, and what Triton fused. Applying it twice changes nothing.
+    Triton's running numbers and argument specialization, hash and running numbers of `hcom_*`; with `npu` (the capture
+    is one of an NPU) also running numbers glued to the names of graph ops, unless `kernel_type` is known and says that
+    the name is no graph op's. Kept: template arguments that say which computation it is, and what Triton fused.
+    Applying it twice changes nothing.
 
     >>> canonical_name("triton_poi_fused_add_cos_sin_0"), canonical_name("hcom_allReduce__501_0_1")
     ('triton_poi_fused_add_cos_sin', 'hcom_allReduce')
@@ -40,10 +54,32 @@ def canonical_name(name: str) -> str:
     'f<4, g::lambda[float], Array<char*, 2>>'
     >>> canonical_name("Memcpy HtoD (Pageable -> Device)")
     'Memcpy HtoD (Pageable -> Device)'
+    >>> canonical_name("Conv2D12", npu=True), canonical_name("AxpyV2102", "AxpyV2", npu=True)
+    ('Conv2D', 'AxpyV2')
     """
     while (shorter := _stripped_once(name)) != name:
         name = shorter
-    return name
+    return _without_running_numbers(name, kernel_type) if npu else name
+
+
+def is_npu_name(name: str) -> bool:
+    """Whether only a profiler of Ascend NPUs writes such a kernel name.
+
+    >>> is_npu_name("aclnnMm_MatMulCommon_MatMulV2"), is_npu_name("ampere_sgemm_128x64_nn")
+    (True, False)
+    """
+    return _NPU.match(name) is not None
+
+
+def _without_running_numbers(name: str, kernel_type: str) -> str:
+    """The name of a graph op without running numbers; any other name as it is."""
+    if name == kernel_type or not _GRAPH_OP.match(name) or _NPU.match(name):
+        return name
+    if kernel_type and name.startswith(kernel_type) and name[len(kernel_type) :].isdigit():
+        return kernel_type
+    shorter = _RUNNING.sub(r"\1", name)
+    stem = _TYPE_VARIANT.sub("", kernel_type).lower()
+    return shorter if stem in shorter.lower() else name
 
 
 def _stripped_once(name: str) -> str:
@@ -55,6 +91,7 @@ def _stripped_once(name: str) -> str:
         return match.group(1)
     if match := _TRITON_GENERATED.match(text):
         return match.group(1)
+    text = _OP_NUMBER.sub("", _INSERTED.sub(r"\1", text))
     if "triton" in text or "_kernel_" in text:
         text = _TRITON_SPECIALIZATION.sub("", text)
     return _HEX_SUFFIX.sub("", text) if text.startswith("triton") else text

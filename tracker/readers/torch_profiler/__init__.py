@@ -6,14 +6,12 @@ process and device.
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
+from tracker.readers._pause import collector_paused
 from tracker.readers._source import ReadOptions, SourceText, read_head
 
 if TYPE_CHECKING:
@@ -28,6 +26,7 @@ _SNIFF_BYTES: Final = 1 << 18
 _FOREIGN: Final = re.compile(
     rb'"(?:ExtraInfo|span_index)"|"ProfileStep#?\d*|\((?:Python|C\+\+)\)"'  # Paddle
     rb'|"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"'  # Ascend trace_view.json, CANN msprof
+    rb'|"common_config"\s*:'  # Ascend profiler_info.json
 )
 _TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
 _OWN_KEY: Final = re.compile(
@@ -65,20 +64,8 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     from tracker.readers.torch_profiler.reading import captures_of
 
     options = options or ReadOptions()
-    with _collector_paused():
+    with collector_paused():
         captures, warnings = captures_of(SourceText(path, options), options)
     if not captures:
         raise SourceError(path, "", "the trace holds no events of a profile", remedy="profile at least one step")
     return Profile(NAME, str(path), captures, warnings)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Without Python's garbage collector, which would look at millions of decoded events again and again."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()

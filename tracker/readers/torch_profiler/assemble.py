@@ -23,11 +23,12 @@ from tracker.profile import (
     Markers,
     Strings,
 )
-from tracker.readers.torch_profiler.collectives import CallTable, call_of_args
+from tracker.readers._collectives import CallTable
+from tracker.readers._growing import Array
+from tracker.readers.torch_profiler.collectives import call_of_args
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts
 from tracker.readers.torch_profiler.flows import link_by_flow
-from tracker.readers.torch_profiler.growing import Array
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
 
 Table = dict[str, Array]

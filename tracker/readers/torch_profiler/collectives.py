@@ -10,32 +10,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-
-from tracker.profile import MISSING, Collectives, Strings
-from tracker.readers.torch_profiler.growing import int_column
+from tracker.profile import MISSING
+from tracker.readers._collectives import Call, kind_of, role_of
 from tracker.readers.torch_profiler.schema import Args, plain
 
 RECORD: Final = "record_param_comms"
 _ANNOTATION: Final = re.compile(r"(?:nccl|rccl|gloo|ucc|mpi|xccl|hccl):(.+)")
-
-# longest words first: reduce_scatter is neither a reduce nor a scatter
-_KINDS: Final = (
-    ("reducescatter", "reduce_scatter"),
-    ("allreduce", "all_reduce"),
-    ("allgather", "all_gather"),
-    ("alltoall", "all_to_all"),
-    ("sendrecv", "send_recv"),
-    ("broadcast", "broadcast"),
-    ("barrier", "barrier"),
-    ("gather", "gather"),
-    ("scatter", "scatter"),
-    ("reduce", "reduce"),
-    ("send", "send"),
-    ("recv", "recv"),
-)
 
 # at::ScalarType names (kernel args) and TypeMeta names (Input type) -> name, bytes of one element
 _DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {
@@ -61,16 +43,6 @@ _DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {
     "float8_e5m2fnuz": ("float8_e5m2fnuz", 1),
 }
 
-_ROLES: Final[Mapping[str, str]] = {
-    "data": "dp",
-    "tensor": "tp",
-    "pipeline": "pp",
-    "expert": "ep",
-    "context": "cp",
-    "sequence": "sp",
-    **{word: word for word in ("dp", "tp", "pp", "ep", "cp", "sp", "fsdp", "hsdp", "etp", "edp", "embd")},
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -79,42 +51,6 @@ class Group:
     name: str
     role: str
     size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What one event says of a collective; '' and MISSING for what it leaves out. `group` is the raw group name."""
-
-    kind: str
-    data_type: str = ""
-    bytes: int = MISSING
-    group: str = ""
-    group_role: str = ""
-    group_size: int = MISSING
-
-
-def kind_of(name: str) -> str:
-    """The kind of a collective from any spelling of its name; an unknown name stays itself, `wait` is none.
-
-    >>> kind_of("_allgather_base"), kind_of("all_to_allv"), kind_of("reduce_scatter_tensor_coalesced"), kind_of("wait")
-    ('all_gather', 'all_to_all', 'reduce_scatter', '')
-    """
-    letters = re.sub(r"[^a-z]", "", name.lower())
-    if letters in ("", "wait", "init"):
-        return ""
-    return next((kind for word, kind in _KINDS if word in letters), name.strip().strip("_").lower())
-
-
-def role_of(description: str) -> str:
-    """The role of a process group from its description, '' where it names none.
-
-    >>> role_of("default_pg"), role_of("mesh_dp"), role_of("TENSOR_MODEL_PARALLEL_GROUP"), role_of("undefined")
-    ('default', 'dp', 'tp', '')
-    """
-    words = re.findall(r"[a-z0-9]+", description.lower())
-    if words[:1] == ["default"]:
-        return "default"
-    return "_".join(dict.fromkeys(_ROLES[word] for word in words if word in _ROLES))
 
 
 def is_collective(name: str) -> bool:
@@ -157,33 +93,6 @@ def call_of_annotation(name: str, args: Args, groups: Mapping[str, Group]) -> Ca
     data_type, payload = _payload(plain(args.dims) or plain(args.old_dims), plain(args.types))
     only = next(iter(groups.values())) if len(groups) == 1 else Group("", "", MISSING)
     return Call(kind, data_type, payload, only.name, only.role, only.size)
-
-
-class CallTable:
-    """Distinct calls -> rows of `Collectives`."""
-
-    def __init__(self) -> None:
-        self._index: dict[Call, int] = {}
-
-    def index(self, call: Call) -> int:
-        """The row of `call`."""
-        return self._index.setdefault(call, len(self._index))
-
-    def table(self, strings: Strings) -> Collectives:
-        """All rows; texts go into `strings`."""
-        calls = list(self._index)
-
-        def texts(name: str) -> Any:
-            return np.array([strings.code(getattr(call, name)) for call in calls], dtype=np.int32)
-
-        return Collectives(
-            kind=texts("kind"),
-            group=texts("group"),
-            group_role=texts("group_role"),
-            group_size=int_column([call.group_size for call in calls], MISSING),
-            data_type=texts("data_type"),
-            bytes=int_column([call.bytes for call in calls], MISSING),
-        )
 
 
 def _data_type(text: object) -> tuple[str, int]:

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device
-from tracker.readers.torch_profiler.collectives import Group, role_of
+from tracker.readers._collectives import role_of
+from tracker.readers.torch_profiler.collectives import Group
 from tracker.readers.torch_profiler.schema import Top
 
 SETTINGS: Final = ("record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules")

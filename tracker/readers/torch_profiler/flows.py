@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from tracker.profile import I32, I64, LaunchLevel
-from tracker.readers.torch_profiler.growing import Array
+from tracker.readers._growing import Array
 
 Table = dict[str, Array]
 

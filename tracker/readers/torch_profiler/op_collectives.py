@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tracker.profile import MISSING
-from tracker.readers.torch_profiler.collectives import Call, Group, call_of_annotation, call_of_args
-from tracker.readers.torch_profiler.growing import Array
+from tracker.readers._collectives import Call
+from tracker.readers._growing import Array
+from tracker.readers.torch_profiler.collectives import Group, call_of_annotation, call_of_args
 from tracker.readers.torch_profiler.schema import Args
 
 

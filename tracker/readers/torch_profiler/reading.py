@@ -8,10 +8,10 @@ import msgspec
 
 from tracker.errors import SourceError
 from tracker.profile import Capture, Source
+from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
 from tracker.readers.torch_profiler.assemble import Part, parts_of
 from tracker.readers.torch_profiler.collector import Collector
-from tracker.readers.torch_profiler.event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
 from tracker.readers.torch_profiler.schema import EVENTS, TOP, Top
 

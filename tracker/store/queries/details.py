@@ -10,7 +10,8 @@ import pandas as pd
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, whole
 
-_GRAIN: Final = ("stage", "rank", "step")
+_RANK_GRAIN: Final = ("stage", "rank")
+_GRAIN: Final = (*_RANK_GRAIN, "step")
 
 Ranks = Sequence[int] | None
 
@@ -36,6 +37,19 @@ def kernels(
     return _details(store, "kernels", run_ids, by, ranks, in_steps)
 
 
+def kernel_metrics(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None
+) -> pd.DataFrame:
+    """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
+
+    Columns: see sql/kernel_metrics.sql.
+    """
+    _check_grain(by, _RANK_GRAIN)
+    grain = {f"by_{name}": int(name in by) for name in _RANK_GRAIN}
+    found = frame(store, "kernel_metrics", {"run_ids": whole(run_ids), **ranks_parameters(ranks), **grain})
+    return found.drop(columns=[name for name in _RANK_GRAIN if name not in by])
+
+
 def communication(
     store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
 ) -> pd.DataFrame:
@@ -50,6 +64,13 @@ def communication_tasks(
     return _details(store, "communication_tasks", run_ids, by, ranks, in_steps)
 
 
+def communication_links(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """What the collectives of `run_ids` moved over which link; see `ops`. Columns: see sql/communication_links.sql."""
+    return _details(store, "communication_links", run_ids, by, ranks, in_steps)
+
+
 def memory(
     store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
 ) -> pd.DataFrame:
@@ -62,6 +83,13 @@ def api(
 ) -> pd.DataFrame:
     """The host API calls of `run_ids`; see `ops`. Columns: see sql/api.sql."""
     return _details(store, "api", run_ids, by, ranks, in_steps)
+
+
+def counters(
+    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+) -> pd.DataFrame:
+    """What the profiler of `run_ids` counted in tables of its own; see `ops`. Columns: see sql/counters.sql."""
+    return _details(store, "counters", run_ids, by, ranks, in_steps)
 
 
 def op_tree(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, in_steps: bool = False) -> pd.DataFrame:
@@ -81,9 +109,7 @@ def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 def _details(
     store: Store, question: str, run_ids: Sequence[int], by: Sequence[str], ranks: Ranks, in_steps: bool
 ) -> pd.DataFrame:
-    unknown = set(by) - {"run", *_GRAIN}
-    if unknown:
-        raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")
+    _check_grain(by, _GRAIN)
     parameters = {
         "run_ids": whole(run_ids),
         **ranks_parameters(ranks),
@@ -91,3 +117,9 @@ def _details(
         **{f"by_{name}": int(name in by) for name in _GRAIN},
     }
     return frame(store, question, parameters).drop(columns=[name for name in _GRAIN if name not in by])
+
+
+def _check_grain(by: Sequence[str], known: Sequence[str]) -> None:
+    unknown = set(by) - {"run", *known}
+    if unknown:
+        raise ValueError(f"no such grain: {', '.join(sorted(unknown))}")

@@ -17,6 +17,7 @@ _RUNS_PER_QUESTION: Final = 10_000
 _NO_RANKS: Final = (-1,)
 _TEXT: Final = frozenset(
     {
+        "attribute",
         "call_stack",
         "canonical_name",
         "category",
@@ -35,6 +36,7 @@ _TEXT: Final = frozenset(
         "key",
         "kind",
         "level",
+        "metric",
         "module",
         "name",
         "note",
@@ -47,10 +49,12 @@ _TEXT: Final = frozenset(
         "quality",
         "quality_reason",
         "settings",
+        "source",
         "state",
         "state_reason",
         "tags",
         "timeline",
+        "transport",
         "type",
         "value",
         "vendor",
@@ -58,7 +62,7 @@ _TEXT: Final = frozenset(
         "workload",
     }
 )
-_REAL: Final = frozenset({"sum_squares_ns2", "samples_per_second"})
+_REAL: Final = frozenset({"large_packet_ratio", "max", "mean", "min", "samples_per_second", "sum_squares_ns2"})
 _YES_NO: Final = frozenset({"pinned"})
 
 

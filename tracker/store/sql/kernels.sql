@@ -5,7 +5,7 @@
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   name, canonical_name, type, core_type, input_shapes; category; op, op_input_shapes: the launching op; calls;
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; sum_squares_ns2: of the calls; wait_ns: before the
---   kernels; bytes: moved by copies
+--   kernels; bytes: moved by copies; block_num: blocks that a call ran on, the most of all calls
 WITH picked AS (
     SELECT
         d.run_id,
@@ -21,7 +21,8 @@ WITH picked AS (
         d.max_ns,
         d.sum_squares_ns2,
         d.wait_ns,
-        d.bytes
+        d.bytes,
+        d.block_num
     FROM kernel AS d
     INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
     WHERE
@@ -46,7 +47,8 @@ summed AS (
         MAX(p.max_ns) AS max_ns,
         SUM(p.sum_squares_ns2) AS sum_squares_ns2,
         SUM(p.wait_ns) AS wait_ns,
-        SUM(p.bytes) AS bytes
+        SUM(p.bytes) AS bytes,
+        MAX(p.block_num) AS block_num
     FROM picked AS p
     GROUP BY p.run_id, p.stage, p.rank, p.step, p.kernel_key_id, p.op_key_id, p.category
 )
@@ -70,7 +72,8 @@ SELECT
     MAX(s.max_ns) AS max_ns,
     SUM(s.sum_squares_ns2) AS sum_squares_ns2,
     CAST(SUM(s.wait_ns) AS BIGINT) AS wait_ns,
-    CAST(SUM(s.bytes) AS BIGINT) AS bytes
+    CAST(SUM(s.bytes) AS BIGINT) AS bytes,
+    MAX(s.block_num) AS block_num
 FROM summed AS s
 INNER JOIN kernel_key AS k ON s.kernel_key_id = k.id
 INNER JOIN op_key AS o ON s.op_key_id = o.id

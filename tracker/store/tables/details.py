@@ -90,6 +90,22 @@ class Kernel(Base, table=True):
     sum_squares_ns2: float | None = real()
     wait_ns: int | None = value()
     bytes: int | None = value()
+    block_num: int | None = value()
+
+
+class KernelMetric(Base, table=True):
+    """A measurement of one kernel (PMU, AI Core) over its calls in the whole capture: why it is slower."""
+
+    __tablename__ = "kernel_metric"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    kernel_key_id: int = key()
+    metric: str = text_key(primary=True)
+    calls: int | None = value()
+    mean: float | None = real()
+    min: float | None = real()
+    max: float | None = real()
 
 
 class Communication(Base, table=True):
@@ -135,6 +151,26 @@ class CommunicationTask(Base, table=True):
     max_ns: int | None = value()
 
 
+class CommunicationLink(Base, table=True):
+    """What a row of `communication` (its `ordinal`) moved over one link, in packets of one size or of all sizes."""
+
+    __tablename__ = "communication_link"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    communication: int = key(primary=False)
+    transport: str = text_key()
+    source: int = key(primary=False)
+    target: int = key(primary=False)
+    packet_bytes: int = key(primary=False)
+    calls: int | None = value()
+    packets: int | None = value()
+    bytes: int | None = value()
+    transit_ns: int | None = value()
+    large_packet_ratio: float | None = real()
+
+
 class Memory(Base, table=True):
     """What one op allocated while it was the innermost one."""
 
@@ -165,8 +201,26 @@ class MemoryCurve(Base, table=True):
     reserved_bytes: int | None = value()
 
 
+class Counter(Base, table=True):
+    """One number of any other table of a profiler, over its values in the step."""
+
+    __tablename__ = "counter"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    source: str = text_key()
+    name: str = text_key()
+    attribute: str = text_key()
+    calls: int | None = value()
+    mean: float | None = real()
+    min: float | None = real()
+    max: float | None = real()
+
+
 class Api(Base, table=True):
-    """The calls of one function of the device runtime or driver."""
+    """The calls of one function of the device runtime, its driver or a layer above."""
 
     __tablename__ = "api"
     __table_args__ = DETAIL

@@ -24,6 +24,11 @@ class Growing:
         self._dtypes = dtypes
         self._blocks: dict[str, list[Array]] = {name: [] for name in dtypes}
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns, in the order in which they were given."""
+        return tuple(self._dtypes)
+
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""
         arrays: dict[str, Array] = {

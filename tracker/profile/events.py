@@ -1,0 +1,348 @@
+"""What happened on one rank, as columns: the tables that a reader fills, never one object per event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+I8 = NDArray[np.int8]
+I32 = NDArray[np.int32]
+I64 = NDArray[np.int64]
+F64 = NDArray[np.float64]
+
+MISSING: Final = int(np.iinfo(np.int64).min)
+"""The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
+
+NO_STEP: Final = -1
+"""The step of what lies outside all step markers."""
+
+UNLINKED_OP: Final = "(unlinked)"
+"""Name of the op that stands for device events without a launch in the capture."""
+
+NO_OP: Final = "(no op)"
+"""Name of the op that stands for device events whose launch lies in no op."""
+
+
+class Strings:
+    """A pool of distinct texts; each has a code, in order of first use.
+
+    >>> pool = Strings(); pool.code("aten::mm"), pool.code("aten::mm"), pool.code(""), pool.texts
+    (1, 1, 0, ['', 'aten::mm'])
+    """
+
+    __slots__ = ("_codes", "texts")
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self.texts: list[str] = [""]
+        self._codes: dict[str, int] = {"": 0}
+        for text in texts:
+            self.code(text)
+
+    def code(self, text: str) -> int:
+        """The code of `text`, given out on first use."""
+        known = self._codes.get(text)
+        if known is None:
+            known = self._codes[text] = len(self.texts)
+            self.texts.append(text)
+        return known
+
+    def __getitem__(self, code: int) -> str:
+        return self.texts[code]
+
+    def __len__(self) -> int:
+        return len(self.texts)
+
+
+class DeviceKind(IntEnum):
+    """What the source says about a device event; timeline decides which kernels are communication."""
+
+    KERNEL = 0
+    COMMUNICATION = 1
+    COPY = 2
+    MEMSET = 3
+
+
+class LaunchLevel(IntEnum):
+    """Where a launch call was seen. FLOW is no call: a flow arrow of the trace, kept only to link a device event.
+
+    ACL, NODE, MODEL, HCCL: the layers of CANN above its runtime; they link a device event only where nothing else does.
+    """
+
+    RUNTIME = 0
+    DRIVER = 1
+    FLOW = 2
+    ACL = 3
+    NODE = 4
+    MODEL = 5
+    HCCL = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Base of the column tables: equal lengths, checked dtypes."""
+
+    def __post_init__(self) -> None:
+        lengths = {len(getattr(self, f.name)) for f in fields(self)}
+        if len(lengths) > 1:
+            raise ValueError(f"{type(self).__name__}: columns of different length {sorted(lengths)}")
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+
+@dataclass(frozen=True, slots=True)
+class HostOps(Columns):
+    """Operators and user annotations on host threads, in any order; step markers are not among them.
+
+    `thread`: index into `Events.threads`. `is_annotation`: 1 for user annotations. `module`: the module path the source
+    itself names (0: none; timeline then looks at `Frames`). `sequence`: autograd sequence number or -1;
+    `is_backward`: 1 where the source says the op ran for a forward op of the same `sequence`.
+    `collective`: index into `Collectives` or -1.
+    """
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    input_shapes: I32
+    input_types: I32
+    module: I32
+    call_stack: I32
+    sequence: I64
+    is_backward: I8
+    is_annotation: I8
+    collective: I32
+
+
+@dataclass(frozen=True, slots=True)
+class Frames(Columns):
+    """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance
+    (`Linear_0`).
+    """
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    is_module: I8
+
+
+@dataclass(frozen=True, slots=True)
+class Launches(Columns):
+    """Host calls of the device runtime and driver, launching or not. `correlation` is -1 for calls without one."""
+
+    start_ns: I64
+    end_ns: I64
+    thread: I32
+    name: I32
+    level: I8
+    correlation: I64
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceEvents(Columns):
+    """Kernels, copies and memsets of ONE device. `step`: the source's own step id, or MISSING. `bytes`: or MISSING.
+
+    `process`: index of the host process whose launches may match (see `Events.thread_process`).
+    `correlation`: equal to that of its launch, -1 for none. `collective`: index into `Collectives` or -1.
+    `type`, `core_type`, `input_shapes`, `input_types`, `input_formats`: what NPU profilers say of a kernel, else 0.
+    """
+
+    start_ns: I64
+    end_ns: I64
+    stream: I64
+    process: I32
+    correlation: I64
+    name: I32
+    kind: I8
+    bytes: I64
+    step: I64
+    collective: I32
+    type: I32
+    core_type: I32
+    input_shapes: I32
+    input_types: I32
+    input_formats: I32
+    wait_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Collectives(Columns):
+    """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 /
+    MISSING.
+
+    `bytes`: payload of one call on this rank. `group`: the source's raw group id (only kept as a fact of the run).
+    """
+
+    kind: I32
+    group: I32
+    group_role: I32
+    group_size: I64
+    data_type: I32
+    bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Allocations(Columns):
+    """Allocator events. `bytes` < 0 frees. `component`: `cpu`, `device` or a profiler's own word.
+
+    `on_device`: 0 host memory, 1 device memory. `total_*`: the allocator's counters after the event, or MISSING.
+    """
+
+    time_ns: I64
+    thread: I32
+    bytes: I64
+    address: I64
+    on_device: I8
+    component: I32
+    total_allocated_bytes: I64
+    total_reserved_bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Markers(Columns):
+    """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start."""
+
+    start_ns: I64
+    end_ns: I64
+    step: I64
+    process: I32
+
+
+@dataclass(frozen=True, slots=True)
+class KernelMetrics(Columns):
+    """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source
+    spells it.
+    """
+
+    event: I32
+    metric: I32
+    value: F64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTimes(Columns):
+    """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into
+    Collectives, of which a source that knows these times has one row per call.
+    """
+
+    collective: I32
+    transit_ns: I64
+    wait_ns: I64
+    synchronization_ns: I64
+    idle_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveTasks(Columns):
+    """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane."""
+
+    collective: I32
+    name: I32
+    plane: I32
+    start_ns: I64
+    end_ns: I64
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveLinks(Columns):
+    """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ...
+
+    `source`, `target`: global ranks, or -1 for all links.
+    `packet_bytes`: size of the packets that the row counts, or -1 for all sizes. `packets`: how many, or MISSING.
+    `large_packet_ratio`: share of large packets, NaN where not said.
+    """
+
+    collective: I32
+    transport: I32
+    source: I64
+    target: I64
+    packet_bytes: I64
+    packets: I64
+    bytes: I64
+    transit_ns: I64
+    large_packet_ratio: F64
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPoints(Columns):
+    """The course of memory as the profiler sampled it; each counter or MISSING."""
+
+    time_ns: I64
+    component: I32
+    allocated_bytes: I64
+    reserved_bytes: I64
+
+
+@dataclass(frozen=True, slots=True)
+class Counters(Columns):
+    """Any other table of a profiler, one row per number.
+
+    `source` is the file or table (`l2_cache`), `name` the thing measured,
+    `attribute` the measurement with its unit (`Hit Rate`). `step`: the source's own step id, or NO_STEP.
+    """
+
+    step: I64
+    source: I32
+    name: I32
+    attribute: I32
+    value: F64
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes(Columns):
+    """What the profiler itself says of a step, beyond what the events show; each or MISSING."""
+
+    step: I64
+    bubble_ns: I64
+    preparing_ns: I64
+
+
+def empty(table: type[Columns]) -> Any:
+    """A table of `table`'s columns without rows.
+
+    >>> len(empty(Markers))
+    0
+    """
+    kinds = {"I8": np.int8, "I32": np.int32, "I64": np.int64, "F64": np.float64}
+    return table(**{f.name: np.zeros(0, dtype=kinds[str(f.type)]) for f in fields(table)})
+
+
+@dataclass(frozen=True, slots=True)
+class Extras:
+    """What only some profilers know; empty by default. `block_num`: blocks per DeviceEvents row (or MISSING), or
+    empty.
+    """
+
+    block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
+    collective_times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
+    collective_tasks: CollectiveTasks = field(default_factory=lambda: empty(CollectiveTasks))
+    collective_links: CollectiveLinks = field(default_factory=lambda: empty(CollectiveLinks))
+    memory_points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
+    counters: Counters = field(default_factory=lambda: empty(Counters))
+    step_times: StepTimes = field(default_factory=lambda: empty(StepTimes))
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """All that happened on one rank. `threads[i]` names thread i; `thread_process[i]` is the index of its process."""
+
+    strings: Strings
+    threads: tuple[str, ...]
+    thread_process: tuple[int, ...]
+    ops: HostOps
+    frames: Frames
+    launches: Launches
+    device: DeviceEvents
+    collectives: Collectives
+    allocations: Allocations
+    markers: Markers
+    host_is_primary: bool = True
+    """False for the second and further devices of one process: their host time is counted with the first."""
+    extras: Extras = field(default_factory=Extras)

@@ -1,0 +1,132 @@
+"""What the database keeps of one rank: sums per distinct thing, made from events or read as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown:
+    """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
+
+    compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
+    `duration_ns`: the marker's duration, or the span of the capture. None: the source does not say.
+    `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
+    """
+
+    timeline: str
+    duration_ns: int | None
+    e2e_ns: int | None
+    compute_ns: int | None
+    communication_ns: int | None
+    overlap_ns: int | None
+    exposed_communication_ns: int | None
+    copy_ns: int | None
+    exposed_copy_ns: int | None
+    free_ns: int | None
+    kernel_count: int | None
+    kernel_total_ns: int | None
+    compute_total_ns: int | None
+    communication_total_ns: int | None
+    copy_total_ns: int | None
+    unlinked_kernel_count: int | None
+    unlinked_kernel_total_ns: int | None
+    peak_allocated_bytes: int | None
+    peak_reserved_bytes: int | None
+    data_loading_ns: int | None = None
+    bubble_ns: int | None = None
+    preparing_ns: int | None = None
+    samples_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """One step of one rank; `start_ns` counts from the first event of the capture."""
+
+    step: int
+    start_ns: int
+    breakdown: Breakdown
+
+
+Column = NDArray[Any] | list[str]
+Table = Mapping[str, Column]
+
+ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
+    # dimension tables: position = the index that the fact tables below refer to
+    "op_key": {"name": "text", "input_shapes": "text", "input_types": "text", "module": "text", "phase": "text"},
+    "kernel_key": {
+        "name": "text", "canonical_name": "text", "type": "text", "core_type": "text",
+        "input_shapes": "text", "input_types": "text", "input_formats": "text",
+    },
+    # fact tables: `op_key`, `kernel_key` are indices into the above; `ns` and `bytes` are int64 and may be MISSING
+    "op": {
+        "step": "int", "op_key": "int", "calls": "int",
+        "host_total_ns": "ns", "host_self_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns",
+        "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "kernel_count": "int", "call_stack": "text",
+    },
+    # one row per step and calling context; a context keeps its `node` number in every step of the capture
+    "op_tree": {
+        "step": "int", "node": "int", "parent": "int", "op_key": "int", "calls": "int",
+        "host_total_ns": "ns", "device_total_ns": "ns", "device_self_ns": "ns", "kernel_count": "int",
+    },
+    "kernel": {
+        "step": "int", "kernel_key": "int", "op_key": "int", "category": "text", "calls": "int",
+        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns", "sum_squares_ns2": "float", "wait_ns": "ns", "bytes": "bytes",
+        "block_num": "int",
+    },
+    "communication": {
+        "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
+        "size_class_bytes": "int", "calls": "int", "bytes": "bytes", "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
+        "sum_squares_ns2": "float", "transit_ns": "ns", "wait_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns",
+        "exposed_ns": "ns",
+    },
+    # communication: index of the row of "communication" that the task belongs to
+    "communication_task": {
+        "communication": "int", "name": "text", "plane": "text", "calls": "int",
+        "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
+    },
+    "communication_link": {
+        "communication": "int", "transport": "text", "source": "int", "target": "int", "packet_bytes": "int",
+        "calls": "int", "packets": "int", "bytes": "bytes", "transit_ns": "ns", "large_packet_ratio": "float",
+    },
+    # mean, min and max over the calls of the kernel
+    "kernel_metric": {
+        "kernel_key": "int", "metric": "text", "calls": "int", "mean": "float", "min": "float", "max": "float",
+    },
+    # mean, min and max over `calls` values of one thing
+    "counter": {
+        "step": "int", "source": "text", "name": "text", "attribute": "text", "calls": "int", "mean": "float",
+        "min": "float", "max": "float",
+    },
+    "memory": {
+        "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
+        "unreleased_bytes": "bytes",
+    },
+    "memory_curve": {
+        "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
+    },
+    "api": {
+        "step": "int", "level": "text", "name": "text", "calls": "int", "total_ns": "ns", "self_ns": "ns",
+        "min_ns": "ns", "max_ns": "ns",
+    },
+}  # fmt: skip
+"""Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
+
+    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,
+    `elapse_ns`), in order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks
+    are at hand.
+    """
+
+    overall: Breakdown
+    steps: tuple[StepRow, ...]
+    tables: Mapping[str, Table]
+    collective_calls: Table = field(default_factory=dict)

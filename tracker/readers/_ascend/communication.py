@@ -1,0 +1,205 @@
+"""communication.json and communication_matrix.json: where the time of collectives went, and what moved on which link.
+
+Times are ms and sizes MB (10^6 bytes), as floats; ranks are those inside the group.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tracker.errors import SourceError
+from tracker.profile import MISSING, Source
+from tracker.readers._ascend.metadata import Metadata
+from tracker.readers._collectives import kind_of
+from tracker.readers._source import ReadOptions, SourceText
+from tracker.units import NS_PER_MS, NS_PER_US
+
+TOTAL: Final = "Total Op Info"
+_BYTES_PER_MB: Final = 1_000_000
+_STEP: Final = re.compile(r"step(\d{1,18})")
+_NAME: Final = re.compile(r"(?:hcom_)?(?P<kind>[a-zA-Z]+?)_{1,2}(?:(?P<digits>\d{3})_)?\d+", re.ASCII)
+_TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """What moved over one transport. `source`, `target`: ranks in the group, -1 for all links together.
+
+    `packet_bytes`: -1 for packets of all sizes. `packets`: or MISSING. `large_packet_ratio`: NaN where not said.
+    """
+
+    transport: str
+    source: int
+    target: int
+    packet_bytes: int
+    packets: int
+    bytes: int
+    transit_ns: int
+    large_packet_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class CommunicationOp:
+    """One collective of communication.json. `start_ns` is off by up to 1 us: the file has it as a double.
+
+    `step`: None without a schedule. `name`: without the group. `group`: its double hash, '' where the name has none.
+    """
+
+    step: int | None
+    name: str
+    group: str
+    start_ns: int
+    elapse_ns: int
+    transit_ns: int
+    wait_ns: int
+    synchronization_ns: int
+    idle_ns: int
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MatrixTotal:
+    """What all collectives of one kind and group moved between two ranks in a step, by communication_matrix.json."""
+
+    step: int | None
+    kind: str
+    group: str
+    link: Link
+
+
+def kind_in_name(name: str) -> str:
+    """The kind of a collective from its name on the device.
+
+    >>> kind_in_name("hcom_allReduce__586_0_1"), kind_in_name("hcom_batchSendRecv__128_3_1"), kind_in_name("other")
+    ('all_reduce', 'send_recv', 'other')
+    """
+    match = _NAME.match(name)
+    return kind_of(match.group("kind") if match else name.removeprefix("hcom_"))
+
+
+def group_in_name(name: str) -> str:
+    """What the name of a collective tells of its group: the last three digits of the double hash, '' without them.
+
+    >>> group_in_name("hcom_allReduce__586_0_1"), group_in_name("hcom_broadcast__445_0"), group_in_name("hcom_x")
+    ('586', '445', '')
+    """
+    match = _NAME.match(name)
+    return match.group("digits") or "" if match else ""
+
+
+def read_communication(path: Path, options: ReadOptions) -> tuple[list[CommunicationOp], Source]:
+    """The collectives of communication.json, totals left out; also of the flat file below PROF_*/analyze."""
+    value, source = _read(path, options)
+    return list(_ops(path, value)), source
+
+
+def read_matrix(path: Path, options: ReadOptions) -> tuple[list[MatrixTotal], Source]:
+    """The totals of communication_matrix.json; its best, middle and worst single operations are left out."""
+    value, source = _read(path, options)
+    return list(_totals(path, value)), source
+
+
+def global_link(link: Link, group: str, metadata: Metadata) -> Link:
+    """`link` with global ranks, by the members of its group."""
+    if link.source < 0:
+        return link
+    known = metadata.group(group)
+    return replace(link, source=known.global_rank(link.source), target=known.global_rank(link.target))
+
+
+def _read(path: Path, options: ReadOptions) -> tuple[Mapping[str, Any], Source]:
+    text = SourceText(path, options)
+    content = b"".join(text)
+    try:
+        value = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
+    return value, text.source()
+
+
+def _steps(value: Mapping[str, Any]) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
+    """Step and its op -> record; the file of one raw capture has no steps and kinds around its records."""
+    if any("@" in name or name == TOTAL for name in value):
+        yield None, value
+        return
+    for name, kinds in value.items():
+        match = _STEP.fullmatch(name)
+        for records in kinds.values() if isinstance(kinds, dict) else ():
+            yield int(match.group(1)) if match else None, records if isinstance(records, dict) else {}
+
+
+def _ops(path: Path, value: Mapping[str, Any]) -> Iterator[CommunicationOp]:
+    for step, records in _steps(value):
+        for full_name, record in records.items():
+            if full_name.startswith(TOTAL):
+                continue
+            name, _, group = full_name.partition("@")
+            try:
+                times = record["Communication Time Info"]
+                spent = [_ns(times.get(title)) for title in _TIMES]
+                start = round(float(times["Start Timestamp(us)"]) * NS_PER_US)
+                links = tuple(_bandwidth(record.get("Communication Bandwidth Info") or {}))
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise SourceError(path, full_name, f"not a record of a collective: {error}") from error
+            elapse, transit, wait, synchronization, idle = spent
+            yield CommunicationOp(step, name, group, start, elapse, transit, wait, synchronization, idle, links)
+
+
+def _bandwidth(transports: Mapping[str, Any]) -> Iterator[Link]:
+    """A row per transport that moved anything, and one per size of its packets."""
+    for transport, said in transports.items():
+        moved, transit = _bytes(said["Transit Size(MB)"]), _ns(said["Transit Time(ms)"])
+        if not moved and not transit:
+            continue
+        ratio = said.get("Large Packet Ratio")
+        large = float(ratio) if ratio is not None else float("nan")
+        sizes = said.get("Size Distribution") or {}
+        counts = [int(count) for count, _ in sizes.values()]
+        yield Link(transport, -1, -1, -1, sum(counts) if counts else MISSING, moved, transit, large)
+        for (size, (_, duration)), count in zip(sizes.items(), counts, strict=True):
+            packet = _bytes(size)
+            yield Link(transport, -1, -1, packet, count, packet * count, _ns(duration), float("nan"))
+
+
+def _totals(path: Path, value: Mapping[str, Any]) -> Iterator[MatrixTotal]:
+    for step, records in _steps(value):
+        kinds = _kinds(records)
+        for full_name, links in records.items():
+            name, _, group = full_name.partition("@")
+            word, _, part = name.rpartition("-")
+            if part != "total":
+                continue
+            try:
+                for ends, said in links.items():
+                    source, target = (int(rank) for rank in ends.split("-"))
+                    moved, transit = _bytes(said["Transit Size(MB)"]), _ns(said["Transit Time(ms)"])
+                    link = Link(said["Transport Type"], source, target, -1, MISSING, moved, transit, float("nan"))
+                    yield MatrixTotal(step, kinds.get((word, group)) or kind_of(word), group, link)
+            except (KeyError, TypeError, ValueError, AttributeError) as error:
+                raise SourceError(path, full_name, f"not a record of a link: {error}") from error
+
+
+def _kinds(records: Mapping[str, Any]) -> dict[tuple[str, str], str]:
+    """The kind behind the short words of the matrix, by the operations it names: it calls a reduceScatter `reduce`."""
+    kinds = {}
+    for full_name, links in records.items():
+        name, _, group = full_name.partition("@")
+        word = name.rpartition("-")[0]
+        for said in links.values() if isinstance(links, dict) else ():
+            if isinstance(said, dict) and isinstance(said.get("Op Name"), str):
+                kinds[word, group] = kind_in_name(said["Op Name"])
+    return kinds
+
+
+def _ns(ms: Any) -> int:
+    return MISSING if ms is None else round(float(ms) * NS_PER_MS)
+
+
+def _bytes(mb: Any) -> int:
+    return round(float(mb) * _BYTES_PER_MB)

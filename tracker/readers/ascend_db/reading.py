@@ -1,0 +1,169 @@
+"""From the files of one capture to its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from tracker.profile import Capture, Device, Events, Extras, Source, Strings
+from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.sources import sources_of
+from tracker.readers._source import ReadOptions
+from tracker.readers.ascend_db.analysis import Analysis, analysis_of, links_table
+from tracker.readers.ascend_db.communication import Calls, calls_of
+from tracker.readers.ascend_db.counters import counters_of
+from tracker.readers.ascend_db.database import Database, Texts, opened
+from tracker.readers.ascend_db.device import Tasks, Work, tasks_of, work_of
+from tracker.readers.ascend_db.files import CaptureFiles, read_json, source_of
+from tracker.readers.ascend_db.host import host_of
+from tracker.readers.ascend_db.memory import allocations_of, memory_points_of
+
+VENDOR: Final = "Huawei"
+_SPANS: Final = ("ops", "frames", "launches", "device", "markers")
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """One database with what stands beside it. `analysis`: the analysis database, where there is one."""
+
+    files: CaptureFiles
+    db: Database
+    analysis: Database | None
+    metadata: Metadata
+    sources: tuple[Source, ...]
+
+
+def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
+    """One capture per device of the database, and what the reader of the result should know about them."""
+    paths = [path for path in (files.database, files.analysis, files.info, files.metadata) if path is not None]
+    sources = sources_of([source_of(path, options) for path in paths], {files.database.name})
+    with ExitStack() as stack:
+        db = stack.enter_context(opened(files.database))
+        db.require("STRING_IDS", "TASK")
+        analysis = stack.enter_context(opened(files.analysis)) if files.analysis else None
+        source = _Open(files, db, analysis, _metadata(files, db), sources)
+        devices = tasks_of(db)
+        captures = []
+        warnings = list(_journal(files))
+        for place, (device, tasks) in enumerate(devices.items()):
+            capture, said = _capture(source, device, tasks, is_first=place == 0, is_only=len(devices) == 1)
+            captures.append(capture)
+            warnings += [text for text in said if text not in warnings]
+    return tuple(captures), tuple(warnings)
+
+
+def _journal(files: CaptureFiles) -> list[str]:
+    journal = files.database.with_name(f"{files.database.name}-wal")
+    if journal.is_file() and journal.stat().st_size:
+        return [f"{journal.name} holds changes of another program, which were not read"]
+    return []
+
+
+def _metadata(files: CaptureFiles, db: Database) -> Metadata:
+    """What stands beside the events; META_DATA of the database goes before profiler_metadata.json."""
+    info = read_json(files.info) if files.info else {}
+    beside = read_json(files.metadata) if files.metadata else {}
+    return metadata_of(info, {**beside, **_meta_data(db)})
+
+
+def _meta_data(db: Database) -> Mapping[str, Any]:
+    values = {}
+    for name, text in db.rows("META_DATA", "name", "value"):
+        try:
+            values[str(name)] = json.loads(text)
+        except (TypeError, ValueError):
+            values[str(name)] = text  # a plain word, like 1.0.0
+    return values
+
+
+def _capture(
+    source: _Open, device: int, tasks: Tasks, *, is_first: bool, is_only: bool
+) -> tuple[Capture, tuple[str, ...]]:
+    db, metadata, files = source.db, source.metadata, source.files
+    ranks = {number: rank for rank, number in db.rows("RANK_DEVICE_MAP", "rankId", "deviceId") if rank >= 0}
+    ranks_known = (ranks.get(device), metadata.rank, files.rank_in_name, rank_in_name(files.folder.name))
+    events, warnings = _events(source, device, tasks, is_first=is_first, is_only=is_only)
+    start_ns, end_ns = _span(events)
+    capture = Capture(
+        rank=first_known(*(ranks_known if is_only or is_first else ranks_known[:1])),
+        world_size=metadata.world_size,
+        host=_host(db) or host_in_name(files.folder.name),
+        device=Device(VENDOR, _model(db, device)),
+        device_ordinal=device,
+        started_at_ns=start_ns,
+        ended_at_ns=end_ns,
+        sources=source.sources,
+        settings=metadata.settings,
+        facts=metadata.facts,
+        events=events,
+        parallel=metadata.parallel,
+    )
+    return capture, warnings
+
+
+def _host(db: Database) -> str:
+    return next((str(name) for (name,) in db.rows("HOST_INFO", "hostName") if name), "")
+
+
+def _model(db: Database, device: int) -> str:
+    names = {number: str(name) for number, name in db.rows("NPU_INFO", "id", "name") if name}
+    if device in names:
+        return names[device]
+    return names.popitem()[1] if len(set(names.values())) == 1 else "unknown"
+
+
+def _events(
+    source: _Open, device: int, tasks: Tasks, *, is_first: bool, is_only: bool
+) -> tuple[Events, tuple[str, ...]]:
+    db, metadata = source.db, source.metadata
+    strings = Strings()
+    texts = Texts(db, strings)
+    only = None if is_only else device
+    calls = calls_of(db, texts, tasks, metadata, device=device, is_only=is_only)
+    work = work_of(db, texts, tasks, calls)
+    host = host_of(db, texts, work.connection)
+    allocations = allocations_of(db, texts, host, device=only)
+    if source.analysis:
+        analysis = analysis_of(source.analysis, calls, strings, metadata, device=only)
+    else:
+        analysis = Analysis(links=links_table(calls.moved, strings))
+    events = Events(
+        strings=strings,
+        threads=host.threads.names,
+        thread_process=host.threads.process,
+        ops=host.ops,
+        frames=host.frames,
+        launches=host.launches,
+        device=replace(work.events, process=host.threads.processes_of(work.pid)),
+        collectives=calls.table,
+        allocations=allocations,
+        markers=host.markers,
+        host_is_primary=is_first,
+        extras=_extras(source, texts, calls, work, analysis, only),
+    )
+    return events, host.warnings
+
+
+def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Analysis, only: int | None) -> Extras:
+    return Extras(
+        block_num=work.block_num,
+        kernel_metrics=work.metrics,
+        collective_times=analysis.times,
+        collective_tasks=calls.tasks,
+        collective_links=analysis.links,
+        memory_points=memory_points_of(source.db, texts, device=only),
+        counters=counters_of(source.db, texts, analysis.samples, device=only),
+        step_times=analysis.steps,
+    )
+
+
+def _span(events: Events) -> tuple[int | None, int | None]:
+    """First start and last end of all that happened."""
+    tables = [getattr(events, name) for name in _SPANS]
+    filled = [table for table in tables if len(table)]
+    if not filled:
+        return None, None
+    return min(int(table.start_ns.min()) for table in filled), max(int(table.end_ns.max()) for table in filled)

@@ -1,0 +1,60 @@
+"""Profiles of torch_npu and MindSpore in text form, one folder and one capture per rank.
+
+`*_ascend_pt`, `*_ascend_ms`, `ASCEND_PROFILER_OUTPUT`, or one of the two main files alone. Kernels are those of
+kernel_details.csv; the op that launched one is found by the async_npu arrow of trace_view.json that ends where the
+kernel starts.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.errors import SourceError
+from tracker.readers._pause import collector_paused
+from tracker.readers._source import ReadOptions, read_head
+from tracker.readers.ascend_text import folders
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "read", "sniff"]
+
+TITLE: Final = (
+    "Ascend PyTorch or MindSpore profile as text (*_ascend_pt, *_ascend_ms, trace_view.json, kernel_details.csv)"
+)
+NAME: Final = "ascend_text"
+_SNIFF_BYTES: Final = 1 << 18
+_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
+# what CANN's own msprof_*.json has not: the events of the framework
+_FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue|dequeue|async_npu)"')
+_ASCEND: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"|"torch_to_npu"')
+_HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?[^\r\n]*\bName\b[^\r\n]*\bAccelerator Core\b[^\r\n]*\bDuration")
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True for a folder with a parsed or unparsed capture, a trace_view.json by its events, kernels by their header."""
+    if path.is_dir():
+        output = folders.output_of(path)
+        return folders.is_unparsed(path) or (output is not None and folders.has_text(output))
+    if path.suffix == ".csv":
+        return _HEADER.match(head) is not None
+    if head.lstrip()[:1] != b"[" or not _TEXT_TIME.search(head):
+        return False
+    more = read_head(path, _SNIFF_BYTES)
+    return _FRAMEWORK.search(more) is not None and (
+        _ASCEND.search(more) is not None or path.name.startswith("trace_view")
+    )
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The capture at `path`; a SourceError names the file and place where it cannot be read."""
+    from tracker.readers.ascend_text.reading import profile_of
+
+    if path.is_dir() and folders.is_unparsed(path):
+        package = "mindspore" if path.name.endswith("ms") else "torch_npu"
+        line = f'python -c "from {package}.profiler.profiler import analyse; analyse({str(path)!r})"'
+        raise SourceError(path, "", "the capture was never parsed, it holds only raw data", remedy=f"parse it: {line}")
+    with collector_paused():
+        return profile_of(NAME, folders.layout_of(path), options or ReadOptions())

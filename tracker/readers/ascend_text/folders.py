@@ -1,0 +1,130 @@
+"""Which files of a folder are a capture in text form, and what each of them is for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
+KERNELS: Final = "kernel_details.csv"
+TRACE: Final = "trace_view.json"
+COMMUNICATION: Final = "communication.json"
+MATRIX: Final = "communication_matrix.json"
+ALLOCATIONS: Final = "operator_memory.csv"
+MEMORY: Final = "memory_record.csv"
+STEPS: Final = "step_trace_time.csv"
+_EVENTS: Final = (KERNELS, TRACE, COMMUNICATION, MATRIX, ALLOCATIONS, MEMORY)
+
+COUNTED: Final = re.compile(
+    r"(?:step_trace_time|op_statistic|api_statistic|operator_details|npu_module_mem|l2_cache|data_preprocess|dataset"
+    r"|minddata_pipeline_raw_?\d*|minddata_pipeline_summary_?\d*|pcie|hccs|nic|roce|aicpu)\.csv"
+)
+"""Tables that become counters; api_statistic only where no trace has the calls themselves."""
+
+LEFT_OUT: Final[Mapping[str, str]] = {
+    r"minddata_pipeline_summary_?\d*\.json": "the same numbers as minddata_pipeline_summary_*.csv",
+    r"analysis\.db|communication_analyzer\.db": "the same numbers as communication*.json and step_trace_time.csv",
+    r"ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?\.db": "the same capture as a database",
+    r"minddata_(?:aicpu|cpu_utilization|device_utilization)_?\d*\.(?:txt|json)": "input of minddata_pipeline_summary_*",
+}
+"""Files that are not read since another one says the same."""
+
+_CAPTURE: Final = re.compile(r".*ascend_(?:pt|ms)", re.IGNORECASE)
+_INFO: Final = re.compile(r"profiler_info(?:_\d+)?\.json")
+_DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?\.db")
+_RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The files of one capture. `root`: the folder (or bare file) that was claimed; `files`: by name.
+
+    `unknown`: files beside them that this reader does not know.
+    """
+
+    root: Path
+    files: Mapping[str, Path]
+    info: Path | None = None
+    metadata: Path | None = None
+    counted: tuple[Path, ...] = ()
+    unknown: tuple[str, ...] = ()
+    names: tuple[str, ...] = field(default=())
+
+    @property
+    def is_mindspore(self) -> bool:
+        """True for captures of MindSpore."""
+        return any(name.lower().endswith("ascend_ms") for name in self.names)
+
+
+def output_of(folder: Path) -> Path | None:
+    """The folder with the parsed files of the capture `folder`: itself or its ASCEND_PROFILER_OUTPUT; else None."""
+    if folder.name == OUTPUT:
+        return folder
+    inside = folder / OUTPUT
+    if inside.is_dir() and (_CAPTURE.fullmatch(folder.name) or _infos(folder)):
+        return inside
+    known = [name for name in _EVENTS if (folder / name).is_file()]
+    others = [file.name for file in folder.iterdir() if COUNTED.fullmatch(file.name)] if known else []
+    return folder if {KERNELS, TRACE} & set(known) and len(known) + len(others) > 1 else None
+
+
+def has_text(output: Path) -> bool:
+    """True where `output` holds a capture as text; a database beside it goes before unless kernels are there."""
+    names = {file.name for file in output.iterdir()}
+    if KERNELS in names:
+        return True
+    has_database = any(_DATABASE.fullmatch(name) for name in names)
+    return not has_database and (bool(names & set(_EVENTS)) or any(COUNTED.fullmatch(name) for name in names))
+
+
+def is_unparsed(folder: Path) -> bool:
+    """True for the folder of a capture that only holds what the profiler collected, not what its parser makes of it."""
+    if not _CAPTURE.fullmatch(folder.name):
+        return False
+    output = folder / OUTPUT
+    if output.is_dir() and any(output.iterdir()):
+        return False
+    if any(_DATABASE.fullmatch(file.name) for file in folder.iterdir()):
+        return False
+    raw = [file for file in folder.iterdir() if _RAW.fullmatch(file.name) and file.is_dir()]
+    return bool(raw) and not any((file / "mindstudio_profiler_output").is_dir() for file in raw)
+
+
+def layout_of(path: Path) -> Layout:
+    """The files of the capture at `path`, a folder or one bare file."""
+    if path.is_file():
+        name = TRACE if path.suffix == ".json" else KERNELS
+        return Layout(path, {name: path}, names=(path.name, path.resolve().parent.name))
+    output = output_of(path) or path
+    # beside the output folder, or in it where someone kept only that
+    homes = (path, output, output.resolve().parent if output.name == OUTPUT else output)
+    infos = [info for home in homes for info in _infos(home)]
+    metadata = [home / "profiler_metadata.json" for home in homes]
+    files = sorted(file for file in output.iterdir() if file.is_file() and not file.name.startswith("."))
+    known = {file.name: file for file in files if file.name in _EVENTS}
+    counted = tuple(file for file in files if COUNTED.fullmatch(file.name))
+    unknown = tuple(file.name for file in files if file.name not in known and file not in counted and _is_unknown(file))
+    here = path.resolve()
+    return Layout(
+        root=path,
+        files=known,
+        info=infos[0] if infos else None,
+        metadata=next((file for file in metadata if file.is_file()), None),
+        counted=counted,
+        unknown=unknown,
+        names=(here.name, here.parent.name, here.parent.parent.name),
+    )
+
+
+def _is_unknown(file: Path) -> bool:
+    if file.suffix not in (".csv", ".json", ".db", ".txt"):
+        return False
+    own = _INFO.fullmatch(file.name) or file.name == "profiler_metadata.json"
+    return not own and not any(re.fullmatch(pattern, file.name) for pattern in LEFT_OUT)
+
+
+def _infos(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.iterdir() if _INFO.fullmatch(file.name))

@@ -1,0 +1,254 @@
+"""From the files of one capture to its profile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tracker.errors import SourceError
+from tracker.profile import (
+    I64,
+    Allocations,
+    Capture,
+    Device,
+    Events,
+    Extras,
+    MemoryPoints,
+    Profile,
+    Source,
+    StepTimes,
+    Strings,
+    empty,
+)
+from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
+from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
+from tracker.readers._ascend.csv_tables import CsvTable, read_table
+from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of
+from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
+from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.sources import sources_of
+from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers.ascend_text import folders
+from tracker.readers.ascend_text.collectives import calls_of
+from tracker.readers.ascend_text.device import device_rows, kernels_of_ops, trace_tasks_of
+from tracker.readers.ascend_text.folders import Layout
+from tracker.readers.ascend_text.host import Host, host_of, launches_of, no_host
+from tracker.readers.ascend_text.memory import allocations_of
+from tracker.readers.ascend_text.trace import Trace, read_trace
+
+ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
+_ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
+
+
+@dataclass(slots=True)
+class _Read:
+    """What the files said, file by file."""
+
+    strings: Strings = field(default_factory=Strings)
+    sources: list[Source] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    partial: str = ""
+    metadata: Metadata = field(default_factory=Metadata)
+    trace: Trace | None = None
+    kernels: Kernels | None = None
+    ordinal: int | None = None
+    ops: list[CommunicationOp] = field(default_factory=list)
+    totals: list[MatrixTotal] = field(default_factory=list)
+    blocks: Blocks | None = None
+    points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
+    steps: StepTimes = field(default_factory=lambda: empty(StepTimes))
+    metrics: Any = None
+
+
+def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
+    """The one capture of `layout`; a SourceError names the file and place where it cannot be read."""
+    read = _Read()
+    counters = CounterRows(read.strings)
+    _read_metadata(read, layout, options)
+    _read_events(read, layout, options, counters)
+    _read_tables(read, layout, options, counters)
+    events = _events(read, counters)
+    if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
+        raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
+    read.warnings += _missing(read, layout)
+    return Profile(name, str(layout.root), (_capture(read, layout, events),), tuple(read.warnings))
+
+
+# -- files
+
+
+def _read_metadata(read: _Read, layout: Layout, options: ReadOptions) -> None:
+    info, metadata = (_json(read, path, options) for path in (layout.info, layout.metadata))
+    read.metadata = metadata_of(info, metadata)
+
+
+def _json(read: _Read, path: Path | None, options: ReadOptions) -> dict[str, Any]:
+    if path is None:
+        return {}
+    text = SourceText(path, options)
+    content = b"".join(text)
+    try:
+        value = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
+    read.sources.append(text.source())
+    return value
+
+
+def _read_events(read: _Read, layout: Layout, options: ReadOptions, counters: CounterRows) -> None:
+    files = layout.files
+    if folders.TRACE in files:
+        read.trace, source, read.partial = read_trace(files[folders.TRACE], options, read.strings, counters)
+        read.sources.append(source)
+    if folders.KERNELS in files:
+        table = _table(read, files[folders.KERNELS], options)
+        read.kernels = kernels_of(table, read.strings)
+        read.metrics = kernel_metrics_of(table, read.strings)
+        read.ordinal = _ordinal(table.texts("device"))
+    if folders.COMMUNICATION in files:
+        read.ops, source = read_communication(files[folders.COMMUNICATION], options)
+        read.sources.append(source)
+    if folders.MATRIX in files:
+        read.totals, source = read_matrix(files[folders.MATRIX], options)
+        read.sources.append(source)
+    if read.kernels is None and read.trace is None and read.ops:
+        read.kernels = kernels_of_ops(read.ops, read.strings)
+        read.partial = ONLY_COLLECTIVES
+
+
+def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: CounterRows) -> None:
+    files = layout.files
+    if folders.ALLOCATIONS in files:
+        table = _table(read, files[folders.ALLOCATIONS], options)
+        read.blocks = blocks_of(table, read.strings, MINDSPORE if layout.is_mindspore else FRAMEWORK)
+        read.ordinal = first_known(read.ordinal, _ordinal(table.texts("device_type")))
+    if folders.MEMORY in files:
+        table = _table(read, files[folders.MEMORY], options)
+        read.points = memory_points_of(table, read.strings, is_mindspore=layout.is_mindspore)
+    for path in layout.counted:
+        source = re.sub(r"_\d+$", "", path.stem)
+        if source == "minddata_pipeline_summary":
+            read.sources.append(add_pipeline_summary(path, options, counters, source))
+            continue
+        table = _table(read, path, options)
+        if path.name == folders.STEPS:
+            read.steps = step_times_of(table)
+        # the trace has the calls themselves, unless the profiler's level left them out
+        if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
+            counters.add_table(table, source)
+
+
+def _table(read: _Read, path: Path, options: ReadOptions) -> CsvTable:
+    table = read_table(path, options)
+    read.sources.append(table.source)
+    return table
+
+
+def _ordinal(cells: Iterable[str] | None) -> int | None:
+    """The one device that a table is about, None where it names none or several."""
+    numbers = {_ORDINAL.sub(r"\1", cell) for cell in cells or ()} - {""}
+    found = {int(number) for number in numbers if re.fullmatch(r"\d{1,9}", number)}
+    return found.pop() if len(found) == 1 else None
+
+
+# -- events
+
+
+def _events(read: _Read, counters: CounterRows) -> Events:
+    strings = read.strings
+    host = no_host() if read.trace is None else host_of(read.trace)
+    tasks = trace_tasks_of(read.trace)
+    rows = device_rows(read.kernels, tasks, strings)
+    calls = calls_of(
+        rows.events,
+        rows.trace_call,
+        read.trace,
+        (read.ops, read.totals),
+        read.metadata,
+        strings,
+        tasks.collectives,
+    )
+    if calls.unused:
+        read.warnings.append(f"{calls.unused} records of communication.json fit no collective of the device")
+    extras = Extras(
+        block_num=rows.block_num,
+        collective_times=calls.times,
+        collective_tasks=calls.tasks,
+        collective_links=calls.links,
+        memory_points=read.points,
+        counters=counters.done(),
+        step_times=read.steps,
+        **({} if read.metrics is None else {"kernel_metrics": read.metrics}),
+    )
+    return Events(
+        strings=strings,
+        threads=host.threads,
+        thread_process=(0,) * len(host.threads),
+        ops=host.ops,
+        frames=host.frames,
+        launches=launches_of(host, rows.events.correlation, tasks.arrows, rows.used_arrows, strings),
+        device=calls.events,
+        collectives=calls.table,
+        allocations=_allocations(read, host),
+        markers=host.markers,
+        extras=extras,
+    )
+
+
+def _allocations(read: _Read, host: Host) -> Allocations:
+    nothing: Allocations = empty(Allocations)
+    return nothing if read.blocks is None else allocations_of(read.blocks, host, read.strings)
+
+
+# -- the capture
+
+
+def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
+    metadata = read.metadata
+    times = list(_times(events))
+    in_name = (rank_in_name(path.name) for path in (layout.info,) if path is not None)
+    by_folder = (rank_in_name(name) for name in layout.names)
+    hosts = (host_in_name(name) for name in layout.names)
+    return Capture(
+        rank=first_known(metadata.rank, *in_name, *by_folder),
+        world_size=metadata.world_size,
+        host=next((host for host in hosts if host), ""),
+        device=Device("Huawei", "unknown"),
+        device_ordinal=read.ordinal,
+        started_at_ns=min((int(column.min()) for column in times), default=None),
+        ended_at_ns=max((int(column.max()) for column in times), default=None),
+        sources=sources_of(read.sources, {folders.TRACE, folders.KERNELS}),
+        settings=metadata.settings,
+        facts=metadata.facts,
+        quality="partial" if read.partial else "ok",
+        quality_reason=read.partial,
+        events=events,
+        parallel=metadata.parallel,
+    )
+
+
+def _times(events: Events) -> Iterator[I64]:
+    for table in (events.ops, events.frames, events.launches, events.device, events.markers):
+        yield from (column for column in (table.start_ns, table.end_ns) if len(column))
+    if len(events.allocations):
+        yield events.allocations.time_ns
+
+
+def _missing(read: _Read, layout: Layout) -> Iterator[str]:
+    if read.partial:
+        yield f"partial: {read.partial}"
+    if read.trace is not None and read.trace.skipped:
+        yield f"{read.trace.skipped} events with impossible times were left out"
+    if folders.TRACE not in layout.files:
+        yield "no trace_view.json: no ops, no steps by their markers, and kernels without the op that launched them"
+    if folders.KERNELS not in layout.files and not read.partial:
+        yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
+    if read.blocks is None and not len(read.points.time_ns):
+        yield "no operator_memory.csv and no memory_record.csv: nothing is known of memory"
+    if layout.unknown:
+        yield f"not read, unknown to this reader: {', '.join(layout.unknown)}"

@@ -1,0 +1,71 @@
+-- What did the collectives move over which link? One row per grain, collective, transport, pair of ranks and packet
+-- size.
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
+--   by_stage, by_rank, by_step (1: keep them apart)
+-- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
+--   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown): the collective;
+--   transport; source_rank, target_rank (NULL: all links together); packet_bytes (NULL: packets of all sizes together);
+--   calls; packets; bytes; transit_ns; large_packet_ratio: share of large packets, weighted by bytes.
+--   The same bytes stand in several rows: those of all links or sizes, and those of single ones.
+WITH picked AS (
+    SELECT
+        d.run_id,
+        CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
+        CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
+        CASE WHEN :by_step = 1 THEN m.step ELSE -1 END AS step,
+        m.kind,
+        g.role AS group_role,
+        g.size AS group_size,
+        m.data_type,
+        m.size_class_bytes,
+        d.transport,
+        d.source,
+        d.target,
+        d.packet_bytes,
+        d.calls,
+        d.packets,
+        d.bytes,
+        d.transit_ns,
+        d.large_packet_ratio,
+        CASE WHEN d.large_packet_ratio IS NULL THEN 0 ELSE COALESCE(d.bytes, 0) END AS weight
+    FROM communication_link AS d
+    INNER JOIN communication AS m ON d.run_id = m.run_id AND d.rank = m.rank AND d.communication = m.ordinal
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    INNER JOIN process_group AS g ON m.process_group_id = g.id
+    WHERE
+        d.run_id IN :run_ids
+        AND (:all_ranks = 1 OR d.rank IN :ranks)
+        AND (:in_steps = 0 OR m.step >= 0)
+)
+
+SELECT
+    p.run_id,
+    NULLIF(p.stage, -1) AS stage,
+    p.rank,
+    p.step,
+    p.kind,
+    p.group_role,
+    NULLIF(p.group_size, -1) AS group_size,
+    p.data_type,
+    NULLIF(p.size_class_bytes, -1) AS size_class_bytes,
+    p.transport,
+    NULLIF(p.source, -1) AS source_rank,
+    NULLIF(p.target, -1) AS target_rank,
+    NULLIF(p.packet_bytes, -1) AS packet_bytes,
+    CAST(SUM(p.calls) AS BIGINT) AS calls,
+    CAST(SUM(p.packets) AS BIGINT) AS packets,
+    CAST(SUM(p.bytes) AS BIGINT) AS bytes,
+    CAST(SUM(p.transit_ns) AS BIGINT) AS transit_ns,
+    CASE
+        WHEN SUM(p.weight) > 0
+            THEN SUM(p.large_packet_ratio * p.weight) / CAST(SUM(p.weight) AS DOUBLE PRECISION)
+        ELSE AVG(p.large_packet_ratio)
+    END AS large_packet_ratio
+FROM picked AS p
+GROUP BY
+    p.run_id, p.stage, p.rank, p.step, p.kind, p.group_role, p.group_size, p.data_type, p.size_class_bytes,
+    p.transport, p.source, p.target, p.packet_bytes
+ORDER BY
+    COALESCE(SUM(p.bytes), -1) DESC,
+    p.kind, p.group_role, p.group_size, p.data_type, p.size_class_bytes, p.transport, p.source, p.target,
+    p.packet_bytes, p.run_id, p.stage, p.rank, p.step

@@ -1,0 +1,42 @@
+-- What else did the profiler count? One row per grain, source, thing and attribute.
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
+--   by_stage, by_rank, by_step (1: keep them apart)
+-- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
+--   source: the profiler's table; name: what was measured; attribute: the measurement, with its unit;
+--   calls: how many values; mean: over them; min, max: of one
+WITH picked AS (
+    SELECT
+        d.run_id,
+        CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
+        CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
+        CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
+        d.source,
+        d.name,
+        d.attribute,
+        d.calls,
+        d.mean,
+        d.min,
+        d.max
+    FROM counter AS d
+    INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
+    WHERE
+        d.run_id IN :run_ids
+        AND (:all_ranks = 1 OR d.rank IN :ranks)
+        AND (:in_steps = 0 OR d.step >= 0)
+)
+
+SELECT
+    p.run_id,
+    NULLIF(p.stage, -1) AS stage,
+    p.rank,
+    p.step,
+    p.source,
+    p.name,
+    p.attribute,
+    CAST(SUM(p.calls) AS BIGINT) AS calls,
+    SUM(p.mean * p.calls) / SUM(p.calls) AS mean,
+    MIN(p.min) AS min,
+    MAX(p.max) AS max
+FROM picked AS p
+GROUP BY p.run_id, p.stage, p.rank, p.step, p.source, p.name, p.attribute
+ORDER BY p.source, p.name, p.attribute, p.run_id, p.stage, p.rank, p.step

@@ -1,0 +1,108 @@
+"""What only some profilers know of a collective call: where its time went, its tasks, what went over which link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
+from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.timeline.names import canonical_name
+
+_TIMES = ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
+
+
+@dataclass(frozen=True, slots=True)
+class Kernels:
+    """The device events (or host spans) of the calls: row of `communication`, name, length, and collective or -1."""
+
+    row: I64
+    name: list[str]
+    duration_ns: I64
+    collective: I64
+
+
+def rows_of_collectives(events: Events, collective: I64, row: I64, start_ns: I64) -> I64:
+    """For each row of `Events.collectives` the row of `communication` that its call is in, -1 where it has none.
+
+    `collective`, `row`, `start_ns`: of each device event of a call. A collective that stands for several calls goes to
+    the row of the first.
+    """
+    found = np.full(len(events.collectives), -1, dtype=np.int64)
+    latest_first = np.lexsort((row, start_ns))[::-1]
+    known = latest_first[collective[latest_first] >= 0]
+    found[collective[known]] = row[known]
+    return found
+
+
+def time_columns(events: Events, row_of_collective: I64, row_count: int) -> dict[str, I64]:
+    """Columns transit, wait, synchronization and idle of `communication`: sums of what is known, else MISSING."""
+    times = events.extras.collective_times
+    kept = np.flatnonzero(row_of_collective[times.collective] >= 0)
+    # one time that is not known per row of the table, so that each row has its group
+    row = np.concatenate((np.arange(row_count), row_of_collective[times.collective[kept]]))
+    groups = group_by(row)
+    nothing = np.full(row_count, MISSING, dtype=np.int64)
+    return {name: groups.known_sums(np.concatenate((nothing, getattr(times, name)[kept]))) for name in _TIMES}
+
+
+def task_table(events: Events, row_of_collective: I64, kernels: Kernels) -> Table:
+    """Table `communication_task`: the tasks that the profiler names, per plane; for a call without, its kernels."""
+    given, texts = events.extras.collective_tasks, events.strings.texts
+    kept = np.flatnonzero(row_of_collective[given.collective] >= 0)
+    told = np.zeros(len(events.collectives) + 1, dtype=bool)
+    told[given.collective[kept]] = True
+    # the last element answers for the calls without a collective, whose index is -1
+    rest = np.flatnonzero(~told[kernels.collective])
+    names = [canonical_name(kernels.name[index]) for index in rest.tolist()] + texts_of(given.name[kept], texts)
+    planes = [""] * len(rest) + texts_of(given.plane[kept], texts)
+    row = np.concatenate((kernels.row[rest], row_of_collective[given.collective[kept]]))
+    duration = np.concatenate((kernels.duration_ns[rest], (given.end_ns - given.start_ns)[kept]))
+    groups = group_by(row, rank_of_texts(names), rank_of_texts(planes))
+    first = groups.first.tolist()
+    return {
+        "communication": row[groups.first],
+        "name": [names[index] for index in first],
+        "plane": [planes[index] for index in first],
+        "calls": groups.counts,
+        "total_ns": groups.sums(duration),
+        "min_ns": groups.smallest(duration),
+        "max_ns": groups.largest(duration),
+    }
+
+
+def link_table(events: Events, row_of_collective: I64) -> Table:
+    """Table `communication_link`: sums per row of `communication`, transport, source, target and packet size."""
+    links, texts = events.extras.collective_links, events.strings.texts
+    kept = np.flatnonzero(row_of_collective[links.collective] >= 0)
+    row = row_of_collective[links.collective[kept]]
+    transport = rank_of_texts(texts)[links.transport[kept]]
+    groups = group_by(row, transport, links.source[kept], links.target[kept], links.packet_bytes[kept])
+    first = kept[groups.first]
+    return {
+        "communication": row[groups.first],
+        "transport": texts_of(links.transport[first], texts),
+        "source": links.source[first],
+        "target": links.target[first],
+        "packet_bytes": links.packet_bytes[first],
+        "calls": groups.counts,
+        "packets": groups.known_sums(links.packets[kept]),
+        "bytes": groups.known_sums(links.bytes[kept]),
+        "transit_ns": groups.known_sums(links.transit_ns[kept]),
+        "large_packet_ratio": _mean_ratio(links, kept, groups),
+    }
+
+
+def _mean_ratio(links: CollectiveLinks, kept: I64, groups: Groups) -> F64:
+    """The share of large packets, weighted by bytes (plain where nothing moved); NaN where it is not said."""
+    ratio, size = links.large_packet_ratio[kept], np.maximum(links.bytes[kept], 0)
+    found = np.full(len(groups), np.nan)
+    for group in range(len(groups)):
+        rows = groups.rows_of(group)
+        said = rows[np.isfinite(ratio[rows])]
+        if len(said):
+            said = said[np.lexsort((size[said], ratio[said]))]
+            weights = size[said].astype(np.float64)
+            found[group] = np.average(ratio[said], weights=weights if weights.sum() > 0 else None)
+    return found
