@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.shapes import data_type
 from tracker.readers._collectives import kind_of
 from tracker.readers.ascend_db.database import Database, Texts, code_column, first_rows, picked
-
-if TYPE_CHECKING:
-    from tracker.readers.ascend_db.device import Tasks
+from tracker.readers.ascend_db.tasks import Tasks
 
 _NONE: Final = 0xFFFFFFFF
 _ON_CHIP: Final = "ON_CHIP"

@@ -13,30 +13,12 @@ from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers.ascend_db.communication import Calls
 from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
+from tracker.readers.ascend_db.tasks import Tasks
 
-_NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
 # the driver's words for a copy on its own; those of a collective stand in COMMUNICATION_TASK_INFO as well
 _COPIES: Final = frozenset(("MEMCPY_ASYNC", "MEMCOPYASYNC", "SDMA", "SDMA_SQE", "PCIE_DMA_SQE"))
 _INTS: Final = ("start_ns", "end_ns", "stream", "connection", "pid", "bytes", "wait_ns", "block_num")
 _CODES: Final = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
-
-
-class Tasks:
-    """The rows of TASK of one device. `row_of` finds them by globalTaskId."""
-
-    def __init__(self, columns: dict[str, I64]) -> None:
-        self.start_ns = columns["startNs"]
-        self.end_ns = columns["endNs"]
-        self.id = columns["globalTaskId"]
-        self.type = columns["taskType"]
-        self.stream = columns["streamId"]
-        self.pid = columns["globalPid"]
-        connection = columns["connectionId"]
-        self.connection: I64 = np.where(np.isin(connection, _NO_CONNECTION), -1, connection)
-
-    def row_of(self, ids: I64) -> I64:
-        """The row of each globalTaskId, -1 where this device has no such task."""
-        return first_rows(self.id, ids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +30,6 @@ class Work:
     metrics: KernelMetrics
     connection: I64
     pid: I64
-
-
-def tasks_of(db: Database) -> dict[int, Tasks]:
-    """The tasks of each device, by its number."""
-    required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
-    columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid"))
-    devices = np.unique(columns["deviceId"]).tolist()
-    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}
 
 
 def work_of(db: Database, texts: Texts, tasks: Tasks, calls: Calls) -> Work:

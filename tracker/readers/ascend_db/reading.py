@@ -16,10 +16,11 @@ from tracker.readers.ascend_db.analysis import Analysis, analysis_of, links_tabl
 from tracker.readers.ascend_db.communication import Calls, calls_of
 from tracker.readers.ascend_db.counters import counters_of
 from tracker.readers.ascend_db.database import Database, Texts, opened
-from tracker.readers.ascend_db.device import Tasks, Work, tasks_of, work_of
+from tracker.readers.ascend_db.device import Work, work_of
 from tracker.readers.ascend_db.files import CaptureFiles, read_json, source_of
 from tracker.readers.ascend_db.host import host_of
 from tracker.readers.ascend_db.memory import allocations_of, memory_points_of
+from tracker.readers.ascend_db.tasks import Tasks, tasks_of
 
 VENDOR: Final = "Huawei"
 _SPANS: Final = ("ops", "frames", "launches", "device", "markers")

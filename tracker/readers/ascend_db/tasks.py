@@ -1,0 +1,38 @@
+"""TASK: what ran on each device, before anything explains it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from tracker.profile import I64
+from tracker.readers.ascend_db.database import Database, first_rows, picked
+
+_NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
+
+
+class Tasks:
+    """The rows of TASK of one device. `row_of` finds them by globalTaskId."""
+
+    def __init__(self, columns: dict[str, I64]) -> None:
+        self.start_ns = columns["startNs"]
+        self.end_ns = columns["endNs"]
+        self.id = columns["globalTaskId"]
+        self.type = columns["taskType"]
+        self.stream = columns["streamId"]
+        self.pid = columns["globalPid"]
+        connection = columns["connectionId"]
+        self.connection: I64 = np.where(np.isin(connection, _NO_CONNECTION), -1, connection)
+
+    def row_of(self, ids: I64) -> I64:
+        """The row of each globalTaskId, -1 where this device has no such task."""
+        return first_rows(self.id, ids)
+
+
+def tasks_of(db: Database) -> dict[int, Tasks]:
+    """The tasks of each device, by its number."""
+    required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
+    columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid"))
+    devices = np.unique(columns["deviceId"]).tolist()
+    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}
