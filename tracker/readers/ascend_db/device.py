@@ -13,7 +13,7 @@ from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers.ascend_db.communication import Calls
 from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
-from tracker.readers.ascend_db.tasks import Tasks
+from tracker.readers.ascend_db.tasks import NO_CONNECTION, Tasks
 
 # the driver's words for a copy on its own; those of a collective stand in COMMUNICATION_TASK_INFO as well
 _COPIES: Final = frozenset(("MEMCPY_ASYNC", "MEMCOPYASYNC", "SDMA", "SDMA_SQE", "PCIE_DMA_SQE"))
@@ -116,7 +116,7 @@ def _collectives(texts: Texts, calls: Calls) -> dict[str, Any]:
         start_ns=calls.start_ns,
         end_ns=calls.end_ns,
         stream=calls.stream,
-        connection=np.where(np.isin(calls.connection, _NO_CONNECTION), -1, calls.connection),
+        connection=np.where(np.isin(calls.connection, NO_CONNECTION), -1, calls.connection),
         pid=calls.pid,
         name=calls.name,
         type=calls.type,

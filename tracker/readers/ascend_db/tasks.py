@@ -9,7 +9,8 @@ import numpy as np
 from tracker.profile import I64
 from tracker.readers.ascend_db.database import Database, first_rows, picked
 
-_NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
+NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
+"""What the profiler writes where a task has no connection."""
 
 
 class Tasks:
@@ -23,7 +24,7 @@ class Tasks:
         self.stream = columns["streamId"]
         self.pid = columns["globalPid"]
         connection = columns["connectionId"]
-        self.connection: I64 = np.where(np.isin(connection, _NO_CONNECTION), -1, connection)
+        self.connection: I64 = np.where(np.isin(connection, NO_CONNECTION), -1, connection)
 
     def row_of(self, ids: I64) -> I64:
         """The row of each globalTaskId, -1 where this device has no such task."""
