@@ -21,7 +21,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "ordinal": "position of the row in its capture",
     "version.ordinal": "place in the order of versions, first ingest first",
     "digest": "16 bytes that stand for the other columns in the unique index",
-    "source.digest": "digest of the decompressed content; for a side file of a folder, tied to that of the main file: the same file is known again",
+    "source.digest": "digest of the decompressed content; for a side file in a folder, tied to its main file",
     "fingerprint": "digest of the values, for the unique index",
     "workload_id": "the workload",
     "configuration_id": "the configuration",
