@@ -205,6 +205,7 @@ def host_class(op: Event, names_around: list[str]) -> str:
 def host_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
     ops = host_ops(events)
     above = parents(ops)
+    calls = [op for op in ops if op["name"].startswith(COLLECTIVES)]
     spans = []
     for row, op in enumerate(ops):
         names_around, around = [], above[row]
@@ -216,15 +217,15 @@ def host_parts(events: list[Event], window: tuple[int, int]) -> dict[str, int]:
         if kind == "communication" and start < end:
             spans.append((start, end, kind))
         elif kind and start < end:
-            spans += [(a, b, kind) for a, b in outside_collectives(ops, op, start, end)]
+            spans += [(a, b, kind) for a, b in outside_collectives(calls, op, start, end)]
     return parts(spans, window[1] - window[0])
 
 
-def outside_collectives(ops: list[Event], op: Event, start: int, end: int) -> list[tuple[int, int]]:
+def outside_collectives(calls: list[Event], op: Event, start: int, end: int) -> list[tuple[int, int]]:
     """The pieces of start..end in which the thread of `op` is in no collective."""
     pieces = [(start, end)]
-    for other in ops:
-        if other["name"].startswith(COLLECTIVES) and (other["pid"], other["tid"]) == (op["pid"], op["tid"]):
+    for other in calls:
+        if (other["pid"], other["tid"]) == (op["pid"], op["tid"]):
             cut = [(a, min(b, other["start"])) for a, b in pieces] + [(max(a, other["end"]), b) for a, b in pieces]
             pieces = [(a, b) for a, b in cut if a < b]
     return pieces
