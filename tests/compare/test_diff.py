@@ -299,6 +299,16 @@ def test_a_bare_number_is_a_run_unless_a_version_has_that_name(store: Store):
     assert diff(store, "1", "2").baseline.run_ids == (3,)
 
 
+def test_several_runs_are_one_side_and_repeats_of_each_other(store: Store):
+    for at, ns in enumerate((100, 140, 900)):
+        save(store, "v1", ops=[("mm", ns)], started_at_ns=EPOCH_NS + at * 10**13)
+    side = diff(store, "run:1,run:2", "run:3")
+    assert (side.baseline.run_ids, side.ops["baseline_ns"].tolist()) == ((1, 2), [120])
+    assert diff(store, "run:2,run:1,run:2", "run:3").baseline.run_ids == (1, 2)
+    with pytest.raises(UsageError, match="77"):
+        diff(store, "run:1,run:77", "run:3")
+
+
 def test_a_label_with_a_slash_is_a_label_unless_it_is_a_path(store: Store, tmp_path, monkeypatch):
     save(store, "feature/x")
     monkeypatch.chdir(tmp_path)

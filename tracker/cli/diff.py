@@ -12,7 +12,7 @@ import typer
 from tracker.cli import _options as options
 from tracker.errors import SourceError
 
-_SIDE = "A version, VERSION@DEVICE, run:41, run:41:rank3, latest, latest~1, pinned, or a path on disk."
+_SIDE = "A version, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or a path on disk."
 
 
 class Match(StrEnum):

@@ -1,7 +1,7 @@
 """What a user names as a side of a diff, and the runs behind it.
 
-A side is `v2.3`, `v2.3@H100`, `run:41`, `run:41:rank3`, `latest`, `latest~1`, `pinned`, or a path on disk. A path is
-read into a database in memory, so that files and stored runs go the same way through SQL.
+A side is `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`, `latest~1`, `pinned`, or a path on
+disk. A path is read into a database in memory, so that files and stored runs go the same way through SQL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from tracker.store import Store, open_store, queries
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
-_SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
+_RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
+_SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
@@ -88,10 +89,8 @@ def needs_store(reference: str) -> bool:
 
 def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[tuple[int, ...], int | None]:
     """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
-    if match := _RUN.fullmatch(reference):
-        run_id = int(match["id"])
-        queries.require_run(store, run_id)
-        return (run_id,), int(match["rank"]) if match["rank"] else None
+    if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
+        return _by_number(store, reference)
     if match := _LATEST.fullmatch(reference):
         return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
     if reference == "pinned":
@@ -104,6 +103,16 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
         label, _, device = reference.rpartition("@")
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None
+
+
+def _by_number(store: Store, reference: str) -> tuple[tuple[int, ...], int | None]:
+    """`resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
+    named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
+    run_ids = sorted({int(match["id"]) for match in named})
+    for run_id in run_ids:
+        queries.require_run(store, run_id)
+    rank = named[0]["rank"]
+    return tuple(run_ids), int(rank) if rank else None
 
 
 def _is_path(reference: str) -> bool:
