@@ -70,12 +70,12 @@ def reports() -> str:
 
 
 def dictionary() -> str:
-    """All tables of the database and their columns: runs first, then their rows, then the dimensions."""
-    from tracker.store.tables import details, dimensions, runs
+    """All tables of the database and their columns: runs, their rows, the dimensions, what is judged of them."""
+    from tracker.store.tables import details, dimensions, judgement, runs
     from tracker.store.tables.meanings import meaning
 
     blocks = []
-    for found in (each for module in (runs, details, dimensions) for each in vars(module).values()):
+    for found in (each for module in (runs, details, dimensions, judgement) for each in vars(module).values()):
         table = getattr(found, "__table__", None)
         if table is None:
             continue
@@ -101,6 +101,10 @@ def json_contract() -> str:
 
     samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
     shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
+    with tracker.open_store("sqlite://") as store:
+        tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
+        kept = tracker.log(store=store)
+        followed = tracker.history("step", store=store)
     return "\n\n".join(
         [
             keys("tracker show RUN --format json", json.loads(reports.render_show(shown, "json")), shown),
@@ -109,6 +113,8 @@ def json_contract() -> str:
                 json.loads(reports.render_diff(compared, "json")),
                 compared,
             ),
+            keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
+            keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
         ]
     )
 

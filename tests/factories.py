@@ -89,7 +89,7 @@ def rows(
     `communication`: (kind, total_ns[, columns; `tasks`: [(name, total_ns[, columns])], `links`: [(transport, bytes[,
     columns])]])
     `memory`: (op, bytes[, columns]); `api`: (name, total_ns[, columns]); `curve`: (component, time_ns, allocated_bytes)
-    `counters`: (source, name, attribute, value)
+    `counters`: (source, name, attribute, value or columns of `counter`)
     The part in brackets is a dict and may be left out.
     """
     numbers = list(range(steps)) if isinstance(steps, int) else list(steps)
@@ -112,7 +112,9 @@ def rows(
                 {"step": step, "op_key": key, "component": "device", "calls": 1, "bytes": size, **more}
             )
         for source, name, attribute, number in counters:
-            spread = {"calls": 1, "mean": number, "min": number, "max": number}
+            spread = (
+                number if isinstance(number, dict) else {"calls": 1, **dict.fromkeys(("mean", "min", "max"), number)}
+            )
             parts["counter"].append({"step": step, "source": source, "name": name, "attribute": attribute, **spread})
         for name, total_ns, more in map(_entry, api):
             parts["api"].append(

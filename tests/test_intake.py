@@ -199,6 +199,67 @@ def test_two_jobs_at_the_same_time_in_one_folder_are_two_runs(store: Store, tmp_
     assert len({result.run_id for result in results}) == 2
 
 
+def write_log(folder: Path, name: str, *, model: str = "ResNet50", batch_s: float = 0.5) -> Path:
+    """A log of two intervals; the name of the folder above it states the configuration."""
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    interval = f"batch_cost: {batch_s} s, reader_cost: 0.1 s, ips: 8.0 images/s"
+    lines = [f"--model_name_or_path {model} {name}", *(f"train step:{step} {interval}" for step in (10, 20))]
+    path.write_text("\n".join(lines))
+    return path
+
+
+def test_logs_that_state_version_and_model_are_filed_under_them_in_order_of_their_dates(
+    memory_store: Store, tmp_path: Path
+):
+    for name in ("b_bs8_gpu1/20230101_aaaaaaa", "a_bs8_gpu1/20230201_bbbbbbb", "a_bs8_gpu1/20221231_ccccccc"):
+        write_log(tmp_path, name)
+    results = ingest(memory_store, [tmp_path])
+    assert [(result.version, result.workload) for result in results] == [
+        ("20221231_ccccccc", "ResNet50"),
+        ("20230101_aaaaaaa", "ResNet50"),
+        ("20230201_bbbbbbb", "ResNet50"),
+    ]
+    versions = queries.versions(memory_store, "ResNet50")
+    assert versions["version"].tolist() == ["20221231_ccccccc", "20230101_aaaaaaa", "20230201_bbbbbbb"]
+    assert versions["commit"].tolist() == ["ccccccc", "aaaaaaa", "bbbbbbb"]
+
+
+def test_what_the_user_says_goes_before_what_files_state(memory_store: Store, tmp_path: Path):
+    path = write_log(tmp_path, "a_bs8_gpu1/20230101_aaaaaaa")
+    options = IngestOptions(configuration={"batch_size": "16"})
+    (result,) = ingest(memory_store, [path], version="v1", workload="mine", options=options)
+    assert (result.version, result.workload) == ("v1", "mine")
+    (run,) = queries.runs(memory_store).itertuples()
+    assert "batch_size=16" in run.configuration
+    assert "devices=1" in run.configuration
+    assert queries.versions(memory_store, "mine")["commit"].isna().all()
+
+
+def test_files_that_state_nothing_need_labels(memory_store: Store, tmp_path: Path):
+    path = write_trace(tmp_path / "a.json")
+    with pytest.raises(UsageError, match=r"a\.json states no workload; give --workload"):
+        ingest(memory_store, [path], version="v1")
+    with pytest.raises(UsageError, match=r"a\.json states no version; give --version LABEL"):
+        ingest(memory_store, [path], workload="toy")
+    assert queries.runs(memory_store).empty
+
+
+def test_one_run_has_one_version(memory_store: Store, tmp_path: Path):
+    for name in ("20230101_aaaaaaa", "20230201_bbbbbbb"):
+        write_log(tmp_path, name)
+    problem = r"different versions \(20230101_aaaaaaa, 20230201_bbbbbbb\); give --version"
+    with pytest.raises(UsageError, match=problem):
+        ingest(memory_store, [tmp_path], options=IngestOptions(as_run=True))
+
+
+def test_the_logs_of_two_workers_are_one_run(memory_store: Store, tmp_path: Path):
+    for rank in (0, 1):
+        write_log(tmp_path, f"workerlog.{rank}")
+    (result,) = ingest(memory_store, [tmp_path], version="v1")
+    assert result.ranks == (0, 1)
+
+
 @pytest.mark.parametrize(("version", "workload"), [("", "toy"), ("v1", " ")])
 def test_an_empty_label_is_refused(memory_store: Store, tmp_path: Path, version: str, workload: str):
     with pytest.raises(UsageError, match=r"is empty; give --"):

@@ -10,9 +10,10 @@ from tracker.results import DiffOptions, ShowOptions
     ("options", "wishes", "message"),
     [
         (DiffOptions, {"match": "foo"}, "no match 'foo'; choose from shape, name"),
-        (DiffOptions, {"only": ("overall", "ops")}, "no section 'ops'; choose from overall, operator, .*, api"),
-        (ShowOptions, {"by": ("rank", "foo")}, "no grain 'foo'; choose from rank, step"),
-        (ShowOptions, {"by": ("stage",)}, "no grain 'stage'; choose from rank, step"),
+        (DiffOptions, {"only": ("overall", "ops")}, "no section 'ops'; choose from overall, operator, .*, counter"),
+        (ShowOptions, {"by": ("rank", "foo")}, "no grain 'foo'; choose from rank, step, module, phase, op, kernel"),
+        (ShowOptions, {"by": ("stage",)}, "no grain 'stage'; choose from rank, step, module, phase, op, kernel"),
+        (DiffOptions, {"by": ("rank",)}, "no tree 'rank'; choose from module, phase, op, kernel"),
     ],
 )
 def test_unknown_word_names_the_choices(options, wishes, message):

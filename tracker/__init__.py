@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracker.results import Diff, Shown
+    from tracker.results import Diff, History, Log, Shown
     from tracker.store import Store
 
-__all__ = ["__version__", "diff", "ingest", "open_store", "show"]
+__all__ = ["__version__", "diff", "history", "ingest", "log", "open_store", "show"]
 
 __version__ = "0.1.0"
 
@@ -44,14 +44,17 @@ def open_store(url: str | None = None, **options: Any) -> Store:
 def ingest(
     paths: str | PathLike[str] | Iterable[str | PathLike[str]],
     *,
-    version: str,
-    workload: str,
+    version: str | None = None,
+    workload: str | None = None,
     store: Store,
     **options: Any,
 ) -> pd.DataFrame:
     """Read profiles into `store`, as `tracker ingest` does; one row per run that they form.
 
-    `options`: the fields of `tracker.intake.IngestOptions`. Columns: those of `tracker.intake.IngestResult`.
+    Without `version` or `workload` the files must state them.
+
+    `options`: the fields of `tracker.intake.IngestOptions`. Columns: those of `tracker.intake.IngestResult` but the
+    single captures.
     """
     from dataclasses import asdict
 
@@ -64,7 +67,7 @@ def ingest(
     results = ingest_paths(
         store, [Path(path) for path in listed], version=version, workload=workload, options=IngestOptions(**options)
     )
-    columns = list(IngestResult.__dataclass_fields__)
+    columns = [name for name in IngestResult.__dataclass_fields__ if name != "captures"]
     return pd.DataFrame([asdict(result) for result in results], columns=columns)
 
 
@@ -95,6 +98,37 @@ def show(reference: str | PathLike[str], *, store: Store | None = None, **option
     chosen = ShowOptions(**options)
     with _opened(store, str(reference)) as opened:
         return show_run(opened, str(reference), options=chosen)
+
+
+def log(workload: str | None = None, *, store: Store | None = None, **options: Any) -> Log:
+    """The versions of a workload and what each of them brought, as `tracker log` does; its tables are pandas frames.
+
+    Without `store`, the database that the command line uses. `options`: the fields of `tracker.results.LogOptions`.
+    """
+    from tracker.compare import log as log_of
+    from tracker.results import LogOptions
+
+    chosen = LogOptions(workload=workload, **options)
+    if store is not None:
+        return log_of(store, options=chosen)
+    with open_store(create=False, read_only=True) as opened:
+        return log_of(opened, options=chosen)
+
+
+def history(key: str | None = None, *, store: Store | None = None, **options: Any) -> History:
+    """Series over versions, as `tracker history` shows them; the tables of the result are pandas frames.
+
+    `key`: a name, a pattern, or the number of a series. Without `store`, the database that the command line uses.
+    `options`: the fields of `tracker.results.HistoryOptions`.
+    """
+    from tracker.judgement import history as history_of
+    from tracker.results import HistoryOptions
+
+    chosen = HistoryOptions(key=key, **options)
+    if store is not None:
+        return history_of(store, options=chosen)
+    with open_store(create=False, read_only=True) as opened:
+        return history_of(opened, options=chosen)
 
 
 @contextmanager

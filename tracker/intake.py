@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from tracker.readers import Found, ReadOptions
     from tracker.store import RunRecord, SavedRun, Store
 
+_HOW_TO_LABEL: Final = {
+    "version": "give --version LABEL, for example --version v1",
+    "workload": "give --workload NAME, for example --workload resnet50",
+}
 _VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "ascend": "Huawei", "intel": "Intel"}
 
 
@@ -59,16 +63,36 @@ class IngestResult:
     joined: bool
     already: bool
     paths: tuple[str, ...]
+    formats: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    captures: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One capture of an ingest: its rank, the file or folder that holds it, and what its reader warned of."""
+
+    rank: int
+    path: str
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One capture on its way to a run, with the format that its file had and what its reader warned of."""
+    """One capture on its way to a run, with the format that its file had and what its reader warned of.
+
+    `path`: the file or folder that was claimed for it, '' where only its sources are known.
+    """
 
     capture: Capture
     format: str
     warnings: tuple[str, ...]
+    path: str = ""
+
+    @property
+    def place(self) -> str:
+        """Where the capture lies: its folder, or its file."""
+        return self.path or self.paths[0]
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -77,22 +101,32 @@ class Piece:
 
 
 def ingest(
-    store: Store, paths: Sequence[Path], *, version: str, workload: str, options: IngestOptions | None = None
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    options: IngestOptions | None = None,
 ) -> list[IngestResult]:
     """Read all profiles under `paths` into `store` as runs of `version`, and say which runs they formed.
 
+    Without `version` or `workload` the files must state them; files that state different ones are different runs.
     Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
-    another label they are a UsageError. Runs come in order of their start.
+    another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then
+    of their start. Then the versions that they are of are judged, each in a transaction of its own.
     """
+    from tracker import judgement
     from tracker.store.save import save_runs
 
     options = options or IngestOptions()
-    if not version.strip():
-        raise UsageError("the version is empty", remedy="give --version LABEL, for example --version v1")
-    if not workload.strip():
-        raise UsageError("the workload is empty", remedy="give --workload NAME, for example --workload resnet50")
-    groups = [_finish(group, options) for group in form_runs(_read_all(paths, options), as_run=options.as_run)]
+    for name, value in (("version", version), ("workload", workload)):
+        if value is not None and not value.strip():
+            raise UsageError(f"the {name} is empty", remedy=_HOW_TO_LABEL[name])
+    pieces = _read_all(paths, options)
+    groups = [_finish(group, options) for group in form_runs(pieces, as_run=options.as_run)]
+    if version is None:
+        groups.sort(key=_date)
     batch = [
         (
             _record(group, version, workload, options),
@@ -101,20 +135,45 @@ def ingest(
         )
         for group in groups
     ]
-    return [
-        _result(group, record, saved, options)
-        for group, (record, _, _), saved in zip(groups, batch, save_runs(store, batch), strict=True)
+    done = save_runs(store, batch)
+    changed = [saved.run_id for saved in done if not saved.already]
+    if changed:
+        judgement.update(store, judgement.lines_of(store, changed))
+    results = [
+        _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]
+    if results and (warning := formats_beside(pieces)):
+        results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
+    return results
 
 
-def _record(group: Sequence[Piece], version: str, workload: str, options: IngestOptions) -> RunRecord:
+def formats_beside(pieces: Sequence[Piece]) -> str:
+    """A warning where files of several formats lie in one folder: often they tell of one run; "" where none do."""
+    formats: dict[Path, set[str]] = {}
+    for piece in pieces:
+        formats.setdefault(Path(piece.paths[0]).parent, set()).add(piece.format)
+    several = {folder: sorted(names) for folder, names in formats.items() if len(names) > 1}
+    if not several:
+        return ""
+    folder, names = next(iter(several.items()))
+    more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+    return (
+        f"{folder}{more}: {', '.join(names[:-1])} and {names[-1]} lie beside each other, and each becomes a run of its "
+        f"own; where they tell of one run, take one of them with --input-format {names[-1]}"
+    )
+
+
+def _record(group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions) -> RunRecord:
     from tracker.store.save import RunRecord
+
+    # the commit that files state is that of the version they state
+    commits = {piece.capture.labels.get("commit") for piece in group} if version is None else set()
 
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
     return RunRecord(
-        workload=workload,
-        version=version,
-        commit=options.commit,
+        workload=workload if workload is not None else _stated(group, "workload"),
+        version=version if version is not None else _stated(group, "version"),
+        commit=options.commit or (commits.pop() if len(commits) == 1 else None),
         note=options.note,
         configuration=_configuration(group, options),
         tags=dict(options.tags),
@@ -124,6 +183,29 @@ def _record(group: Sequence[Piece], version: str, workload: str, options: Ingest
         ranks_expected=options.expect_ranks,
         rules_version=timeline.RULES_VERSION,
     )
+
+
+def _stated(group: Sequence[Piece], name: str) -> str:
+    """The version or workload that the files of a run state; a UsageError where they state none, or several."""
+    said = {piece.capture.labels.get(name): piece.paths[0] for piece in group}
+    label = next((label for label in said if label), None)
+    if label is not None and len(said) == 1:
+        return label
+    silent = said.get(None, group[0].paths[0])
+    problem = f"{silent} states no {name}"
+    if label is not None and None not in said:
+        problem = f"the files of one run state different {name}s ({', '.join(sorted(filter(None, said)))})"
+    raise UsageError(problem, remedy=_HOW_TO_LABEL[name])
+
+
+def _date(group: Sequence[Piece]) -> str:
+    """The date of the version that the files state, '' for none."""
+    return min(piece.capture.labels.get("date", "") for piece in group)
+
+
+def _steps(capture: Capture) -> int:
+    """How many steps were profiled; a row may stand for several."""
+    return sum(row.steps for row in capture.rows.steps) if capture.rows is not None else 0
 
 
 def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
@@ -141,17 +223,20 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         workload=record.workload,
         device=f"{saved.device.vendor} {saved.device.model}".strip(),
         ranks=saved.ranks,
-        steps=max((len(piece.capture.rows.steps) for piece in group if piece.capture.rows), default=0),
+        steps=max((_steps(piece.capture) for piece in group), default=0),
         created=saved.created,
         joined=saved.joined,
         already=saved.already,
         paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
+        formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
+        captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
     )
 
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
-    """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model.
+    """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model, and
+    the same labels and configuration where files state these.
 
     Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
     parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
@@ -178,12 +263,27 @@ def _known_ranks(file: Sequence[Piece]) -> list[int]:
 
 
 def _belong_together(one: Sequence[Piece], other: Sequence[Piece]) -> bool:
-    """Whether two files are ranks of one run; the first capture of a file is the one that its rank stands for."""
+    return why_apart(one, other) is None
+
+
+def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
+    """Why the captures of two files are not ranks of one run, in a few words; None where they are.
+
+    The first capture of a file is the one that its rank stands for.
+    """
     a, b = one[0].capture, other[0].capture
     ranks = _known_ranks(one), _known_ranks(other)
-    if not ranks[0] or not ranks[1] or set(ranks[0]) & set(ranks[1]):
-        return False
-    return a.world_size == b.world_size and a.device == b.device and _windows_overlap(a, b)
+    if not ranks[0] or not ranks[1]:
+        return "a file names no rank"
+    if set(ranks[0]) & set(ranks[1]):
+        return "the same rank"
+    if a.labels != b.labels or a.configuration != b.configuration:
+        return "other labels"
+    if a.world_size != b.world_size:
+        return "another world size"
+    if a.device != b.device:
+        return "another device"
+    return None if _windows_overlap(a, b) else "not at the same time"
 
 
 def _windows_overlap(a: Capture, b: Capture) -> bool:
@@ -235,7 +335,12 @@ def _read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
     for path in paths:
         for item in readers.find(path, options.format):
             found.setdefault(item.path.resolve(), item)
-    return [piece for item in found.values() for piece in _read(item, _read_options(item, options))]
+    return [piece for item in found.values() for piece in read_pieces(item, options)]
+
+
+def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
+    """The captures of one claimed file or folder, with rows; a SourceError where it cannot be read."""
+    return _read(found, _read_options(found, options))
 
 
 def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
@@ -252,7 +357,7 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
 def _read(found: Found, options: ReadOptions) -> list[Piece]:
     profile = readers.read(found, options)
     return [
-        Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else ())
+        Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else (), str(found.path))
         for number, capture in enumerate(profile.captures)
     ]
 
@@ -295,10 +400,18 @@ def _device(group: Sequence[Piece], options: IngestOptions) -> Device:
 
 
 def _configuration(group: Sequence[Piece], options: IngestOptions) -> dict[str, str]:
-    """What must be equal to be compared: the world size where a source says it, and the user's own `--config`."""
+    """What must be equal to be compared: the world size where a source says it, what else all its files say alike, and
+    over these the user's own `--config`.
+    """
     sizes = {piece.capture.world_size for piece in group if piece.capture.world_size is not None}
     known = {"world_size": str(sizes.pop())} if len(sizes) == 1 else {}
-    return {**known, **options.configuration}
+    first = group[0].capture.configuration
+    stated = {
+        key: value
+        for key, value in first.items()
+        if all(piece.capture.configuration.get(key) == value for piece in group)
+    }
+    return {**known, **stated, **options.configuration}
 
 
 def _common_facts(group: Sequence[Piece]) -> dict[str, str]:

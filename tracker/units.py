@@ -5,6 +5,7 @@ Times are integer nanoseconds from the door of a reader to the door of a report;
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
 
 NS_PER_US = 1_000
@@ -96,6 +97,32 @@ def format_bytes(value_bytes: float | None, unit: tuple[int, str] | None = None)
     if size == 1:
         return f"{value_bytes:.0f} {name}"
     return f"{value_bytes / size:,.2f} {name}"
+
+
+def format_numbers(numbers: Sequence[int]) -> str:
+    """Sorted whole numbers in short, as options take them: runs of three and more as a range.
+
+    >>> format_numbers([3]), format_numbers([3, 4]), format_numbers([1, 2, 3, 7])
+    ('3', '3,4', '1-3,7')
+    """
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1].append(number)
+        else:
+            spans.append([number])
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 2 else ",".join(map(str, span)) for span in spans)
+
+
+def steps_words(steps: Sequence[int] | None) -> str:
+    """A choice of steps in words; None or none is all of them.
+
+    >>> steps_words((12,)), steps_words((12, 13, 14, 20)), steps_words(())
+    ('step 12', 'steps 12-14,20', 'all steps')
+    """
+    if not steps:
+        return "all steps"
+    return f"step{'' if len(steps) == 1 else 's'} {format_numbers(sorted(steps))}"
 
 
 def format_diff(diff: float | None) -> str:

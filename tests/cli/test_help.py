@@ -10,9 +10,11 @@ import typer
 from tracker import __version__, readers, reports
 from tracker.cli import app
 from tracker.cli._options import Format
-from tracker.cli.diff import Match
-from tracker.cli.show import Grain
-from tracker.results import GRAINS, MATCHES, SECTIONS
+from tracker.cli.diff import Match, Tree
+from tracker.cli.history import SeriesKind
+from tracker.cli.log import Metric
+from tracker.cli.show import By
+from tracker.results import GRAINS, LOG_METRICS, MATCHES, SECTIONS, SERIES_KINDS, TREES
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -70,7 +72,7 @@ def test_every_command_is_in_the_readme(path):
 
 def test_commands_come_in_the_order_of_the_work():
     names = [path[1] for path, _ in COMMANDS if len(path) == 2]
-    assert names == ["demo", "ingest", "runs", "versions", "show", "diff", "db"]
+    assert names == ["demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "db"]
 
 
 def test_no_short_help_is_cut(tracker):
@@ -83,7 +85,10 @@ def test_no_short_help_is_cut(tracker):
 def test_choices_are_those_of_the_rooms():
     assert tuple(sorted(Format)) == reports.NAMES
     assert sorted(Match) == sorted(MATCHES)
-    assert sorted(Grain) == sorted(GRAINS)
+    assert sorted(By) == sorted((*GRAINS, *TREES))
+    assert sorted(Tree) == sorted(TREES)
+    assert sorted(Metric) == sorted(LOG_METRICS)
+    assert tuple(SeriesKind) == SERIES_KINDS
 
 
 def test_help_names_all_sections(tracker):

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import shutil
+from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
 
+DATA = Path(__file__).parents[1] / "data"
 LABELS = ("--version", "v01", "--workload", WORKLOAD)
 
 
@@ -78,3 +80,74 @@ def test_limit_on_the_size_comes_from_the_settings_file(tracker, tmp_path, trace
     done = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "new.db")
     assert done.code == 2
     assert "run1.pt.trace.json.gz" in done.err
+
+
+def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
+    for number in (1, 2):
+        folder = tmp_path / "in" / f"run{number}"
+        folder.mkdir(parents=True)
+        for name, source in (("timer.txt", "paddle_log/timer_only.txt"), ("summary.txt", "paddle_summary/cpu.txt")):
+            content_of = (DATA / source).read_text()
+            (folder / name).write_text(content_of + "\n" * number)  # each a file of its own
+    done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
+    assert done.err.startswith(f"warning: {tmp_path / 'in' / 'run1'} and 1 more: paddle_log and paddle_summary lie")
+    assert sorted(line.partition("steps, ")[2] for line in done.out.splitlines()[:4]) == [
+        "paddle_log: run1/timer.txt",
+        "paddle_log: run2/timer.txt",
+        "paddle_summary: run1/summary.txt",
+        "paddle_summary: run2/summary.txt",
+    ]
+
+
+def test_logs_come_in_under_their_own_names_in_the_order_of_their_dates(tracker, tmp_path):
+    db = tmp_path / "new.db"
+    assert tracker("ingest", DATA / "paddle_log" / "A100_LOG", "--db", db).code == 0
+    out = tracker("log", "--db", db).out
+    assert "batch_size=8 devices=1 precision=fp32, NVIDIA A100, throughput in sequences/s without a profiler" in out
+    rows = [line.split() for line in out.splitlines() if line.startswith("  2023")]
+    assert rows == [
+        ["20230808_69edec3bb7", "800.0", "0.0", "%", "-"],
+        ["20230908_0123456789", "1,000.0", "+25.0", "%", "+25.0", "%"],
+    ]
+
+
+def ranks_without_kernels(folder, *ranks):
+    """Copies of one NPU capture as ranks of one job, of which the ranks in `ranks` have their collectives alone."""
+    (source,) = (DATA / "ascend_text").glob("worker-1_*")
+    for rank in (2, 3):
+        copy = folder / "job7" / f"rank{rank}_ascend_pt"
+        shutil.copytree(source, copy)
+        (copy / "profiler_info_3.json").rename(copy / f"profiler_info_{rank}.json")
+        for file in (copy / f"profiler_info_{rank}.json", copy / "profiler_metadata.json"):
+            file.write_text(file.read_text().replace('"rank_id": "3"', f'"rank_id": "{rank}"'))
+        output = copy / "ASCEND_PROFILER_OUTPUT"
+        for name in ("trace_view.json", "kernel_details.csv") if rank in ranks else ():
+            (output / name).unlink()
+        for file in output.iterdir():
+            file.write_bytes(file.read_bytes() + b"\n" * rank)  # each a file of its own
+    return folder / "job7"
+
+
+def test_a_run_of_folders_is_named_by_them_and_a_warning_by_the_rank_it_concerns(tracker, tmp_path):
+    done = tracker("ingest", ranks_without_kernels(tmp_path, 3), *LABELS, "--db", tmp_path / "new.db")
+    assert done.out.splitlines()[0].endswith("ranks 2-3, 1 step: rank2_ascend_pt, rank3_ascend_pt")
+    warnings = done.err.splitlines()
+    assert warnings[0].startswith("warning: rank 3 of job7: partial: neither kernel_details.csv nor trace_view.json")
+    assert warnings[1].startswith("warning: rank 3 of job7: no trace_view.json: no ops")
+
+
+def test_a_warning_that_concerns_all_captures_is_printed_once(tracker, tmp_path):
+    folder = ranks_without_kernels(tmp_path, 2, 3)
+    done = tracker("ingest", folder, *LABELS, "--db", tmp_path / "new.db")
+    assert done.err.count("neither kernel_details.csv") == 1
+    assert "warning: rank 2, rank 3 of job7: partial: neither" in done.err
+
+
+def test_a_part_of_a_capture_is_refused_with_the_folder_to_give(tracker, tmp_path):
+    folder = ranks_without_kernels(tmp_path) / "rank2_ascend_pt"
+    file = folder / "ASCEND_PROFILER_OUTPUT" / "communication.json"
+    done = tracker("ingest", file, *LABELS, "--db", tmp_path / "new.db")
+    assert (done.code, done.err) == (
+        2,
+        f"tracker: {file}: this file is a part of a capture; give its folder {folder}\n",
+    )

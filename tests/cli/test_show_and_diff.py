@@ -224,3 +224,17 @@ def test_top_limits_the_rows_on_screen(tracker, db):
     few = tracker("diff", "v01", "v08", "--db", db, "--only", "operator", "--top", "2").out
     many = tracker("diff", "v01", "v08", "--db", db, "--only", "operator", "--top", "0").out
     assert few.count("aten::") < many.count("aten::")
+
+
+def test_what_a_reader_warns_of_is_a_note_where_a_path_is_shown_or_compared(tracker, tmp_path):
+    """A log of which only the Perf Summary is left does not say how many steps there were."""
+    row = "|   batch_cost   |   {0}   |   {0}   |   {0}   |"
+    for name, seconds in (("a.txt", "0.02000"), ("b.txt", "0.03000")):
+        head = f"{'=' * 44}Perf Summary{'=' * 44}\nTime Unit: s, IPS Unit: steps/s\n"
+        (tmp_path / name).write_text(head + row.format(seconds) + "\n")
+    note = "only the Perf Summary: its means stand for one step, how many there were is not said"
+    one, other = tmp_path / "a.txt", tmp_path / "b.txt"
+    assert tracker("ingest", one, "--version", "v1", "--workload", "w").err == f"warning: {note}\n"
+    assert f"Note: {note}" in " ".join(tracker("show", one).out.split())
+    compared = json.loads(tracker("diff", one, other, "--format", "json").out)
+    assert f"{one} and {other}: {note}" in compared["notes"]

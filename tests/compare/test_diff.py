@@ -385,3 +385,27 @@ def test_show_of_several_runs_asks_for_one(store: Store):
     save(store, "v1", runs=2)
     with pytest.raises(UsageError, match=r"2 runs.*run:1, run:2"):
         show(store, "v1")
+
+
+def summed(made: Capture, steps: int) -> Capture:
+    """`made`, of one step, as a source says it that knows only sums over so many steps."""
+    (one,) = made.rows.steps
+    numbers = {
+        name: getattr(one.breakdown, name) for name in ("duration_ns", "e2e_ns", "compute_ns", "kernel_total_ns")
+    }
+    mean = replace(one.breakdown, **{name: value // steps for name, value in numbers.items() if value is not None})
+    return replace(made, rows=replace(made.rows, steps=(replace(one, breakdown=mean, steps=steps),)))
+
+
+def test_sums_over_four_steps_compare_like_four_steps(store: Store):
+    save(store, "v1", steps=4, ops=[("mm", 100)], kernels=[("gemm", 100)], step_ns=1000)
+    made = summed(capture(ops=[("mm", 480, {"calls": 4})], kernels=[("gemm", 480)], step_ns=4400), 4)
+    save_run(store, record("v2"), [made], formats=["paddle_summary"])
+    result = diff(store, "v1", "v2")
+    assert (result.baseline.steps, result.candidate.steps) == (4, 4)
+    (row,) = result.ops.itertuples()
+    assert (row.baseline_calls, row.candidate_calls, row.baseline_ns, row.candidate_ns) == (1, 1, 100, 120)
+    overall = result.overall.set_index("metric")
+    assert overall.loc["step_ns", ["baseline_value", "candidate_value"]].tolist() == [1000, 1100]
+    assert overall.loc["outside_steps_kernel_total_ns", "candidate_value"] == 0
+    assert show(store, "v2").run["steps"] == 4

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tracker import readers
+from tracker import intake, readers, timeline
 from tracker.errors import SourceError
 from tracker.profile import MISSING, NO_STEP, DeviceKind, LaunchLevel
 from tracker.readers import Found, ReadOptions
@@ -60,7 +60,7 @@ def edited(folder, name, old, new):
 def test_rank_settings_facts_and_groups_come_from_the_metadata():
     read = capture()
     assert (read.rank, read.world_size, read.host, read.device_ordinal, read.quality) == (3, 4, "worker-1", 1, "ok")
-    assert (read.device.vendor, read.device.model) == ("Huawei", "unknown")
+    assert (read.device.vendor, read.device.model) == ("Huawei", "Ascend910B")
     assert read.parallel == {"tp": 0, "cp": 0, "dp": 1, "pp": 1, "stage": 1}
     assert read.settings["profiler_level"] == "Level1"
     assert read.settings["schedule"] == "wait 0 active 1 warmup 1 repeat 1 skip_first 6"
@@ -69,6 +69,15 @@ def test_rank_settings_facts_and_groups_come_from_the_metadata():
     assert read.facts["HCCL_ALGO"] == "ring"
     assert read.facts["process_groups"] == "default 4; dp_cp 2; pp 2"
     assert "do-not-keep" not in str(read.facts)
+
+
+@pytest.mark.parametrize("platform", ['"99"', "null"])
+def test_a_chip_that_no_file_names_is_unknown_and_the_user_is_told_how_to_name_it(copy, platform):
+    (info,) = copy.rglob("info.json.1")
+    info.write_text(info.read_text().replace('"5"', platform))
+    read = profile(copy)
+    assert read.captures[0].device.model == "unknown"
+    assert any('--device "Huawei ' in warning for warning in read.warnings)
 
 
 def test_every_file_of_the_capture_is_read_and_is_a_source():
@@ -153,12 +162,27 @@ def test_an_arrow_links_a_kernel_to_its_op_within_a_ns(events):
     assert linked == [(threads[0], us(10)[0]), None, (threads[1], us(60)[0]), None]
 
 
-def test_calls_of_cann_are_launches_of_their_level(events):
+def test_calls_of_cann_and_of_the_queue_are_launches_of_their_level(events):
     launches = events.launches
     calls = np.flatnonzero(launches.level != LaunchLevel.FLOW)
-    assert texts(events, launches.name[calls]) == ["aclnnMm", "launch"]
-    assert launches.level[calls].tolist() == [LaunchLevel.ACL, LaunchLevel.NODE]
-    assert [events.threads[thread] for thread in launches.thread[calls]] == ["Thread 2", "Thread 2"]
+    assert texts(events, launches.name[calls]) == ["aclnnMm", "launch", "Enqueue", "Dequeue@aclnnMm"]
+    queue = [LaunchLevel.QUEUE] * 2
+    assert launches.level[calls].tolist() == [LaunchLevel.ACL, LaunchLevel.NODE, *queue]
+    threads = ["Thread 2", "Thread 2", "Thread 1", "Thread 2"]
+    assert [events.threads[thread] for thread in launches.thread[calls]] == threads
+    assert launches.correlation[launches.level == LaunchLevel.QUEUE].tolist() == [-1, -1]
+
+
+def test_what_the_queue_does_is_told_with_the_calls_of_the_host(events):
+    api = timeline.rows_of(events).tables["api"]
+    said = zip(api["level"], api["name"], api["total_ns"].tolist(), api["self_ns"].tolist(), strict=True)
+    # Dequeue runs from 20 to 35 us, and in it aclnnMm from 21 to 33, and in that the launch from 25 to 30
+    assert set(said) == {
+        ("queue", "Enqueue", 3_000, 3_000),
+        ("queue", "Dequeue@aclnnMm", 15_000, 3_000),
+        ("acl", "aclnnMm", 12_000, 7_000),
+        ("node", "launch", 5_000, 5_000),
+    }
 
 
 # -- host
@@ -309,6 +333,38 @@ def test_mindspore_reads_its_own_tables():
     assert counted["minddata_pipeline_summary", "Batch", "avg_cpu_pct"][0] == 1.5
 
 
+def test_two_ranges_of_the_dynamic_profiler_are_two_captures_of_one_rank(tmp_path):
+    """`rank1_start2_stop5` and `rank1_start8_stop10`, with or without a folder of the capture inside."""
+    first = Path(shutil.copytree(MS, tmp_path / MS.name))
+    second = tmp_path / "rank1_start8_stop10"
+    (inside,) = MS.iterdir()
+    shutil.copytree(inside, second)
+    edited(second, "kernel_details.csv", "17000000000000", "17000000090000")
+    found = readers.find(tmp_path)
+    assert [one.path for one in found] == [*first.iterdir(), second / "ASCEND_PROFILER_OUTPUT"]
+    read = [readers.read(one).captures[0] for one in found]
+    assert [capture.rank for capture in read] == [1, 1]
+    for capture in read:
+        assert texts(capture.events, capture.events.allocations.component) == ["MindSpore", "MindSpore"]
+        assert capture.events.extras.memory_points.allocated_bytes.tolist() == [1 << 20]
+    pieces = [intake.Piece(capture, "ascend_text", ()) for capture in read]
+    assert [len(run) for run in intake.form_runs(pieces)] == [1, 1]
+
+
+def test_the_call_stack_that_mindspore_glues_to_a_kernel_is_no_part_of_its_name(tmp_path):
+    folder = Path(shutil.copytree(MS, tmp_path / MS.name)).iterdir().__next__()
+    glued = '"Default/Add-op1;/home/a/net.py(7): construct;\r\n/home/a/train.py(9): main"'
+    edited(folder, "kernel_details.csv", ",Default/Add-op1,", f",{glued},")
+    device = capture(folder).events.device
+    assert texts(capture(folder).events, device.name)[0] == "Default/Add-op1"
+
+
+def test_the_matrix_of_mindspore_spells_the_operation_its_own_way(copy, events):
+    edited(copy, "communication_matrix.json", '"Op Name"', '"op_name"')
+    (copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()
+    assert sorted(links(capture(copy).events)) == sorted(links(events))
+
+
 def test_a_bare_trace_has_kernels_but_no_memory():
     read = profile(DATA / "bare" / "trace_view.json")
     said = read.captures[0].events
@@ -339,6 +395,140 @@ def test_a_rank_with_communication_files_only_is_partial(copy):
     assert (read.events.device.end_ns - read.events.device.start_ns).tolist() == [300_000]
 
 
+def test_of_a_rank_with_communication_files_only_compute_is_unknown_and_not_zero(copy):
+    for name in ("trace_view.json", "kernel_details.csv"):
+        (copy / "ASCEND_PROFILER_OUTPUT" / name).unlink()
+    (copy / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").unlink()
+    read = capture(copy)
+    assert read.quality_reason == "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
+    rows = timeline.rows_of(read.events)
+    (step,) = rows.steps
+    for found in (rows.overall, step.breakdown):
+        assert (found.communication_ns, found.communication_total_ns, found.bubble_ns) == (300_000, 300_000, None)
+        unknown = (found.compute_ns, found.e2e_ns, found.free_ns, found.exposed_communication_ns, found.copy_ns)
+        assert unknown == (None,) * 5
+        assert (found.kernel_count, found.duration_ns) == (None, None)
+    assert rows.tables["communication"]["exposed_ns"].tolist() == [MISSING]
+
+
+def test_of_a_rank_without_kernels_the_profilers_own_times_of_the_step_stand_in(copy):
+    for name in ("trace_view.json", "kernel_details.csv"):
+        (copy / "ASCEND_PROFILER_OUTPUT" / name).unlink()
+    edited(copy, "step_trace_time.csv", "7,60.0,300.0,0.0,300.0,", "7,60.0,290.0,10.0,300.0,")
+    read = capture(copy)
+    assert (read.quality, "step_trace_time.csv" in read.quality_reason) == ("partial", True)
+    rows = timeline.rows_of(read.events)
+    (step,) = rows.steps
+    assert step.step == 7
+    for found in (rows.overall, step.breakdown):
+        assert (found.compute_ns, found.communication_ns, found.overlap_ns) == (60_000, 300_000, 10_000)
+        assert (found.exposed_communication_ns, found.free_ns) == (290_000, 40_000)
+        # 60 + 290 + 40 us
+        assert (found.e2e_ns, found.duration_ns) == (390_000, 390_000)
+        assert (found.copy_ns, found.exposed_copy_ns, found.kernel_count, found.compute_total_ns) == (None,) * 4
+
+
+# -- steps without a trace
+
+
+def without_trace(folder):
+    (folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json").unlink()
+    return folder
+
+
+def steps_of(path):
+    rows = timeline.rows_of(capture(path).events)
+    return {row.step: (row.breakdown.duration_ns, row.breakdown.kernel_count) for row in rows.steps}
+
+
+def test_without_a_trace_the_step_is_the_one_that_the_kernels_name(copy):
+    # from MatMulV2_1 at 100.001 us to the end of the collective at 499.999 us
+    assert steps_of(without_trace(copy)) == {7: (399_998, 3)}
+
+
+def test_without_a_trace_two_step_ids_are_two_steps_as_long_as_their_work_on_the_device(copy):
+    edited(without_trace(copy), "kernel_details.csv", "7,4294967295,N/A", "8,4294967295,N/A")
+    # Cast_2 ends at 170 us; the collective takes 300 us
+    assert steps_of(copy) == {7: (69_999, 2), 8: (300_000, 1)}
+
+
+def test_steps_that_overlap_on_the_device_keep_the_kernels_that_name_them(copy):
+    edited(without_trace(copy), "kernel_details.csv", "7,4294967295,12,", "8,4294967295,12,")
+    assert steps_of(copy) == {7: (399_998, 2), 8: (10_000, 1)}
+
+
+def test_where_no_kernel_names_a_step_the_only_one_of_step_trace_time_is_it(copy):
+    edited(without_trace(copy), "kernel_details.csv", "7,4294967295", "N/A,4294967295")
+    assert list(steps_of(copy)) == [7]
+
+
+def test_a_capture_that_names_no_step_is_one_step(copy):
+    edited(without_trace(copy), "kernel_details.csv", "7,4294967295", "N/A,4294967295")
+    (copy / "ASCEND_PROFILER_OUTPUT" / "step_trace_time.csv").unlink()
+    assert list(steps_of(copy)) == [0]
+
+
+# -- truncated tables
+
+
+def kept_rows(folder, count):
+    """kernel_details.csv with its header and so many rows, cut at the end of a line."""
+    file = folder / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[: count + 1]))
+    return folder
+
+
+def test_a_table_with_fewer_kernels_than_the_trace_was_cut(copy):
+    # of MatMulV2_1, Cast_2 and the collective the first is left
+    text = error_of(kept_rows(copy, 1))
+    assert "the table ends early: 1 kernels in kernel_details.csv, 3 in trace_view.json" in text
+    assert text.endswith("export it again, or read what is there with --allow-partial")
+    assert "the table ends early" in error_of(copy, skip_bad_rows=True)
+    read = profile(copy, allow_partial=True)
+    assert read.captures[0].quality == "partial"
+    assert read.captures[0].quality_reason == "1 kernels in kernel_details.csv, 3 in trace_view.json"
+    assert "partial: 1 kernels in kernel_details.csv, 3 in trace_view.json" in read.warnings
+
+
+def test_collectives_that_only_the_trace_has_are_no_loss(copy):
+    read = capture(kept_rows(copy, 2))
+    assert read.quality == "ok"
+    assert texts(read.events, read.events.device.name)[:3] == ["MatMulV2_1", "Cast_2", "hcom_allReduce__097_4_1"]
+
+
+def test_kinds_of_kernels_that_the_table_never_has_are_no_loss(copy):
+    file = copy / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    file.write_bytes(b"".join(line for line in file.read_bytes().splitlines(keepends=True) if b"AI_CPU" not in line))
+    assert capture(copy).quality == "ok"
+
+
+def test_a_row_left_out_on_request_is_no_missing_kernel(copy):
+    edited(copy, "kernel_details.csv", ",50.0,0,16", ",fast,0,16")
+    assert capture(copy, skip_bad_rows=True).quality == "ok"
+
+
+def test_without_a_trace_op_statistic_counts_the_kernels(copy):
+    edited(without_trace(copy), "op_statistic.csv", "AI_CORE,1,50.0", "AI_CORE,5,50.0")
+    assert "2 kernels in kernel_details.csv, 5 in op_statistic.csv" in error_of(copy)
+    assert capture(copy, allow_partial=True).quality_reason == "2 kernels in kernel_details.csv, 5 in op_statistic.csv"
+
+
+def test_a_table_with_a_header_alone_says_nothing_and_the_trace_stands_in(copy):
+    assert "0 kernels in kernel_details.csv, 3 in trace_view.json" in error_of(kept_rows(copy, 0))
+    read = capture(copy, allow_partial=True)
+    assert read.quality == "partial"
+    assert timeline.rows_of(read.events).overall.compute_ns == 60_000
+
+
+def test_a_table_with_a_header_alone_and_no_trace_leaves_compute_unknown(copy):
+    kept_rows(without_trace(copy), 0)
+    for name in ("op_statistic.csv", "step_trace_time.csv", "communication.json"):
+        (copy / "ASCEND_PROFILER_OUTPUT" / name).unlink()
+    read = capture(copy)
+    found = timeline.rows_of(read.events).overall
+    assert (read.quality, found.compute_ns, found.communication_ns) == ("partial", None, None)
+
+
 def test_renamed_columns_are_understood(copy, events):
     edited(copy, "kernel_details.csv", "Step Id,", "Step ID,")
     edited(copy, "kernel_details.csv", ",Block Dim,Mix Block Dim,", ",Block Num,Mix Block Num,")
@@ -360,6 +550,24 @@ def test_a_database_beside_the_tables_goes_before_unless_kernels_are_there(copy)
     assert readers.load("ascend_text").sniff(copy, b"")
     (copy / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv").unlink()
     assert not readers.load("ascend_text").sniff(copy, b"")
+
+
+@pytest.mark.parametrize(
+    ("files", "format"),
+    [
+        (("trace_view.json",), "ascend_db"),
+        (("kernel_details.csv",), "ascend_text"),
+        (("trace_view.json", "kernel_details.csv"), "ascend_text"),
+    ],
+)
+def test_a_folder_of_any_name_with_both_exports_is_one_capture(tmp_path, files, format):
+    folder = tmp_path / "somewhere"
+    folder.mkdir()
+    for name in files:
+        shutil.copy(PT / "ASCEND_PROFILER_OUTPUT" / name, folder)
+    database = DATA.parent / "ascend_db" / "rank4_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_4.db"
+    shutil.copy(database, folder)
+    assert readers.find(tmp_path) == [Found(folder, format)]
 
 
 # -- bad input
@@ -407,6 +615,47 @@ def test_impossible_values_name_file_and_place(copy, name, old, new, place, prob
     assert problem in text
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [(",50.0,0,16", ",fast,0,16"), (",50.0,0,16", ",-50.0,0,16"), (",50.0,0,16", ",,0,16"), (",95.517", "")],
+)
+def test_a_bad_row_of_a_table_is_left_out_on_request(copy, old, new):
+    edited(copy, "kernel_details.csv", old, new)
+    assert "--skip-bad-rows" in error_of(copy)
+    read = profile(copy, skip_bad_rows=True)
+    said = read.captures[0].events
+    assert texts(said, said.device.name) == ["Cast_2", "hcom_allReduce__097_4_1", "MEMCPY_ASYNC"]
+    assert len(said.extras.kernel_metrics) == 0
+    assert "1 rows of kernel_details.csv with impossible values were left out" in read.warnings
+    assert read.captures[0].quality == "ok"
+
+
+@pytest.mark.parametrize("name", ["kernel_details.csv", "operator_memory.csv", "memory_record.csv"])
+def test_a_table_whose_last_row_was_cut_is_partial_on_request(copy, name):
+    file = copy / "ASCEND_PROFILER_OUTPUT" / name
+    text = file.read_bytes().decode()
+    rows = text.count("\n")
+    file.write_bytes(text[: text.rstrip().rfind(",") - 1].encode())
+    text = error_of(copy)
+    assert f"{name}: row {rows}" in text
+    assert "--allow-partial" in text
+    read = capture(copy, allow_partial=True)
+    assert (read.quality, read.quality_reason) == ("partial", f"{name}: its last row was cut")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(copy):
+    def seen(read):
+        events = read.events
+        return read.rank, read.facts, len(events.ops), events.device.start_ns.tolist(), links(events)
+
+    plain = seen(capture(copy))
+    for file in copy.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    assert readers.claim(copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json") == "ascend_text"
+    assert seen(capture(copy)) == plain
+
+
 def test_a_bad_event_is_left_out_on_request(copy):
     read = profile(edited(copy, "trace_view.json", '10.000", "dur": 20.0', '10.000", "dur": -20.0'), skip_bad_rows=True)
     assert texts(read.captures[0].events, read.captures[0].events.ops.name) == [
@@ -416,10 +665,41 @@ def test_a_bad_event_is_left_out_on_request(copy):
     assert "1 events with impossible times were left out" in read.warnings
 
 
-def test_a_trace_without_its_closing_bracket_is_partial_on_request(copy):
+@pytest.mark.parametrize("end", ["", ",", " ,\n", "\n"])
+def test_a_trace_that_was_never_closed_is_whole_where_it_ends_behind_an_event(copy, end):
     file = copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
-    file.write_text(file.read_text().rstrip().removesuffix("]"))
+    file.write_text(file.read_text().rstrip().removesuffix("]").rstrip() + end)
+    read = profile(copy)
+    assert (read.captures[0].quality, len(read.captures[0].events.ops)) == ("ok", 3)
+    assert read.warnings == ("trace_view.json was never closed: its last ] is missing, all events before it are whole",)
+
+
+def test_a_trace_torn_inside_an_event_is_partial_on_request(copy):
+    file = copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    file.write_text(file.read_text().rstrip().removesuffix("]").rstrip()[:-1])
     assert "--allow-partial" in error_of(copy)
-    read = capture(copy, allow_partial=True)
-    assert read.quality == "partial"
-    assert len(read.events.ops) == 3
+    assert capture(copy, allow_partial=True).quality == "partial"
+
+
+def test_a_last_row_that_was_cut_is_no_bad_row(copy):
+    file = copy / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    file.write_bytes(file.read_bytes().rstrip()[:-20])
+    text = error_of(copy, skip_bad_rows=True)
+    assert "kernel_details.csv: row 4" in text
+    assert "--allow-partial" in text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_utf_16_is_named_as_what_it_is(copy, encoding):
+    file = copy / "ASCEND_PROFILER_OUTPUT" / "kernel_details.csv"
+    file.write_bytes(file.read_text().encode(encoding))
+    text = error_of(copy)
+    assert "UTF-16" in text
+    assert "save it as UTF-8" in text
+
+
+def test_a_hit_rate_of_the_trace_is_per_cent_as_in_a_database(copy):
+    counter = '{"ph": "C", "name": "LLC 0 Read/Hit Rate", "pid": 9, "ts": "1.000", "args": {"Hit Rate(%)": 0.8}}'
+    process = '{"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "args": {"name": "LLC"}}'
+    edited(copy, "trace_view.json", '[{"ph": "M"', f'[{counter}, {process}, {{"ph": "M"')
+    assert counters(capture(copy).events)["llc", "LLC 0 Read/Hit Rate", "Hit Rate(%)"][0] == 80.0

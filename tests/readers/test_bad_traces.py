@@ -46,7 +46,7 @@ def event(**times):
         ("[]", "the trace holds no events"),
         ('{"traceEvents": []}', "the trace holds no events"),
         ("Epoch 1: loss 0.3 [ok]", "byte 0: not JSON"),
-        (b"\xff\xfe{}", "byte 0: not UTF-8 text"),
+        (b"\xff\xfe{}", "byte 0: the text is UTF-16; save it as UTF-8"),
         (b'{"traceEvents": [{"ph": "X", "name": "\xff"}]}', "byte 38: not UTF-8 text"),
         ("[1]", "byte 0: not an event of a trace: Expected `object`, got `int`"),
         ('[{"args": {}}, {"args": "x"}]', "byte 15: not an event of a trace"),

@@ -76,7 +76,9 @@ def test_any_cut_is_an_error_or_its_whole_events(events, cut, chunk_bytes):
         path = Path(folder, "trace.json")
         path.write_bytes(text)
         options = ReadOptions(allow_partial=True)
-        chunks = EventTexts(SourceText(path, options), EVENTS.decode, allow_partial=True, chunk_bytes=chunk_bytes)
+        chunks = EventTexts(
+            SourceText(path, options), EVENTS.decode, exporter="x", allow_partial=True, chunk_bytes=chunk_bytes
+        )
         try:
             found = [event.name for chunk in chunks for event in chunk.events]
         except SourceError:
@@ -106,5 +108,5 @@ def test_lists_of_objects_in_args_do_not_mislead_the_cut(tmp_path, guesses_fail)
     events = [{"ph": "X", "name": str(i), "args": {"list": many}} for i in range(40)]
     path = tmp_path / "a.json"
     path.write_text(json.dumps({"traceEvents": events, "deviceProperties": many}))
-    chunks = EventTexts(SourceText(path, ReadOptions(), block_bytes=100), EVENTS.decode, chunk_bytes=300)
+    chunks = EventTexts(SourceText(path, ReadOptions(), block_bytes=100), EVENTS.decode, exporter="x", chunk_bytes=300)
     assert Counter(event.name for chunk in chunks for event in chunk.events) == Counter(str(i) for i in range(40))

@@ -25,7 +25,6 @@ PADDLE = (
 OTHERS = {
     "ascend.json": ASCEND,
     "ascend_object.json": ASCEND_OBJECT,
-    "paddle.json": PADDLE,
     "chrome.json": '{"traceEvents": [{"ph": "X", "cat": "devtools", "name": "Task", "ts": 1, "dur": 1, "pid": 1}]}',
     "docker.json": '{"schemaVersion": 2, "layers": [{"size": 3}]}',
     "empty_object.json": "{}",
@@ -46,6 +45,12 @@ def test_files_of_others_are_not_claimed(tmp_path, name):
     path.write_text(OTHERS[name])
     with pytest.raises(SourceError, match=r"no reader knows this file; known formats|the file is empty"):
         readers.claim(path)
+
+
+def test_a_paddle_trace_is_claimed_by_its_own_reader_alone(tmp_path):
+    path = tmp_path / "paddle.json"
+    path.write_text(PADDLE)
+    assert readers.claim(path) == "paddle_trace"
 
 
 def test_trace_with_much_text_before_its_first_event_is_claimed(tmp_path):
@@ -69,8 +74,22 @@ def test_folder_gives_all_its_traces_in_order_and_passes_over_the_rest(tmp_path)
 
 
 def test_folder_without_profiles_is_an_error_that_lists_the_formats(tmp_path):
-    with pytest.raises(SourceError, match=r"no profile in this folder; known formats \(.*torch_profiler"):
+    with pytest.raises(SourceError, match=r"no profile in this folder; known formats: ascend_db, .*torch_profiler"):
         readers.find(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ASCEND_PROFILER_OUTPUT/step_trace_time.csv", "profiler_info_3.json"])
+def test_of_a_file_that_is_part_of_a_capture_the_folder_is_named(name):
+    (folder,) = (FIXTURES.parent / "ascend_text").glob("worker-1_*")
+    with pytest.raises(SourceError, match=rf"this file is a part of a capture; give its folder {folder}$"):
+        readers.claim(folder / name)
+
+
+def test_text_in_utf_16_is_named_as_what_it_is(tmp_path):
+    path = tmp_path / "kernel_details.csv"
+    path.write_text("Name,Accelerator Core,Duration(us)\n", encoding="utf-16")
+    with pytest.raises(SourceError, match="the text is UTF-16, which no reader knows; save it as UTF-8"):
+        readers.claim(path)
 
 
 def test_path_that_is_not_there_is_an_error(tmp_path):

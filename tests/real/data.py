@@ -15,8 +15,12 @@ def folder() -> Path:
 
 
 def path(name: str) -> Path:
-    """The shared capture or folder `name`; skips the test where it is absent."""
+    """The shared capture or folder `name`; skips the test on a machine without shared captures.
+
+    A misspelt name is a mistake in the test: where others of its set are there, it fails.
+    """
     found = folder() / name
-    if not found.exists():
-        pytest.skip(f"the shared capture {name} is not on this machine (set TRACKER_SHARED)")
+    if not (folder() / name.split("/", maxsplit=1)[0]).exists():
+        pytest.skip(f"the shared captures are not on this machine (set TRACKER_SHARED): {name}")
+    assert found.exists(), f"no shared capture {name}"
     return found

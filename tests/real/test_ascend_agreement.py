@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import sqlite3
+from collections import Counter
 from contextlib import closing
 from decimal import Decimal
 
@@ -18,6 +19,10 @@ from tracker import readers, timeline
 from tracker.compare import diff, show
 from tracker.intake import ingest
 from tracker.profile import DeviceKind, LaunchLevel
+from tracker.readers import ReadOptions
+from tracker.readers._ascend.communication import read_matrix
+from tracker.readers._sqlite import opened
+from tracker.readers.ascend_db.analysis import matrix_totals
 from tracker.results import DiffOptions
 
 # capture -> compute kernels of one rank
@@ -73,6 +78,53 @@ def test_nothing_is_added_or_removed_between_text_and_database(store, run, match
     assert (same_calls["baseline_calls"] == same_calls["candidate_calls"]).all()
     assert (result.communication["baseline_calls"] == result.communication["candidate_calls"]).all()
     assert (result.communication["baseline_bytes"] == result.communication["candidate_bytes"]).all()
+
+
+@pytest.mark.parametrize("run", KERNELS)
+def test_memory_of_every_op_is_equal_to_the_byte_in_text_and_database(store, run):
+    """Also of what CANN allocates while the queue is worked off: it belongs to the op that enqueued the task."""
+    ingested(store, run)
+    details = diff(store, "text", "db").memory_details
+    assert set(details["component"]) == {"PTA", "GE"}
+    for column in ("bytes", "calls"):
+        assert (details[f"baseline_{column}"] == details[f"candidate_{column}"]).all()
+
+
+def links_of(events):
+    """(transport, source, target, size of packets) -> bytes and packets, over all calls."""
+    links, moved = events.extras.collective_links, {}
+    columns = (links.source, links.target, links.packet_bytes, links.bytes, links.packets)
+    rows = zip(links.transport.tolist(), *(column.tolist() for column in columns), strict=True)
+    for transport, source, target, packet, size, packets in rows:
+        key = events.strings[transport], source, target, packet
+        known = moved.get(key, (0, 0))
+        moved[key] = known[0] + size, known[1] + packets
+    return moved
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("run", KERNELS)
+def test_what_moved_over_every_link_is_equal_in_text_and_database(run, rank):
+    """By the tasks of the calls and by the packets of each transport; of the matrix only the totals count."""
+    text, database = (links_of(capture(run, export, rank).events) for export in EXPORTS)
+    assert text == database
+    assert any(source >= 0 for _, source, _, _ in text)
+    assert any(packet >= 0 for *_, packet in text)
+
+
+@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("run", KERNELS)
+def test_the_matrix_alone_gives_the_same_links_in_text_and_database(run, rank):
+    folders = [output(run, export, rank) for export in EXPORTS]
+    text, _ = read_matrix(folders[0] / "communication_matrix.json", ReadOptions())
+    with opened(folders[1] / "analysis.db") as db:
+        database = matrix_totals(db)
+
+    def said(totals):
+        return Counter((one.step, one.kind, one.link.transport, one.link.source, one.link.target) for one in totals)
+
+    assert said(text) == said(database)
+    assert sum(one.link.bytes for one in text) == sum(one.link.bytes for one in database) > 0
 
 
 @pytest.mark.parametrize("run", KERNELS)

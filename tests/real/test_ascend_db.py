@@ -18,8 +18,8 @@ from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import ascend_db
 from tracker.readers._ascend.metadata import metadata_of
 from tracker.readers._ascend.shapes import shapes_text
+from tracker.readers._sqlite import opened
 from tracker.readers.ascend_db.analysis import communication_ops, matrix_totals, steps_of
-from tracker.readers.ascend_db.database import opened
 from tracker.timeline import rows_of
 from tracker.timeline.links import launches_of
 
@@ -93,8 +93,12 @@ def test_host_rows_equal_plain_sql_to_the_ns(run, level, rank):
     expected = {word: tuple(sums) for word, *sums in ask(run, level, rank, question)}
     for word, table in (("op", events.ops), ("trace", events.frames)):
         assert (len(table), int((table.end_ns - table.start_ns).sum())) == expected[word]
-    calls = events.launches.level != LaunchLevel.FLOW
-    total = int((events.launches.end_ns - events.launches.start_ns)[calls].sum())
+    levels = events.launches.level
+    queue = levels == LaunchLevel.QUEUE
+    duration = events.launches.end_ns - events.launches.start_ns
+    assert (int(queue.sum()), int(duration[queue].sum())) == expected["queue"]
+    calls = ~queue & (levels != LaunchLevel.FLOW)
+    total = int(duration[calls].sum())
     assert (int(calls.sum()), total) == ask(run, level, rank, "SELECT COUNT(*), SUM(endNs - startNs) FROM CANN_API")[0]
     step = ask(run, level, rank, "SELECT id, startNs, endNs FROM STEP_TIME")[0]
     markers = events.markers

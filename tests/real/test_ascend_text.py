@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -12,8 +13,9 @@ import pytest
 
 from tests.real import data
 from tracker import readers
-from tracker.profile import MISSING, DeviceKind, LaunchLevel
+from tracker.profile import MISSING, CollectiveTimes, DeviceKind, LaunchLevel, empty
 from tracker.readers import Found
+from tracker.timeline.wait_tasks import waits_of
 
 RUNS = [
     f"ascend/{run}/text/{level}/rank{rank}_ascend_pt"
@@ -112,11 +114,13 @@ def test_host_events_are_those_of_the_trace(name):
     ops = [e for e in slices if e.get("cat") == "cpu_op" and not e["name"].startswith("ProfilerStep#")]
     frames = [e for e in slices if e.get("cat") == "python_function"]
     calls = [e for e in slices if "level" in e.get("args", {})]
-    launched = events.launches.level != LaunchLevel.FLOW
+    queue = [e for e in slices if e.get("cat") in ("enqueue", "dequeue")]
+    level = events.launches.level
     for table, expected, rows in (
         (events.ops, ops, slice(None)),
         (events.frames, frames, slice(None)),
-        (events.launches, calls, launched),
+        (events.launches, calls, ~np.isin(level, (LaunchLevel.FLOW, LaunchLevel.QUEUE))),
+        (events.launches, queue, level == LaunchLevel.QUEUE),
     ):
         assert len(table.start_ns[rows]) == len(expected)
         assert total(table, rows) == sum(ns(event["dur"]) for event in expected)
@@ -205,6 +209,18 @@ def test_times_of_collectives_are_those_of_communication_json(name):
         events.strings[code] for code in events.device.name[events.device.kind == DeviceKind.COMMUNICATION].tolist()
     )
     assert names_of_calls == Counter(op.partition("@")[0] for op in records)
+
+
+@pytest.mark.parametrize("name", [name for name in RUNS if "level1" in name])
+def test_waiting_by_the_tasks_is_that_of_communication_json(name):
+    """So it stands in where no such file says it."""
+    events = capture(name).events
+    times = events.extras.collective_times
+    said = dict(zip(times.collective.tolist(), times.wait_ns.tolist(), strict=True))
+    waits = waits_of(replace(events, extras=replace(events.extras, collective_times=empty(CollectiveTimes))))
+    assert waits.has_tasks.all()
+    # the records are rounded
+    assert waits.wait_ns.tolist() == pytest.approx([said[call] for call in range(len(waits.wait_ns))], abs=3)
 
 
 @pytest.mark.parametrize("name", WITH_COMMUNICATION)

@@ -5,7 +5,21 @@ from __future__ import annotations
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.results import DIFF_COLUMNS, Cause, Diff, Explanation, Part, Rename, Shown, Side
+from tracker.results import (
+    DIFF_COLUMNS,
+    TREE_COLUMNS,
+    TREE_DIFF_COLUMNS,
+    Bottleneck,
+    Cause,
+    Diff,
+    DiffOptions,
+    Explanation,
+    Part,
+    Rename,
+    Shown,
+    ShowOptions,
+    Side,
+)
 
 MS = 1_000_000
 KIB = 1_024
@@ -16,12 +30,13 @@ LONG_KERNEL = (
 
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
-    "facts", "sources",
+    "facts", "sources", "kernel_metrics", "communication_links", "counters",
 )  # fmt: skip
 _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
-    "module", "phase",
+    "module", "phase", "why", "moved", "transport", "source", "attribute",
+    "type",
 }  # fmt: skip
 
 
@@ -31,18 +46,21 @@ def frame(table, rows):
     made = pd.DataFrame([_complete(table, row) for row in rows], columns=list(columns))
     for column in columns:
         is_text = column in _TEXT or (table, column) == ("api", "level")
-        if not is_text and column not in ("level", "group_size", "size_class_bytes"):
+        if not is_text and column not in ("level", "group_size", "size_class_bytes", "source_rank", "target_rank"):
             made[column] = made[column].astype("float64")
     return made
 
 
 def _complete(table, row):
-    of = {"overall": "value", "memory": "bytes", "memory_details": "bytes"}.get(table, "ns")
+    of = {
+        "overall": "value", "memory": "bytes", "memory_details": "bytes", "kernel_metrics": "mean", "counters": "mean",
+        "communication_links": "transit_ns",
+    }.get(table, "ns")  # fmt: skip
     before, after = row.get(f"baseline_{of}"), row.get(f"candidate_{of}")
     row = dict(row)
     if table != "environment":
         change = (after or 0) - (before or 0) if table != "overall" or None not in (before, after) else None
-        row["delta" if of == "value" else f"delta_{of}"] = change
+        row[{"value": "delta", "mean": "delta", "transit_ns": "delta_ns"}.get(of, f"delta_{of}")] = change
         row["diff"] = after / before - 1 if before and after is not None else None
     if "status" in DIFF_COLUMNS[table]:
         row["status"] = "ADDED" if before is None else "REMOVED" if after is None else "both"
@@ -90,6 +108,9 @@ def operators():
     ]
 
 
+CALLS = {"matmul": (10, 12), "matmul:cube": (10, 12), "exposed_communication_ns:dp x8": (10, 12)}
+
+
 def overall():
     rows = [
         ("step_ns", "Step time", 0, "ns", 100 * MS, 104 * MS, None, None),
@@ -98,6 +119,11 @@ def overall():
         ("matmul", "Matmul", 2, "ns", 20 * MS, 26 * MS, 0.204, 0.255),
         ("matmul:cube", "Matmul (cube)", 3, "ns", 20 * MS, 26 * MS, 0.204, 0.255),
         ("exposed_communication_ns", "Exposed communication", 1, "ns", 20 * MS, 20 * MS, 0.204, 0.196),
+        ("exposed_communication_ns:dp x8", "dp x8", 2, "ns", 24 * MS, 25 * MS, 0.245, 0.245),
+        ("exposed_wait_ns:dp x8", "Wait", 3, "ns", 5 * MS, 6 * MS, 0.051, 0.059),
+        ("exposed_transmit_ns:dp x8", "Transmit (all but wait)", 3, "ns", 19 * MS, 19 * MS, 0.194, 0.186),
+        ("groups_at_once_ns", "Collectives at the same time (counted twice above)", 2, "ns", -4 * MS, -5 * MS,
+         -0.041, -0.049),
         ("free_ns", "Free (scheduling)", 1, "ns", 8 * MS, 8 * MS, 0.082, 0.078),
         ("overlap_ns", "Communication overlapped with computing", 0, "ns", 4 * MS, 5 * MS, 0.041, 0.049),
         ("kernel_count", "Kernels", 0, "count", 1200, 1100.5, None, None),
@@ -114,7 +140,11 @@ def overall():
         "baseline_share",
         "candidate_share",
     )
-    return [dict(zip(names, row, strict=True)) for row in rows]
+    made = [dict(zip(names, row, strict=True)) for row in rows]
+    for row in made:
+        if row["metric"] in CALLS:
+            row |= dict(zip(("baseline_calls", "candidate_calls"), CALLS[row["metric"]], strict=True))
+    return made
 
 
 def kernels():
@@ -123,8 +153,9 @@ def kernels():
         {**key, "name": "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "category": "matmul",
          "op": "aten::mm", "baseline_calls": 10, "candidate_calls": 10, "baseline_ns": 20 * MS, "candidate_ns": 26 * MS,
          "baseline_average_ns": 2 * MS, "candidate_average_ns": 2_600_000, "baseline_min_ns": MS,
-         "candidate_min_ns": MS, "baseline_max_ns": 3 * MS, "candidate_max_ns": 4 * MS},
-        {**key, "name": LONG_KERNEL, "op": "aten::add", "baseline_calls": 4, "baseline_ns": 1_500_000,
+         "candidate_min_ns": MS, "baseline_max_ns": 3 * MS, "candidate_max_ns": 4 * MS,
+         "why": "aic_mte2_time (from memory) 1.50 ms -> 2.10 ms (100 % of the change)"},
+        {**key, "name": LONG_KERNEL, "type": "Add", "op": "aten::add", "baseline_calls": 4, "baseline_ns": 1_500_000,
          "baseline_average_ns": 375_000, "baseline_min_ns": 370_000, "baseline_max_ns": 380_000},
         {**key, "name": "triton_poi_fused_add_relu_0", "op": "fused|add`relu<x>", "candidate_calls": 4,
          "candidate_ns": 2 * MS, "candidate_average_ns": 500_000, "candidate_min_ns": 490_000,
@@ -149,6 +180,53 @@ def communication():
          "baseline_exposed_ns": 20 * MS, "candidate_exposed_ns": 20 * MS, "baseline_wait_ns": 5 * MS},
         {**BROADCAST, "baseline_calls": 1, "candidate_calls": 1, "baseline_ns": 900_000, "candidate_ns": 800_000,
          "baseline_average_ns": 900_000, "candidate_average_ns": 800_000},
+    ]  # fmt: skip
+
+
+def kernel_types():
+    """Cast went from the cores of one chip to the vector cores of another; the second kernel came with it."""
+    return [
+        {"type": "Cast", "core_type": "AI_CORE -> AI_VECTOR_CORE", "baseline_calls": 4, "candidate_calls": 4,
+         "baseline_ns": 8 * MS, "candidate_ns": 6 * MS, "baseline_average_ns": 2 * MS,
+         "candidate_average_ns": 1_500_000, "baseline_max_ns": 3 * MS, "candidate_max_ns": 2 * MS,
+         "baseline_min_ns": MS, "candidate_min_ns": MS},
+        {"type": "MatMulV3", "core_type": "MIX_AIC", "candidate_calls": 1, "candidate_ns": MS,
+         "candidate_average_ns": MS, "candidate_max_ns": MS, "candidate_min_ns": MS},
+    ]  # fmt: skip
+
+
+def kernel_metrics():
+    """A call of the matmul takes 0.6 ms longer; so does one of its pipes."""
+    key = {"name": "sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64", "input_shapes": "", "core_type": "",
+           "baseline_average_ns": 2 * MS, "candidate_average_ns": 2_600_000}  # fmt: skip
+    return [
+        {**key, "metric": "aic_mte2_time(us)", "kind": "pipe time", "baseline_mean": 1500, "candidate_mean": 2100,
+         "share": 1.0, "moved": True},
+        {**key, "metric": "aic_mac_time(us)", "kind": "pipe time", "baseline_mean": 400, "candidate_mean": 400,
+         "share": 0.0, "moved": False},
+        {**key, "metric": "aic_mac_ratio", "kind": "ratio", "baseline_mean": 0.25, "candidate_mean": 0.125},
+    ]  # fmt: skip
+
+
+def communication_links():
+    """As much as before over HCCS, more slowly; all of it from rank 0 to rank 1."""
+    key = {"kind": "all_reduce", "group_role": "dp", "group_size": 8}
+    moved = {"baseline_calls": 10, "candidate_calls": 10, "baseline_bytes": 8_000_000, "candidate_bytes": 8_000_000,
+             "baseline_transit_ns": 500_000, "candidate_transit_ns": 800_000,
+             "baseline_bandwidth_gb_per_s": 16.0, "candidate_bandwidth_gb_per_s": 10.0}  # fmt: skip
+    packets = {"baseline_packets": 20, "candidate_packets": 20, "baseline_large_packet_ratio": 1.0,
+               "candidate_large_packet_ratio": 0.5}  # fmt: skip
+    return [
+        {**key, **moved, **packets, "transport": "HCCS"},
+        {**key, **moved, "transport": "HCCS", "source_rank": 0, "target_rank": 1},
+    ]
+
+
+def counters():
+    return [
+        {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "baseline_calls": 9,
+         "candidate_calls": 9, "baseline_mean": 1800, "candidate_mean": 1350, "baseline_min": 1800,
+         "candidate_min": 900, "baseline_max": 1800, "candidate_max": 1800},
     ]  # fmt: skip
 
 
@@ -197,6 +275,72 @@ def explanation():
     )
 
 
+def bottleneck(bound, loading, utilisation):
+    """With the thresholds of the method."""
+    missing = [
+        text
+        for text, value in (("data loading (nobody says)", loading), ("device utilisation (no device)", utilisation))
+        if value is None
+    ]
+    limits = {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9}
+    return Bottleneck(bound, loading, utilisation, loading, tuple(missing), limits)
+
+
+# level, kind, name, shapes, calls, time in ms: 100 ms, of which 0.6 are too small to show one by one
+TREE = [
+    (0, "module", "GPT_0", "", 2, 90.0),
+    (1, "module", "Block_0", "", 2, 80.0),
+    (2, "op", "aten::mm", "[[64, 512], [512, 512]]", 40, 79.5),
+    (2, "op", "aten::add", "", 4, 0.3),
+    (2, "op", "aten::mul", "", 4, 0.2),
+    (1, "op", "aten::addmm", "[[64]]", 2, 10.0),
+    (0, "module", "(no module)", "", None, 10.0),
+    (1, "op", "aten::add_|x", "", 2, 10.0),
+]
+
+
+def _placed(columns):
+    """`columns` of each row of TREE, with its number and that of the row above."""
+    above, rows = {}, []
+    for node, (level, kind, name, shapes, calls, ms) in enumerate(TREE):
+        above[level] = node
+        path = " > ".join(TREE[above[place]][2] for place in range(level + 1))
+        identity = {"node": node, "parent": above.get(level - 1, -1) if level else -1, "level": level, "kind": kind}
+        identity |= {"path": path, "name": name, "input_shapes": shapes}
+        rows.append(identity | columns(kind, calls, ms))
+    return rows
+
+
+def shown_with_tree(**changes):
+    """A run with the tree of its modules."""
+
+    def columns(kind, calls, ms):
+        own = 0 if kind == "module" else int(ms * MS)
+        times = {"host_total_ns": int(ms * MS) // 2, "host_self_ns": own // 2, "device_total_ns": int(ms * MS)}
+        shares = {"share": ms / 100, "step_share": ms / 200}
+        return {"calls": calls, "op_calls": calls or 2, **times, "device_self_ns": own, **shares}
+
+    tree = pd.DataFrame(_placed(columns), columns=list(TREE_COLUMNS)).convert_dtypes(dtype_backend="numpy_nullable")
+    return shown(**({"tree": tree, "options": ShowOptions(by=("module",))} | changes))
+
+
+def diff_with_tree(**changes):
+    """Every module takes twice as long on the candidate; the last row is there alone."""
+
+    def columns(kind, calls, ms):
+        before = None if ms == 10.0 and kind == "op" and calls == 2 else ms * MS
+        after = 2 * ms * MS
+        sides = {"baseline_ns": before, "candidate_ns": after, "candidate_share": ms / 100, "baseline_share": ms / 100}
+        return {
+            **sides, "status": "both" if before else "ADDED", "delta_ns": after - (before or 0),
+            "diff": 1.0 if before else None, "baseline_calls": calls if before else None, "candidate_calls": calls,
+        }  # fmt: skip
+
+    columns_of = list(TREE_DIFF_COLUMNS)
+    tree = pd.DataFrame(_placed(columns), columns=columns_of)
+    return diff(**({"tree": tree, "options": DiffOptions(by=("module",))} | changes))
+
+
 def diff(**changes):
     """v42 against v41: one step takes 104 instead of 100 ms."""
     mm = {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float"}
@@ -215,11 +359,14 @@ def diff(**changes):
              "baseline_ns": 1 * MS, "candidate_ns": 1 * MS},
         ],
         "kernels": kernels(),
+        "kernel_types": kernel_types(),
+        "kernel_metrics": kernel_metrics(),
         "communication": communication(),
         "communication_details": [
             {**ALL_REDUCE, "name": "Notify_Wait", "plane": "0", "baseline_calls": 20, "candidate_calls": 24,
              "baseline_ns": 5 * MS, "candidate_ns": 6 * MS},
         ],
+        "communication_links": communication_links(),
         "memory": memory(),
         "memory_details": [
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
@@ -235,10 +382,22 @@ def diff(**changes):
              "baseline_ns": 6 * MS, "candidate_ns": 5 * MS, "baseline_self_ns": 6 * MS, "candidate_self_ns": 5 * MS,
              "baseline_average_ns": 5_000, "candidate_average_ns": 4_545.5},
         ],
+        "counters": counters(),
     }  # fmt: skip
     content = {name: frame(name, rows) for name, rows in frames.items()}
     content |= {"baseline": side("v41"), "candidate": side("v42", run_ids=(3, 4)), "metric": "device_self_ns"}
+    content |= {"bottlenecks": (bottleneck("mixed", None, 0.9), bottleneck("input", 0.1, 0.85))}
     return Diff(**(content | {"explanation": explanation()} | changes))
+
+
+METRIC = {
+    "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
+    "min": None, "max": None,
+}  # fmt: skip
+LINK = {
+    **ALL_REDUCE, "transport": "HCCS", "source_rank": None, "target_rank": None, "packet_bytes": None, "calls": 40,
+    "packets": None, "bytes": 8_000_000, "transit_ns": 500_000, "large_packet_ratio": None, "bandwidth_gb_per_s": 16.0,
+}  # fmt: skip
 
 
 def breakdown(rank, **changes):
@@ -312,6 +471,22 @@ def shown(**changes):
         "sources": [
             {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
         ],
+        "kernel_metrics": [
+            {**METRIC, "metric": "aic_mte2_time(us)", "kind": "pipe time", "mean": 1.5},
+            {**METRIC, "metric": "aic_mac_ratio", "kind": "ratio", "mean": 0.25},
+            {**METRIC, "metric": "aicore_time(us)", "kind": "core time", "mean": 2.0},
+        ],
+        "communication_links": [
+            {**LINK, "packets": 20, "large_packet_ratio": 0.5},
+            {**LINK, "source_rank": 0, "target_rank": 1},
+            {**LINK, "packet_bytes": 400_000, "packets": 20},
+        ],
+        "counters": [
+            {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "calls": 9, "mean": 1750.0,
+             "min": 1350.0, "max": 1800.0},
+            {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
+             "max": 60.5},
+        ],
     }  # fmt: skip
     run = {
         "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
@@ -321,4 +496,5 @@ def shown(**changes):
         "paths": "r0.json.gz",
     }  # fmt: skip
     content = {name: nullable(rows) for name, rows in frames.items()}
+    content["bottleneck"] = bottleneck("device", 0.0125, 0.95)
     return Shown(**({"run": run} | content | changes))

@@ -4,6 +4,7 @@ import pytest
 
 from tests.reports import builders, workbooks
 from tracker import reports
+from tracker.results import SECTIONS
 
 SUFFIXES = {"json": "json", "csv": "csv", "markdown": "md"}
 
@@ -19,7 +20,7 @@ def test_text_of_a_run_is_the_golden_one(golden, width):
 
 
 def test_text_of_all_sections_is_the_golden_one(golden):
-    only = ("overall", "operator", "kernel", "communication", "memory", "module", "api")
+    only = SECTIONS
     golden("diff_all_sections.txt", reports.render_diff(builders.diff(), "text", only=only, width=120))
 
 
@@ -39,3 +40,18 @@ def test_workbook_of_a_diff_is_the_golden_one(golden):
 
 def test_workbook_of_a_run_is_the_golden_one(golden):
     golden("show.xlsx.txt", workbooks.dump(reports.render_show(builders.shown(), "xlsx")))
+
+
+@pytest.mark.parametrize("format", ["text", *sorted(SUFFIXES)])
+def test_document_of_the_tree_of_a_run_is_the_golden_one(golden, format):
+    golden(f"show_tree.{SUFFIXES.get(format, 'txt')}", reports.render_show(builders.shown_with_tree(), format))
+
+
+@pytest.mark.parametrize("format", ["text", *sorted(SUFFIXES)])
+def test_document_of_the_tree_of_a_diff_is_the_golden_one(golden, format):
+    golden(f"diff_tree.{SUFFIXES.get(format, 'txt')}", reports.render_diff(builders.diff_with_tree(), format))
+
+
+def test_workbooks_of_trees_are_the_golden_ones(golden):
+    golden("show_tree.xlsx.txt", workbooks.dump(reports.render_show(builders.shown_with_tree(), "xlsx")))
+    golden("diff_tree.xlsx.txt", workbooks.dump(reports.render_diff(builders.diff_with_tree(), "xlsx")))

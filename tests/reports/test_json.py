@@ -14,8 +14,9 @@ from tracker.results import DIFF_COLUMNS
 def test_diff_has_the_documented_keys_in_order():
     document = json.loads(render_diff(builders.diff(), "json"))
     assert list(document) == [
-        "schema", "baseline", "candidate", "metric", "notes", "environment", "overall", "ops", "kernels",
-        "communication", "memory", "modules", "api", "explanation",
+        "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
+        "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "modules",
+        "api", "counters", "explanation",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -23,8 +24,32 @@ def test_diff_has_the_documented_keys_in_order():
 def test_show_has_the_documented_keys_in_order():
     document = json.loads(render_show(builders.shown(), "json"))
     assert list(document) == [
-        "schema", "run", "overall", "steps", "ops", "kernels", "communication", "memory", "copies", "modules", "api"
+        "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
+        "memory", "copies", "modules", "api", "kernel_metrics", "communication_links", "counters",
     ]  # fmt: skip
+
+
+def test_the_bottleneck_is_an_object_with_its_numbers():
+    document = json.loads(render_show(builders.shown(), "json"))
+    assert document["bottleneck"] == {
+        "class": "device",
+        "data_loading_share": 0.0125,
+        "device_utilisation": 0.95,
+        "possible_gain_share": 0.0125,
+        "utilisation_of": "step_ns",
+        "missing": [],
+        "thresholds": {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9},
+    }
+    both = json.loads(render_diff(builders.diff(), "json"))["bottleneck"]
+    assert (both["baseline"]["class"], both["candidate"]["class"], both["changed"]) == ("mixed", "input", True)
+
+
+def test_a_tree_stands_alone_unless_sections_are_named():
+    alone = json.loads(render_show(builders.shown_with_tree(), "json"))
+    assert "tree" in alone and "ops" not in alone
+    beside = json.loads(render_diff(builders.diff_with_tree(), "json", only=["kernel"], limit=1))
+    assert [row["name"] for row in beside["tree"]] == ["GPT_0", "Block_0", "aten::mm"]
+    assert len(beside["kernels"]) == 1
 
 
 def test_every_row_carries_the_columns_of_its_table():

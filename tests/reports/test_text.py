@@ -241,3 +241,11 @@ def test_details_repeat_all_options_of_the_question():
         "--stage 1 --module '*/A' --op 'aten::*' --kind all_reduce --group dp --min-us 1.5 --workload w --format xlsx "
         "-o diff.xlsx"
     )
+
+
+def test_ops_of_unknown_self_time_are_ordered_by_their_total():
+    ops = builders.shown().ops.head(1)
+    totals = {"small": 5, "large": 900, "middle": 70}
+    rows = [ops.assign(name=name, device_self_ns=pd.NA, device_total_ns=total) for name, total in totals.items()]
+    text = render_show(builders.shown(ops=pd.concat(rows)), "text", only=["operator"])
+    assert text.index("large") < text.index("middle") < text.index("small")

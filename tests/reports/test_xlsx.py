@@ -17,8 +17,9 @@ def book():
 
 def test_sheets_stand_in_reading_order(book):
     assert book.sheetnames == [
-        "OverallMetrics", "OperatorCompare", "CommunicationCompare", "MemoryCompare", "KernelCompare", "ModuleCompare",
-        "ApiCompare", "Environment", "Explanation",
+        "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
+        "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare", "CounterCompare",
+        "Environment", "Explanation",
     ]  # fmt: skip
 
 
@@ -80,6 +81,47 @@ def test_communication_has_calls_total_average_maximum_minimum_and_tasks(book):
     assert (broadcast["Group Size"], broadcast["Size Class (KB)"]) == (None, None)  # not -1
 
 
+def test_groups_stand_below_the_exposed_communication_with_wait_and_transmit(book):
+    sheet = values(book["OverallMetrics"])
+    at = next(index for index, row in enumerate(sheet) if row["Name"] == "exposed_communication_ns")
+    below = [(row["Metric"].strip(), row["Baseline"], row["Baseline Number"]) for row in sheet[at + 1 : at + 5]]
+    assert below == [
+        ("dp x8", 24, 10),
+        ("Wait", 5, None),
+        ("Transmit (all but wait)", 19, None),
+        ("Collectives at the same time (counted twice above)", -4, None),
+    ]
+    assert sheet[at]["Baseline"] == 24 - 4
+    assert sheet[at + 4]["DIFF Filter"] is None  # a correction is neither good nor bad
+
+
+def test_kinds_of_work_have_the_number_of_their_kernels(book):
+    by_name = {row["Name"]: row for row in values(book["OverallMetrics"])}
+    assert (by_name["matmul"]["Baseline Number"], by_name["matmul"]["Candidate Number"]) == (10, 12)
+    assert by_name["compute_ns"]["Baseline Number"] is None
+
+
+def test_kernel_types_have_calls_total_average_maximum_and_minimum(book):
+    cast, added = values(book["KernelTypeCompare"])
+    assert (cast["Kernel Type"], cast["Core Type"], cast["DIFF Filter"]) == (
+        "Cast", "AI_CORE -> AI_VECTOR_CORE", "better"
+    )  # fmt: skip
+    names = ["Calls", "Total Duration (us)", "Avg Duration (us)", "Max Duration (us)", "Min Duration (us)"]
+    assert [cast[f"Baseline {name}"] for name in names] == [4, 8_000, 2_000, 3_000, 1_000]
+    assert (added["DIFF Filter"], added["DIFF"], added["Baseline Calls"]) == ("ADDED", None, None)
+
+
+def test_without_kernel_types_on_either_side_there_is_no_sheet_of_them():
+    without = builders.diff(kernel_types=builders.frame("kernel_types", []))
+    assert "KernelTypeCompare" not in opened(render_diff(without, "xlsx")).sheetnames
+
+
+def test_kernels_show_the_type_and_shapes_of_an_npu(book):
+    kernels = {row["Launched by Operator"]: row for row in values(book["KernelCompare"])}
+    assert kernels["aten::add"]["Kernel Type"] == "Add"
+    assert "Input Shape" in kernels["aten::add"]
+
+
 def test_memory_is_in_kb_with_components_below(book):
     summary, component, removed = values(book["MemoryCompare"])
     assert (summary["Baseline Size (KB)"], summary["Candidate Size (KB)"], summary["DIFF"]) == (128, 192, 0.5)
@@ -139,8 +181,8 @@ def test_explanation_has_the_answer_and_adds_up(book):
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render_show(builders.shown(), "xlsx"))
     assert book.sheetnames == [
-        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "Communication", "Memory", "Modules", "Api",
-        "MemoryCurve", "Facts", "Sources",
+        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelMetrics", "Communication",
+        "CommunicationLinks", "Memory", "Modules", "Api", "Counters", "MemoryCurve", "Facts", "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
     assert values(book["Copies"])[0]["Size (KB)"] == 4

@@ -86,22 +86,24 @@ def test_a_newer_database_names_both_and_the_remedy(database_url):
         with pytest.raises(StoreError) as error:
             open_store(database_url, read_only=read_only)
         assert str(error.value).endswith(
-            "is at schema 0099, newer than this tracker, which knows up to 0002; "
+            f"is at schema 0099, newer than this tracker, which knows up to {schema.SCHEMA_HEAD}; "
             "upgrade tracker: pip install --upgrade tracker"
         )
 
 
 def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url, monkeypatch):
-    monkeypatch.setattr(schema, "SCHEMA_HEAD", "0003")
+    head = schema.SCHEMA_HEAD
+    following = f"{int(head) + 1:04}"
+    monkeypatch.setattr(schema, "SCHEMA_HEAD", following)
     with pytest.raises(
-        StoreError, match="schema 0002, older than 0003, which this tracker reads; run: tracker db upgrade"
+        StoreError, match=f"schema {head}, older than {following}, which this tracker reads; run: tracker db upgrade"
     ):
         open_store(database_url, read_only=True)
     ran = []
     monkeypatch.setattr(schema, "upgrade", lambda connection: ran.append(connection.in_transaction()))
     open_store(database_url).close()
     assert ran == [True]
-    assert connect.upgrade(database_url) == ("0002", "0003")
+    assert connect.upgrade(database_url) == (head, following)
 
 
 @pytest.mark.parametrize("create", [True, False])

@@ -7,7 +7,7 @@ import pytest
 
 from tests.factories import EPOCH_NS, capture, record, same_table, save, text_of
 from tracker.errors import UsageError
-from tracker.profile import CPU, Device
+from tracker.profile import CPU, MISSING, Device
 from tracker.store import queries, save_run
 from tracker.store import runs as edits
 
@@ -58,6 +58,21 @@ def test_what_lies_outside_all_markers_can_be_left_out(store):
     assert queries.op_tree(store, [1])["calls"].tolist() == [2]
     assert queries.op_tree(store, [1], in_steps=True)["calls"].tolist() == [1]
     same_table(queries.kernels(store, [1], by=("step",)), "step name total_ns\n -1 gemm 7\n 3 gemm 7")
+
+
+@pytest.mark.parametrize(("steps", "calls"), [(None, 4), ([], 0), ([3], 1), ([4, -1], 2), ([9], 0)])
+def test_steps_can_be_picked_in_every_question(store, steps, calls):
+    links = {"links": [("HCCS", 10)], "tasks": [("Notify_Wait", 1)]}
+    save(
+        store, steps=[-1, 3, 4, 5], communication=[("all_reduce", 5, links)], memory=[("aten::mm", 1)],
+        api=[("launch", 1)], counters=[("dataset", "batch", "us", 1.0)],
+    )  # fmt: skip
+    questions = (
+        queries.ops, queries.kernels, queries.communication, queries.communication_tasks, queries.communication_links,
+        queries.memory, queries.api, queries.counters, queries.op_tree,
+    )  # fmt: skip
+    for question in questions:
+        assert question(store, [1], steps=steps)["calls"].sum() == calls, question.__name__
 
 
 def test_ranks_can_be_picked(store):
@@ -152,6 +167,23 @@ def test_collectives_are_told_apart_by_kind_group_type_and_size(store):
     )
 
 
+def test_times_that_one_rank_does_not_say_are_unknown_of_all(store):
+    said = {"transit_ns": 30, "wait_ns": 20, "synchronization_ns": 4, "idle_ns": 1, "exposed_wait_ns": 6}
+    captures = [
+        capture(r, world_size=2, communication=[("all_reduce", 50, own), ("send", 9, said)])
+        for r, own in enumerate([said, {**dict.fromkeys(said, MISSING), "transit_ns": 30}])
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(
+        queries.communication(store, [1]),
+        """
+        kind        total_ns  transit_ns  wait_ns  synchronization_ns  idle_ns  exposed_wait_ns
+        all_reduce  100       60          -        -                   -        -
+        send        18        60          40       8                   2        12
+        """,
+    )
+
+
 def test_communication_tasks_belong_to_their_collective(store):
     calls = [
         ("all_reduce", 50, {"tasks": [("ncclKernel", 45), ("Memcpy", 5)]}),
@@ -240,6 +272,13 @@ def test_the_share_of_large_packets_is_weighted_by_bytes_where_any_moved(store):
         queries.communication_links(store, [1]),
         "transport bytes large_packet_ratio\n RDMA 400 0.75\n SDMA 0 0.5",
     )
+
+
+def test_of_no_values_there_is_no_mean(store):
+    none = {"calls": 0, "mean": 0.0, "min": 0.0, "max": 0.0}
+    save(store, counters=[("l2_cache", "Add", "Hit Rate", none)], kernels=[("Add", 9, {"metrics": {"cycles": none}})])
+    assert queries.counters(store, [1])[["calls", "mean"]].to_numpy(na_value=None).tolist() == [[0, None]]
+    assert queries.kernel_metrics(store, [1])[["calls", "mean"]].to_numpy(na_value=None).tolist() == [[0, None]]
 
 
 def test_counters_are_means_over_their_values(store):

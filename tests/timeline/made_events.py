@@ -132,8 +132,10 @@ class Made:
     def counter(self, source: str, name: str, attribute: str, value: float, step: int = NO_STEP) -> None:
         self._add(Counters, {}, source=source, name=name, attribute=attribute, value=value, step=step)
 
-    def step_times(self, step: int, bubble: int = MISSING, preparing: int = MISSING) -> None:
-        self._add(StepTimes, {}, step=step, bubble_ns=bubble, preparing_ns=preparing)
+    def step_times(self, step: int, **given: int) -> None:
+        """What the profiler itself says of a step, in ns: bubble=5, free=7, ..."""
+        row = dict.fromkeys((column.name for column in fields(StepTimes)), MISSING)
+        self._add(StepTimes, row, step=step, **{f"{name}_ns": value for name, value in given.items()})
 
     def copy(self, start: int, end: int, correlation: int = -1, **given: Any) -> None:
         self.kernel("Memcpy HtoD (Pinned -> Device)", start, end, correlation, kind=DeviceKind.COPY, **given)
@@ -174,7 +176,10 @@ class Made:
     def _extras(self, tables: Any) -> Extras:
         blocks = self.blocks + [MISSING] * (len(self.rows[DeviceEvents]) - len(self.blocks)) if self.blocks else []
         named = {name: tables[table] for table, name in EXTRA.items()}
-        return Extras(np.array(blocks, dtype=np.int64), **named)
+        # an op may be given `phase`, which is no column of its table
+        phases = [self.strings.code(row.get("phase", "")) for row in self.rows[HostOps]]
+        op_phase = np.array(phases if any(phases) else [], dtype=np.int32)
+        return Extras(np.array(blocks, dtype=np.int64), op_phase, **named)
 
     def built(self) -> Rows:
         return rows_of(self.events())

@@ -8,6 +8,14 @@ from tracker.timeline import CATEGORIES, canonical_name
 from tracker.timeline.categories import category_of_kernel, category_of_op, category_of_type
 
 SAME = (
+    # Nsight Systems and PyTorch's profiler write one kernel of one build
+    (
+        "void at::native::elementwise_kernel<(int)128, (int)2, void at::native::gpu_kernel_impl<at::native::Copy"
+        "<(bool)1>>(at::TensorIteratorBase &, const T1 &)::[lambda(int) (instance 1)]>(int, T3, char *)",
+        "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::Copy<true> >"
+        "(at::TensorIteratorBase&, at::native::Copy<true> const&)::{lambda(int)#1}>(int, char*)",
+        "at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl<at::native::Copy<true>>::lambda[int]>",
+    ),
     # two builds of PyTorch: numbers of lambdas, base class of the iterator, array type
     (
         "void at::native::vectorized_elementwise_kernel<4, at::native::(anonymous namespace)::where_kernel_impl"

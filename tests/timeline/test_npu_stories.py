@@ -8,6 +8,7 @@ from tests.timeline.made_events import Made, by_op, records
 from tracker.profile import MISSING, NO_STEP, LaunchLevel, Rows
 
 HCOM = "hcom_allReduce__501_0_1"
+TIMES = ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
 
 
 def kernel_rows(rows: Rows, *columns: str) -> list[tuple[object, ...]]:
@@ -125,12 +126,42 @@ def test_where_the_time_of_a_collective_went_is_summed_where_the_profiler_says_i
     first, second = made.hcom(HCOM, 0, 100), made.hcom(HCOM, 200, 300)
     made.hcom("hcom_broadcast__501_1_1", 400, 450, kind="broadcast")
     made.times(first, transit_ns=60, wait_ns=30, idle_ns=10)
-    made.times(second, transit_ns=80, synchronization_ns=5)
-    columns = ("kind", "total_ns", "transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
-    assert records(made.built().tables["communication"], *columns) == [
-        ("all_reduce", 200, 140, 30, 5, 10),
+    made.times(second, transit_ns=80, wait_ns=15, synchronization_ns=5)
+    # a sum of some of the calls would be too little: idle and synchronization are known of one each
+    assert records(made.built().tables["communication"], "kind", "total_ns", *TIMES) == [
+        ("all_reduce", 200, 140, 45, MISSING, MISSING),
         ("broadcast", 50, MISSING, MISSING, MISSING, MISSING),
     ]
+
+
+def test_a_call_of_which_nothing_is_said_leaves_the_times_of_its_row_unknown():
+    made = Made()
+    made.times(made.hcom(HCOM, 0, 100), transit_ns=60, wait_ns=30, synchronization_ns=0, idle_ns=10)
+    made.hcom(HCOM, 200, 300)
+    assert records(made.built().tables["communication"], "total_ns", *TIMES) == [(200, *[MISSING] * 4)]
+
+
+def test_where_the_profiler_says_no_times_the_waiting_is_that_of_the_waiting_tasks():
+    made = Made()
+    made.kernel("Add1", 0, 100, type="Add")
+    # hidden or not, and call by call: both run at once
+    for start in (0, 20):
+        call = made.hcom(HCOM, start, start + 100)
+        made.task(call, "Notify_Wait", start, start + 50)
+        made.task(call, "Notify_Wait", start + 40, start + 60)
+        made.task(call, "Notify_Wait", start, start + 90, plane="1")
+        made.task(call, "Memcpy", start + 60, start + 90)
+    assert records(made.built().tables["communication"], "total_ns", *TIMES) == [(200, MISSING, 120, MISSING, MISSING)]
+
+
+def test_what_the_profiler_says_of_waiting_goes_before_the_tasks_and_calls_add_up():
+    made = Made()
+    told, seen, busy = (made.hcom(HCOM, at, at + 100) for at in (0, 200, 400))
+    made.times(told, transit_ns=60, wait_ns=30)
+    made.task(told, "Notify_Wait", 0, 31)
+    made.task(seen, "Notify_Wait", 200, 210)
+    made.task(busy, "Memcpy", 400, 500)
+    assert records(made.built().tables["communication"], *TIMES[:2]) == [(MISSING, 40)]
 
 
 def test_the_tasks_of_a_collective_stand_for_its_kernel_where_the_profiler_names_them():

@@ -302,6 +302,18 @@ def test_the_phase_of_an_op_comes_from_the_nearest_telling_op_around_it():
     assert made.built().overall.data_loading_ns == 10
 
 
+def test_the_phase_that_the_source_itself_names_goes_down_to_the_ops_inside():
+    made = Made()
+    made.op("Dataloader", 0, 30, phase="dataloader")
+    made.op("Forward", 30, 60, phase="forward")
+    made.op("relu dygraph", 35, 45)
+    made.op("adamw_", 60, 70)
+    rows = made.built()
+    phases = dict(records(rows.tables["op_key"], "name", "phase"))
+    assert [phases[name] for name in ("Dataloader", "relu dygraph", "adamw_")] == ["dataloader", "forward", ""]
+    assert rows.overall.data_loading_ns == 30
+
+
 def test_data_loading_is_unknown_where_the_source_never_mentions_it():
     made = Made()
     made.op("aten::mm", 0, 1)
@@ -491,3 +503,18 @@ def test_nothing_happened_is_a_capture_too():
     assert parts(rows.overall)["e2e"] == 0
     assert rows.overall.peak_allocated_bytes is None
     assert [row.step for row in rows.steps] == [0]
+
+
+def test_an_npu_op_that_merely_launches_hands_its_kernels_to_the_op_at_work():
+    made = Made()
+    made.op("aten::mm", 0, 30, input_shapes="[[8,8]]")
+    made.op("aclnnMm", 10, 20)
+    made.launch(12, 1)
+    made.kernel("MatMulV2", 40, 70, 1)
+    made.op("custom", 100, 110)
+    made.launch(102, 2)
+    made.kernel("fused", 120, 130, 2)
+    rows = by_op(made.built(), "device_self_ns", "device_total_ns", "host_self_ns")
+    assert rows["aten::mm"] == (30, 30, 20)
+    assert rows["aclnnMm"] == (0, 0, 10)
+    assert rows["custom"] == (10, 10, 10)

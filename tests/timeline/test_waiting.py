@@ -35,5 +35,21 @@ def test_unequal_numbers_of_calls_or_missing_ranks_leave_it_open():
     assert waits(split_wait([rank(0, (10,)), rank(0, (10,))])) == [*unknown, *unknown]
 
 
+def test_a_rank_that_says_how_long_it_waited_keeps_that_and_what_it_says_of_transmitting():
+    made = Made()
+    call = made.hcom("hcom_allReduce__501_0_1", 0, 100, group_size=2)
+    made.task(call, "Notify_Wait", 0, 60)
+    other = Made()
+    other.hcom("hcom_allReduce__501_0_1", 0, 50, group_size=2)
+    # 50 of transmitting and 60 of waiting do not fit into 100
+    split = split_wait([build(made.capture(0, 2)), build(other.capture(1, 2))])
+    assert waits(split) == [[(100, MISSING, 60)], [(50, 50, 0)]]
+
+
+def test_a_group_smaller_than_the_run_stays_open_since_its_members_are_not_known():
+    unknown = [[(10, MISSING, MISSING)]]
+    assert waits(split_wait([rank(number, (10,), 4, size=2) for number in range(4)])) == unknown * 4
+
+
 def test_the_size_of_the_group_goes_before_that_of_the_world():
     assert waits(split_wait([rank(0, (10,), 8, size=2), rank(1, (14,), 8, size=2)])) == [[(10, 10, 0)], [(14, 10, 4)]]

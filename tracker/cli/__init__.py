@@ -13,12 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import db, demo, diff, ingest, runs, show, versions
+from tracker.cli import db, demo, diff, doctor, history, ingest, log, runs, show, versions
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
-_ORDER = ("demo", "ingest", "runs", "versions", "show", "diff", "db")
+_ORDER = ("demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "db")
 """The commands in the order of the work, as the help lists them."""
 
 
@@ -67,11 +67,14 @@ def _tracker(
 
 
 app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
+app.command("doctor", short_help="What a file or folder holds, before it is ingested.")(doctor.doctor)
 app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
 app.add_typer(runs.app, name="runs", short_help="Find runs; edit, tag, exclude, restore, delete them.")
-app.add_typer(versions.app, name="versions", short_help="List versions; pin the one to compare with.")
+app.add_typer(versions.app, name="versions", short_help="List versions; order them, pin the one to compare with.")
 app.command("show", short_help="Show one run: where its time went.")(show.show)
 app.command("diff", short_help="Compare two sides: what became slower, and why.")(diff.diff)
+app.command("history", short_help="One key over the versions: since when is it slower?")(history.history)
+app.command("log", short_help="Show what each version brought, per configuration.")(log.log)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
@@ -13,6 +14,8 @@ from tracker.errors import UsageError
 from tracker.units import NS_PER_US, us_to_ns
 
 _DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
+_STEPS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
+_MOST_STEPS = 10_000  # each is a parameter of a question to the database
 _LARGEST_US = 2**63 / NS_PER_US
 Database = Annotated[
     str | None,
@@ -48,8 +51,17 @@ Top = Annotated[
     typer.Option(
         metavar="N",
         min=0,
-        help="Rows per table, largest first; 0 for all. Default: 10 on screen and in Markdown, all in the other "
-        "formats.",
+        help="Rows per table, and below each row of a tree, largest first; 0 for all. Default: 10 on screen and in "
+        "Markdown, in a tree without rows below 1 %; all in the other formats.",
+        show_default=False,
+    ),
+]
+Depth = Annotated[
+    int | None,
+    typer.Option(
+        metavar="N",
+        min=1,
+        help="Levels of the tree that --by asks for: 1 for the modules or ops at its top alone. Default: all.",
         show_default=False,
     ),
 ]
@@ -66,6 +78,45 @@ Ranks = Annotated[
 Stage = Annotated[
     int | None,
     typer.Option(metavar="N", min=0, help="Only this pipeline stage. Default: all stages.", show_default=False),
+]
+BaselineStep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STEPS",
+        help="Only these steps of the baseline, by the numbers of its markers: 12, or 12-15, or 12,14-16. Leaves out "
+        "warm-up, and compares two steps of one run. Default: all steps.",
+        show_default=False,
+    ),
+]
+CandidateStep = Annotated[
+    str | None,
+    typer.Option(
+        metavar="STEPS",
+        help="Only these steps of the candidate; written in the same way. Default: all steps.",
+        show_default=False,
+    ),
+]
+Step = Annotated[
+    str | None,
+    typer.Option(
+        "--step",
+        metavar="STEPS",
+        help="Only these steps, by the numbers of their markers: 12, or 12-15, or 12,14-16. Default: all steps, and "
+        "what lies outside them.",
+        show_default=False,
+    ),
+]
+ShowOnly = Annotated[
+    str,
+    typer.Option(
+        "--only",
+        metavar="WORDS",
+        help="Sections of the report, separated by commas: overall, operator, kernel, kernel_type, metric, "
+        "communication, link, memory, module, api, counter. metric: measurements of NPU kernels; counter: what the "
+        "profiler counts in tables of its own. Default: all but module and api on screen, in short; all in the other "
+        "formats.",
+        show_default=False,
+    ),
 ]
 Module = Annotated[
     str | None,
@@ -200,6 +251,39 @@ def run_ids(values: Sequence[str]) -> list[int]:
         if len(text) > _DIGITS:
             raise UsageError(f"there is no run {text}", remedy="tracker runs lists them")
     return list(dict.fromkeys(int(text) for text in texts))
+
+
+def sections(only: str) -> tuple[str, ...]:
+    """The words of `--only`, checked.
+
+    >>> sections("overall, operator")
+    ('overall', 'operator')
+    """
+    from tracker.results import check_sections
+
+    words = dict.fromkeys(word.strip() for word in only.split(",") if word.strip())
+    check_sections(words)
+    return tuple(words)
+
+
+def steps(text: str | None, option: str) -> tuple[int, ...]:
+    """The step numbers in `text`, in order; empty for None. UsageError for anything but numbers and ranges.
+
+    >>> steps("12,14-16", "--step"), steps(None, "--step")
+    ((12, 14, 15, 16), ())
+    """
+    if text is None:
+        return ()
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _STEPS.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, -1)
+        if not 0 <= last - first < _MOST_STEPS or len(found) > _MOST_STEPS:
+            raise UsageError(
+                f"{option} {text!r} names no steps", remedy=f"write a number, a range or several: {option} 12,14-16"
+            )
+        found.update(range(first, last + 1))
+    return tuple(sorted(found))
 
 
 def minimum_ns(microseconds: float | None) -> int | None:

@@ -130,6 +130,14 @@ def suffix(format: Format) -> str:
     return reports.suffix(format.value)
 
 
+def check_file(path: Path) -> None:
+    """SourceError where `path` cannot be written, before any long work starts."""
+    try:
+        _check_writable(path)
+    except OSError as error:
+        raise _unwritable(path, error.strerror) from error
+
+
 def write_file(path: Path, content: str | bytes) -> None:
     """Write `path` whole: into a neighbour first, then renamed, so that a failure leaves what was there.
 

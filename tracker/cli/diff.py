@@ -22,6 +22,15 @@ class Match(StrEnum):
     NAME = "name"
 
 
+class Tree(StrEnum):
+    """What the rows of a tree are."""
+
+    MODULE = "module"
+    PHASE = "phase"
+    OP = "op"
+    KERNEL = "kernel"
+
+
 def diff(
     baseline: Annotated[str, typer.Argument(metavar="BASELINE", help=f"What it was. {_SIDE}", show_default=False)],
     candidate: Annotated[
@@ -31,11 +40,21 @@ def diff(
         str,
         typer.Option(
             metavar="WORDS",
-            help="Sections of the report, separated by commas: overall, operator, kernel, communication, memory, "
-            "module, api. Default: all.",
+            help="Sections of the report, separated by commas: overall, operator, kernel, kernel_type, metric, "
+            "communication, link, memory, module, api, counter. metric: measurements of NPU kernels; counter: what "
+            "profilers count in tables of their own. Default: those with times on screen, all in the other formats.",
             show_default=False,
         ),
     ] = "",
+    by: Annotated[
+        Tree | None,
+        typer.Option(
+            help="A tree instead of the tables, the largest change first: modules in modules and their ops, phases of "
+            "a step and their ops, ops with what they call, kernels with what launches them. Default: no tree.",
+            show_default=False,
+        ),
+    ] = None,
+    depth: options.Depth = None,
     match: Annotated[
         Match,
         typer.Option(
@@ -63,6 +82,8 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    baseline_step: options.BaselineStep = None,
+    candidate_step: options.CandidateStep = None,
     top: options.Top = None,
     rank: options.Ranks = None,
     stage: options.Stage = None,
@@ -88,6 +109,7 @@ def diff(
     Example:
       tracker diff v1 v2
       tracker diff a.pt.trace.json b.pt.trace.json.gz --only overall,operator
+      tracker diff v1 v2 --by module --depth 3
       tracker diff v1 v2 --format xlsx -o diff.xlsx
     """
     from tracker import compare, reports
@@ -98,9 +120,11 @@ def diff(
     from tracker.results import DiffOptions
 
     delivery = plan(format, output, f"diff_{Path(baseline).name}_{Path(candidate).name}")
-    chosen = sections(only)
+    chosen = options.sections(only)
     names = read_op_map(op_map) if op_map else {}
     minimum_ns = options.minimum_ns(min_us)
+    baseline_steps = options.steps(baseline_step, "--baseline-step")
+    candidate_steps = options.steps(candidate_step, "--candidate-step")
     settings = configuration.load(db)
     with progress() as report, _store.opened_for(settings, [baseline, candidate]) as store:
         result = compare.diff(
@@ -108,10 +132,14 @@ def diff(
             baseline,
             candidate,
             options=DiffOptions(
+                baseline_steps=baseline_steps,
+                candidate_steps=candidate_steps,
                 match=match.value,
                 max_kernels=max_kernels,
                 op_map=names,
                 only=chosen,
+                by=(by.value,) if by else (),
+                depth=depth,
                 workload=workload,
                 module=module,
                 op=op,
@@ -133,19 +161,6 @@ def diff(
             result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
         )
     )
-
-
-def sections(only: str) -> tuple[str, ...]:
-    """The words of `--only`, checked.
-
-    >>> sections("overall, operator")
-    ('overall', 'operator')
-    """
-    from tracker.results import check_sections
-
-    words = dict.fromkeys(word.strip() for word in only.split(",") if word.strip())
-    check_sections(words)
-    return tuple(words)
 
 
 def read_op_map(text: str) -> dict[str, str]:

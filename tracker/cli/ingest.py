@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tracker.cli import _options as options
+from tracker.cli._ingested import listed, names_of, warnings_of
 from tracker.errors import SourceError
 
 if TYPE_CHECKING:
@@ -22,22 +24,23 @@ def ingest(  # one parameter per option
         ),
     ],
     version: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="LABEL",
             help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
-            "versions.",
+            "versions. Default: what the file's name states, such as 20230808_69edec3bb7.",
             show_default=False,
         ),
-    ],
+    ] = None,
     workload: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="NAME",
-            help="The training job that is followed, such as resnet50. Only runs of one workload form a history.",
+            help="The training job that is followed, such as resnet50. Only runs of one workload form a history. "
+            "Default: the model that a training log states.",
             show_default=False,
         ),
-    ],
+    ] = None,
     commit: Annotated[
         str | None,
         typer.Option(metavar="HASH", help="The version's commit, shown beside it. Default: none.", show_default=False),
@@ -50,7 +53,8 @@ def ingest(  # one parameter per option
         typer.Option(
             metavar="KEY=VALUE",
             help="What must be equal for runs to be compared, such as batch=32 or precision=bf16; may be given again. "
-            "Another value starts a history of its own. Default: only the world size, where the profile says it.",
+            "Another value starts a history of its own. Default: the world size, and what a log's folder says of batch "
+            "size, precision and devices.",
             show_default=False,
         ),
     ] = None,
@@ -118,6 +122,7 @@ def ingest(  # one parameter per option
     Example:
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
+      tracker ingest ./benchmark_logs     # one run per log, labelled by their names
     """
     from tracker import config as configuration
     from tracker import intake
@@ -152,10 +157,12 @@ def ingest(  # one parameter per option
                 on_progress=report,
             ),
         )
+    names = names_of(results)
+    formats = {name for result in results for name in result.formats}
+    for warning in warnings_of(results, names):
+        tell(f"warning: {warning}")
     for result in results:
-        for warning in result.warnings:
-            tell(f"warning: {warning}")
-        emit(describe(result))
+        emit(describe(result, names, formats))
     emit(summary(results))
 
 
@@ -166,12 +173,18 @@ def _check_name(path: Path) -> None:
         raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
 
 
-def describe(result: IngestResult) -> str:
-    """One line on a run: `run:1  new  v1 of gpt on cpu, rank 0, 5 steps: trace.json.gz`."""
+def describe(result: IngestResult, names: Mapping[str, str], formats: Collection[str] = ()) -> str:
+    """One line on a run: `run:1  new  v1 of gpt on cpu, rank 0, 5 steps: trace.json.gz`.
+
+    `names`: of its captures, by their path; `formats`: of all runs of the call, where they are several the line names
+    its own.
+    """
+    known = f", {' and '.join(result.formats)}" if len(formats) > 1 else ""
     state = "already in" if result.already else "ranks added" if result.joined else "new"
     what = f"{result.version} of {result.workload} on {result.device}"
     ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {_ranges(result.ranks)}"
-    return f"run:{result.run_id}  {state}  {what}, {ranks}, {_count(result.steps, 'step')}: {_names(result.paths)}"
+    held = f"{ranks}, {_count(result.steps, 'step')}{known}"
+    return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
 
 
 def summary(results: list[IngestResult]) -> str:
@@ -198,8 +211,3 @@ def _ranges(numbers: tuple[int, ...]) -> str:
         else:
             groups.append([number])
     return ", ".join(f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups)
-
-
-def _names(paths: tuple[str, ...]) -> str:
-    names = [Path(path).name for path in paths]
-    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"

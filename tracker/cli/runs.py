@@ -263,14 +263,16 @@ def delete(
 
 
 def _apply(runs: list[str], change: Callable[[Store, list[int]], None], done: str, db: str | None) -> None:
-    """`change` all of `runs`, or none where one of them cannot be changed, and say so."""
-    from tracker import config
+    """`change` all of `runs`, or none where one of them cannot be changed, and say so; what rests on them follows."""
+    from tracker import config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
 
     run_ids = options.run_ids(runs)
     with _store.writing(config.load(db)) as store:
+        before = judgement.lines_of(store, run_ids)
         change(store, run_ids)
+        judgement.update(store, [*before, *judgement.lines_of(store, run_ids)])
     emit("\n".join(f"run:{run_id} {done}" for run_id in run_ids))
 
 

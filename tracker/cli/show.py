@@ -10,11 +10,15 @@ import typer
 from tracker.cli import _options as options
 
 
-class Grain(StrEnum):
-    """What rows are kept apart by, beyond the run."""
+class By(StrEnum):
+    """What rows are kept apart by, beyond the run; or what the rows of a tree are."""
 
     STEP = "step"
     RANK = "rank"
+    MODULE = "module"
+    PHASE = "phase"
+    OP = "op"
+    KERNEL = "kernel"
 
 
 def show(
@@ -27,13 +31,18 @@ def show(
         ),
     ],
     by: Annotated[
-        list[Grain] | None,
+        list[By] | None,
         typer.Option(
-            help="Keep steps or ranks apart in the tables of ops, kernels, communication and "
-            "memory; may be given again. Shows which step or rank is the slow one. Default: sums over all of them.",
+            help="step, rank: keep them apart in all tables, to see which one is the slow one. module, phase, op, "
+            "kernel: a tree instead of the tables, most expensive first: modules in modules and their ops, phases of a "
+            "step and their ops, ops with what they call, kernels with what launches them. May be given again: --by "
+            "module --by rank. Default: sums over all steps and ranks.",
             show_default=False,
         ),
     ] = None,
+    depth: options.Depth = None,
+    only: options.ShowOnly = "",
+    step: options.Step = None,
     top: options.Top = None,
     rank: options.Ranks = None,
     stage: options.Stage = None,
@@ -50,12 +59,13 @@ def show(
     allow_partial: options.AllowPartial = False,
     db: options.Database = None,
 ) -> None:
-    """Show one run: where its time went, its largest ops and kernels, communication, memory and environment.
+    """Show one run: what its steps wait for, where its time went, its largest ops and kernels, communication, memory.
 
     \b
     Example:
       tracker show latest
       tracker show run:41 --by rank --op aten::mm
+      tracker show run:41 --by module --depth 3
       tracker show trace.pt.trace.json.gz --format json
     """
     from tracker import compare, reports
@@ -66,7 +76,8 @@ def show(
     from tracker.results import ShowOptions
 
     delivery = plan(format, output, f"show_{run}")
-    minimum_ns = options.minimum_ns(min_us)
+    chosen = options.sections(only)
+    minimum_ns, steps = options.minimum_ns(min_us), options.steps(step, "--step")
     settings = configuration.load(db)
     reference = f"run:{run}" if run.isascii() and run.isdigit() else run
     with progress() as report, _store.opened_for(settings, [reference]) as store:
@@ -74,7 +85,9 @@ def show(
             store,
             reference,
             options=ShowOptions(
-                by=tuple(dict.fromkeys(grain.value for grain in by or ())),
+                steps=steps,
+                by=tuple(dict.fromkeys(word.value for word in by or ())),
+                depth=depth,
                 workload=workload,
                 ranks=tuple(rank or ()),
                 stage=stage,
@@ -93,6 +106,6 @@ def show(
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_show(
-            shown, wanted.value, limit=top, width=look.width, color=look.color, tell=tell
+            shown, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
         )
     )

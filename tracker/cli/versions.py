@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,10 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 app = typer.Typer(
-    help="List versions in their order; pin the one to compare with. Without a command: list them.\n\n"
+    help="List versions in their order, change it, pin the one to compare with. Without a command: list them.\n\n"
     "\b\nExample:\n"
     "  tracker versions --workload resnet50\n"
     "  tracker versions pin v1 --workload resnet50\n"
+    "  tracker versions order v1.9 --before v2.0\n"
     "  tracker diff pinned latest",
     rich_markup_mode=None,
 )
@@ -31,7 +33,7 @@ def find(
     format: tables.ListFormatOption = tables.ListFormat.TEXT,
     db: options.Database = None,
 ) -> None:
-    """List versions; their order is the one in which they came in."""
+    """List versions; their order is the one in which they came in, unless tracker versions order gave another one."""
     if not options.is_list(context):
         return
     from tracker.store import queries
@@ -60,13 +62,14 @@ def pin(label: Label, workload: options.Workload = None, db: options.Database = 
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import config
+    from tracker import config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
         edits.pin(store, label, workload=workload)
+        judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{label} pinned.  Next: tracker diff pinned latest")
 
 
@@ -78,14 +81,106 @@ def unpin(label: Label, workload: options.Workload = None, db: options.Database 
     Example:
       tracker versions unpin v1
     """
-    from tracker import config
+    from tracker import config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
         edits.unpin(store, label, workload=workload)
+        judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{label} no longer pinned")
+
+
+@app.command(short_help="Put versions into another order.")
+def order(
+    labels: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="LABEL...",
+            help="The versions to move, in their order; without --after and --before: all versions of the workload.",
+            show_default=False,
+        ),
+    ] = None,
+    after: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="Put them behind this version. Default: the labels are the whole order.",
+            show_default=False,
+        ),
+    ] = None,
+    before: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", help="Put them in front of this version. Default: as for --after.", show_default=False
+        ),
+    ] = None,
+    from_git: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="REPOSITORY",
+            help="Take the order from this git repository, which is only read: by the commits of the versions, or by "
+            "labels that are tags or commits. Default: the order is named.",
+            show_default=False,
+        ),
+    ] = None,
+    workload: options.Workload = None,
+    db: options.Database = None,
+) -> None:
+    """Put versions into another order: every DIFF against the version before follows.
+
+    \b
+    Example:
+      tracker versions order v1.9.1 --after v1.9
+      tracker versions order v1 v2 v3 --workload resnet50
+      tracker versions order --from-git ~/src/model
+    """
+    from tracker import config, judgement
+    from tracker.cli import _git, _store
+    from tracker.cli._output import emit, tell
+    from tracker.errors import UsageError
+    from tracker.store import queries
+    from tracker.store.order import order_versions
+
+    if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
+        raise UsageError(
+            "say in one way what the order is",
+            remedy="name the versions, alone or with --after or --before; or --from-git",
+        )
+    with _store.writing(config.load(db)) as store:
+        wanted = list(labels or [])
+        if from_git is not None:
+            known = queries.versions(store, workload)
+            if known["workload"].nunique() != 1:
+                raise UsageError("there is not one workload", remedy="choose one with --workload")
+            commits = known["commit"].astype(object).where(known["commit"].notna(), None)
+            found = _git.order_of(from_git, dict(zip(known["version"], commits, strict=True)))
+            if found.unknown:
+                tell(f"not in {from_git}, so left behind the version before: {', '.join(found.unknown)}")
+            wanted, workload = list(found.labels), str(known["workload"].iloc[0])
+        done = order_versions(store, wanted, workload=workload, after=after, before=before)
+        judgement.update(store, judgement.lines_of(store, workload=workload))
+    emit(f"{' '.join(done)}\n{len(done)} versions in order.  Next: tracker history --top 20")
+
+
+@app.command(short_help="Bring what is known of versions up to date.")
+def judge(workload: options.Workload = None, db: options.Database = None) -> None:
+    """Judge all versions whose runs or baselines changed since they were judged, as after an upgrade of tracker.
+
+    Ingests and edits do this by themselves.
+
+    \b
+    Example:
+      tracker versions judge
+    """
+    from tracker import config, judgement
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+
+    with _store.writing(config.load(db)) as store:
+        count = judgement.update(store, judgement.lines_of(store, workload=workload))
+    emit(f"{count} {'version' if count == 1 else 'versions'} judged.  Next: tracker history step")
 
 
 _COLUMNS = (

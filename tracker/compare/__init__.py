@@ -7,7 +7,9 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from tracker.compare import environment, explain, operators, others, overall
+from tracker.compare import counters, environment, explain, levels, links, metrics, operators, others, overall
+from tracker.compare.bottleneck import bottleneck
+from tracker.compare.log import log
 from tracker.compare.notes import notes
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
@@ -16,24 +18,24 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["diff", "needs_store", "resolve", "show"]
+__all__ = ["diff", "log", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
-    """Candidate against baseline: what became slower, by how much, and why. `store` may be None when both sides are
-    paths.
+    """Candidate against baseline: what became slower, by how much, and why. `store` may be None for paths alone.
 
-    Every number is the mean per step and rank (of the stages in which a row occurs), the median over the runs of its
-    side. diff(a, a) is all zero; diff(a, b) mirrors diff(b, a). Sections that `options.only` leaves out are still
-    there.
+    Every number is the mean per step and rank, the median over the runs of its side; a rank counts where it knows what
+    is asked. diff(a, a) is all zero; diff(a, b) mirrors diff(b, a). All sections are there, whatever `options.only`.
     """
     options = options or DiffOptions()
     with ExitStack() as stack:
-        left, right = (load(store, reference, options, stack) for reference in (baseline, candidate))
+        left = load(store, baseline, options, stack, steps=options.baseline_steps)
+        right = load(store, candidate, options, stack, steps=options.candidate_steps)
         found = operators.compare(left, right, options)
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
-        before, after = overall.step_numbers(left), overall.step_numbers(right)
+        measured = metrics.measure(left, right)
+        kernels, kernel_metrics = metrics.of_kernels(measured, others.kernels(left, right, options))
         return Diff(
             baseline=left.side,
             candidate=right.side,
@@ -42,16 +44,22 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             overall=overall.compare(left, right),
             ops=found.ops,
             op_details=found.details,
-            kernels=others.kernels(left, right, options),
+            kernels=kernels,
+            kernel_types=others.kernel_types(left, right, options),
+            kernel_metrics=kernel_metrics,
             communication=exchange,
             communication_details=exchange_details,
+            communication_links=links.compare(left, right, options),
             memory=memory,
             memory_details=memory_details,
             modules=others.modules(left, right, options),
             api=others.api(left, right, options),
-            explanation=explain.explain(left, right, before, after, found),
+            counters=counters.compare(left, right),
+            explanation=explain.explain(left, right, found, measured, options),
             options=options,
-            notes=notes(left, right, found, options),
+            bottlenecks=(bottleneck(left), bottleneck(right)),
+            tree=levels.compared(left, right, options) if options.tree else None,
+            notes=(*notes(left, right, found, options), *measured.notes),
         )
 
 

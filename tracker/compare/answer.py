@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.compare.spread import overlap
 from tracker.results import ADDED, REMOVED, Cause, Part
-from tracker.units import format_diff, format_ns, time_unit
+from tracker.units import format_diff, format_ns, steps_words, time_unit
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -44,6 +44,8 @@ def answer(
     `metric`: `step_ns` or `e2e_ns`; `ranges`: its smallest and largest value over the runs of each side.
     """
     a, b = _short_labels(baseline.side.label, candidate.side.label)
+    if baseline.side.chosen_steps or candidate.side.chosen_steps:
+        a, b = (f"{name} ({steps_words(side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))
     what = "step" if metric == "step_ns" else "E2E"
     total0, total1 = reasons.before.get(metric), reasons.after.get(metric)
     if not total0 or total1 is None:
@@ -131,11 +133,13 @@ def _noise_remark(baseline: Loaded, candidate: Loaded, change: float, ranges: tu
 
 
 def _short_labels(a: str, b: str) -> tuple[str, str]:
-    """Labels as they are; paths by as many of their last parts as tell them apart.
+    """Labels as they are; paths by as many of their last parts as tell them apart, by the last where nothing does.
 
     >>> _short_labels("v1", "v2"), _short_labels("runs/old/t.json", "runs/new/t.json")
     (('v1', 'v2'), ('old/t.json', 'new/t.json'))
     """
     one, other = a.rstrip("/").split("/"), b.rstrip("/").split("/")
+    if one == other:
+        return one[-1], other[-1]
     count = next((n for n in range(1, min(len(one), len(other))) if one[-n:] != other[-n:]), max(len(one), len(other)))
     return "/".join(one[-count:]), "/".join(other[-count:])

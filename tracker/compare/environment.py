@@ -9,6 +9,7 @@ import pandas as pd
 from tracker.compare.sides import FILES
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries
+from tracker.units import format_numbers
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -42,6 +43,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
         add("device", "device", f"{run.vendor} {run.device}".strip())
         add("capture", "format", run.format)
         add("code", "commit", getattr(run, "commit", None))
+        add("capture", "naming rules", run.rules_version)
     for fact in queries.facts(side.store, side.run_ids).itertuples():
         add(fact.kind, fact.key, fact.value)
     for capture in side.captures.itertuples():
@@ -52,4 +54,6 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
             add("setting", key, value)
     add("capture", "ranks", side.side.ranks)
     add("capture", "steps", side.side.steps)
+    if side.chosen_steps is not None:
+        add("capture", "chosen steps", format_numbers(side.chosen_steps))
     return {key: " | ".join(sorted(texts)) for key, texts in values.items()}

@@ -12,13 +12,17 @@ import pandas as pd
 
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
+from tracker.compare.metrics import op_reasons
+from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
 
 if TYPE_CHECKING:
+    from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
@@ -38,9 +42,10 @@ _HOST_PARTS: Final = (
 
 
 def explain(
-    baseline: Loaded, candidate: Loaded, before: dict[str, float], after: dict[str, float], operators: Operators
+    baseline: Loaded, candidate: Loaded, operators: Operators, measured: Measured, options: DiffOptions
 ) -> Explanation:
-    """The explanation of a Diff. `before`, `after`: `overall.step_numbers` of the two sides."""
+    """The explanation of a Diff."""
+    before, after = step_numbers(baseline), step_numbers(candidate)
     metric = "step_ns" if baseline.has_markers and candidate.has_markers else "e2e_ns"
     total0, total1 = before.get(metric), after.get(metric)
     delta = None if total0 is None or total1 is None else total1 - total0
@@ -48,7 +53,10 @@ def explain(
     explained = float(ops["delta_ns"].fillna(0.0).sum())
     loss = float(ops["delta_ns"].clip(lower=0).sum())
     gain = float(ops["delta_ns"].clip(upper=0).sum())
-    causes, rollup = _causes(baseline, candidate, operators, delta)
+    causes, rollup = (
+        _with_reasons(found, measured, (baseline, candidate), options)
+        for found in _causes(baseline, candidate, operators, delta)
+    )
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
@@ -84,14 +92,23 @@ def _causes(
     causes = [
         replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
         for row in operators.everything.head(_MAX_CAUSES).itertuples()
-        if row.delta_ns
+        if _known(row.delta_ns)
     ]
     by_name = _by_name(operators.everything).head(_MAX_CAUSES)
-    rollup = [_cause("name", row, delta) for row in by_name.itertuples() if row.delta_ns]
+    rollup = [_cause("name", row, delta) for row in by_name.itertuples() if _known(row.delta_ns)]
     if apart is not None and apart_by_name is not None:
         causes = [replace(cause, stands_out=apart.get((cause.name, cause.input_shapes))) for cause in causes]
         rollup = [replace(cause, stands_out=apart_by_name.get((cause.name,))) for cause in rollup]
     return tuple(causes), tuple(rollup)
+
+
+def _with_reasons(
+    causes: tuple[Cause, ...], measured: Measured, sides: tuple[Loaded, Loaded], options: DiffOptions
+) -> tuple[Cause, ...]:
+    """`causes` with what the metrics of their kernels say."""
+    by_name = any(cause.kind == "name" for cause in causes)
+    reasons = op_reasons(measured, sides, causes, options, by_name=by_name)
+    return tuple(replace(cause, why=why) for cause, why in zip(causes, reasons, strict=True))
 
 
 def _parts(
@@ -108,6 +125,8 @@ def _parts(
     ]
     if metric not in before or metric not in after:
         return tuple(parts)
+    if not any(name in before and name in after for name, _ in _PARTS):
+        return _parts_of_log(before, after, metric)
     outside0, outside1 = (numbers[metric] - numbers.get("e2e_ns", numbers[metric]) for numbers in (before, after))
     if metric == "step_ns" and (outside0 or outside1):
         parts.append(
@@ -121,8 +140,24 @@ def _parts(
         )
     rest = (after[metric] - before[metric]) - sum(part.delta_ns for part in parts)
     if abs(rest) >= 1:
-        parts.append(Part("rest_ns", "Rest (medians over runs do not add up)", None, None, rest))
+        several = max(baseline.side.runs, candidate.side.runs) > 1
+        why = "medians over runs do not add up" if several else "in no part that both sources know"
+        parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
     return tuple(parts)
+
+
+def _parts_of_log(before: dict[str, float], after: dict[str, float], metric: str) -> tuple[Part, ...]:
+    """The parts of a step of which the sources say at most how long it waits for its data, as training logs do."""
+
+    def part(name: str, title: str, times: tuple[float, float]) -> Part:
+        return Part(name, title, *times, times[1] - times[0])
+
+    whole = (before[metric], after[metric])
+    if "data_loading_ns" not in before or "data_loading_ns" not in after:
+        return (part("whole_ns", "All of it (the sources do not part it)", whole),)
+    loading = (before["data_loading_ns"], after["data_loading_ns"])
+    others = (whole[0] - loading[0], whole[1] - loading[1])
+    return (part("data_loading_ns", "Data loading", loading), part("others_ns", "All but data loading", others))
 
 
 def _reasons(

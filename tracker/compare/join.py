@@ -67,6 +67,14 @@ def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.Dat
     return keyed.drop(columns=["_size", "_tie"]).reset_index(drop=True)
 
 
+def large(frame: pd.DataFrame, value: str, minimum_ns: int | None) -> pd.DataFrame:
+    """The rows in which `value` of one side is at least `minimum_ns`; all rows for None."""
+    if minimum_ns is None:
+        return frame
+    largest = frame[[f"baseline_{value}", f"candidate_{value}"]].max(axis=1).fillna(0.0)
+    return frame[largest >= minimum_ns].reset_index(drop=True)
+
+
 def average(frame: pd.DataFrame, total: str, calls: str, into: str) -> pd.DataFrame:
     """`frame` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, NA without calls."""
     added = {}

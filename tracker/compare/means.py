@@ -1,4 +1,8 @@
-"""From sums per run to the numbers of a side: the mean per step and rank of a stage, the median over the runs."""
+"""From sums per run to the numbers of a side: the mean per step and rank, the median over the runs.
+
+Every rank of the part of a side that knows a table counts in it, also where a row never occurs (it spends 0 there, as
+under pipeline parallelism): so rows add up to the numbers of the breakdown, and changes of rows to that of the whole.
+"""
 
 from __future__ import annotations
 
@@ -11,30 +15,29 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 
-def per_step(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
+def per_step(
+    side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str], whole: Sequence[str] = ()
+) -> pd.DataFrame:
     """`sums` of `frame` per `key`, each the mean per step and rank, the median over the runs of `side` (float64).
 
-    `frame`: rows at the grain run_id, stage, and more; several rows of one key add up. Ranks of stages in which a key
-    never occurs do not count in its mean. A run without the key counts as 0; NA in a row stays missing, never 0.
-    Index: `key`.
+    `side`: the part that knows these sums (`Loaded.that_knows`). `frame`: rows of its runs; several rows of one key add
+    up, as far as they are known: the sum is NA where none is; those in `whole` where any row of the key has NA in the
+    run. A run without the key counts as 0. Index: `key`.
     """
-    return median_over_runs(side, per_run(side, frame, key, sums), key)
+    means = per_run(side, frame, key, sums)
+    grain = [frame[column] for column in ("run_id", *key)]
+    for column in whole:
+        means[column] = means[column].mask(frame[column].isna().groupby(grain).any().reindex(means.index))
+    return median_over_runs(side, means, key)
 
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    grain = ["run_id", "stage", *key]
-    numbers = frame[[*grain, *sums]].copy()
-    numbers["stage"] = numbers["stage"].fillna(-1)
+    numbers = frame[["run_id", *key]].copy()
     for column in sums:
-        numbers[column] = numbers[column].astype("Float64").astype("float64")
-    staged = numbers.groupby(grain, sort=False, dropna=False)[list(sums)].sum(min_count=1)
-    weights = side.weights.reindex(
-        pd.MultiIndex.from_arrays([staged.index.get_level_values(0), staged.index.get_level_values(1)])
-    )
-    staged["weight"] = weights.to_numpy()
-    by_run = staged.groupby(level=["run_id", *key], sort=False).sum(min_count=1)
-    return by_run[list(sums)].div(by_run["weight"], axis=0)
+        numbers[column] = frame[column].astype("Float64").astype("float64")
+    totals = numbers.groupby(["run_id", *key], sort=False, dropna=False)[list(sums)].sum(min_count=1)
+    return totals.div(side.weights.reindex(totals.index.get_level_values("run_id")).to_numpy(), axis=0)
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:

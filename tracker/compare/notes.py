@@ -6,10 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from tracker.compare import means
+from tracker.compare import knowing, means
 from tracker.compare.sides import FILES
+from tracker.profile import NO_STEP
+from tracker.results import REPEATED_COUNTERS
+from tracker.store import queries
+from tracker.units import format_numbers, steps_words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
@@ -35,11 +41,71 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         baseline.side.workload != candidate.side.workload
     ):
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
-    return (*found, *_idle_entries(baseline, candidate, operators, options))
+    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate))]
+    idle = _idle_entries(baseline, candidate, operators, options)
+    return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
+
+
+def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """That the names of runs were made by different rules, where both sides say by which."""
+    rules = [sorted({int(number) for number in side.runs["rules_version"].dropna()}) for side in (baseline, candidate)]
+    if not all(rules) or len({*rules[0], *rules[1]}) == 1:
+        return []
+    words = " and ".join(format_numbers(numbers) for numbers in rules)
+    return [f"The names and categories of the two sides were made by rules {words}: ingest the older runs again."]
+
+
+def _unknown(sides: Sequence[Loaded]) -> list[str]:
+    """Which ranks do not say where their time goes, and therefore count in nothing but what they do say."""
+    found = []
+    for side in {side.side.label: side for side in sides}.values():
+        told = side.that_knows(knowing.TIMES).captures
+        lacking = side.captures.merge(told[["run_id", "rank"]], on=["run_id", "rank"], how="left", indicator=True)
+        lacking = lacking[lacking["_merge"] == "left_only"]
+        for run_id, ranks in lacking.groupby("run_id")["rank"]:
+            of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
+            named = f"rank {format_numbers(sorted(map(int, ranks)))}{of_run}"
+            found.append(
+                f"{side.side.label}: not all times of {named} are known; step, operators and kernels are means of the "
+                "other ranks."
+            )
+    return found
+
+
+def warnings(sides: Sequence[Loaded]) -> tuple[str, ...]:
+    """What the readers of paths warned of; with several sides, of which."""
+    whose = {warning: [side.side.label for side in sides if warning in side.warnings] for side in sides
+             for warning in side.warnings}  # fmt: skip
+    if len(sides) == 1:
+        return tuple(whose)
+    return tuple(f"{' and '.join(dict.fromkeys(labels))}: {warning}" for warning, labels in whose.items())
+
+
+def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
+    """Sentences about a choice of steps: which, and what of the captures belongs to no step and is not there."""
+    if all(side.chosen_steps is None for side in sides):
+        return ()
+    words = [steps_words(side.chosen_steps) for side in sides]
+    whose = [f"{words[0]} of the baseline", f"{words[1]} of the candidate"] if len(words) > 1 else words
+    found = [f"Chosen: {' and '.join(whose)}."]
+    parts = [side for side in sides if side.is_part]
+    lacking = []
+    if any(len(queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)) for side in parts):
+        lacking.append("kernel metrics")
+    without = set()
+    for side in parts:
+        counted = queries.counters(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
+        without.update(set(counted["source"]) - set(REPEATED_COUNTERS))
+    if without:
+        lacking.append(f"counters of {', '.join(sorted(without))}")
+    if lacking:
+        found.append(f"Left out, for the profiler does not say in which step they are: {'; '.join(lacking)}.")
+    return tuple(found)
 
 
 def _common_share(side: Loaded, frame: pd.DataFrame) -> float:
     """Share of the own time of a side's ops (by name) that lies in ops which all of its runs have."""
+    side = side.that_knows(knowing.TIMES)
     if side.side.runs < 2:
         return 1.0
     times = means.per_run(side, frame, ["name"], ["own_ns"])["own_ns"].fillna(0.0)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 import pandas as pd
 
-from tracker.compare import join, means
+from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
@@ -32,7 +32,7 @@ _SUMS: Final = ["calls", "own_ns", *_TIMES]
 class Operators:
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
-    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, stage, op; column `own_ns`).
+    `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, op; column `own_ns`).
     """
 
     ops: pd.DataFrame
@@ -49,8 +49,8 @@ def own_time(side: Loaded) -> str:
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
     """The `ops` and `op_details` frames of a Diff."""
-    sides = (baseline, candidate)
-    trees = [queries.op_tree(side.store, side.run_ids, ranks=side.ranks, in_steps=True) for side in sides]
+    baseline, candidate = sides = (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES))
+    trees = [side.op_tree() for side in sides]
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
         parts = [_kernel_parts(side) for side in sides]
@@ -71,14 +71,12 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
     ops = everything = _join_ops(baseline, candidate, rows)
     if options.op or options.module:
         ops = _join_ops(baseline, candidate, [_filtered(frame, options) for frame in rows])
-    if options.minimum_ns is not None:
-        largest = ops[["baseline_ns", "candidate_ns"]].max(axis=1)
-        ops = ops[largest.fillna(0.0) >= options.minimum_ns].reset_index(drop=True)
+    ops = join.large(ops, "ns", options.minimum_ns)
     return Operators(ops, everything, _join_details(baseline, candidate, parts, ops), *rows)
 
 
 def _self_rows(side: Loaded) -> pd.DataFrame:
-    frame = queries.ops(side.store, side.run_ids, by=("run", "stage"), ranks=side.ranks, in_steps=True)
+    frame = side.ask(queries.ops)
     return frame.assign(own_ns=frame[own_time(side)])
 
 
@@ -121,13 +119,13 @@ def _changed(before: str, after: str) -> str:
 
 
 def _kernel_parts(side: Loaded, keys: set[tuple[str, str]] | None = None) -> pd.DataFrame:
-    """The kernels of each op: rows run_id, stage, name, input_shapes, kernel, category, calls, ns. `keys`: only these
+    """The kernels of each op: rows run_id, name, input_shapes, kernel, category, calls, ns. `keys`: only these
     ops.
     """
-    frame = queries.kernels(side.store, side.run_ids, by=("run", "stage"), ranks=side.ranks, in_steps=True)
-    frame = frame[
-        ["run_id", "stage", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns"]
-    ].rename(columns={"op": "name", "op_input_shapes": "input_shapes", "canonical_name": "kernel", "total_ns": "ns"})
+    frame = side.ask(queries.kernels)
+    frame = frame[["run_id", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns"]].rename(
+        columns={"op": "name", "op_input_shapes": "input_shapes", "canonical_name": "kernel", "total_ns": "ns"}
+    )
     if keys is None:
         return frame
     return frame[[pair in keys for pair in zip(frame["name"], frame["input_shapes"], strict=True)]]
@@ -186,7 +184,7 @@ def _context_rows(
     inner = tree[~stands].reset_index(drop=True)
     below = pd.DataFrame(
         {
-            "run_id": head["run_id"], "stage": head["stage"],
+            "run_id": head["run_id"],
             "name": head["name"], "input_shapes": head["input_shapes"],
             "kernel": inner["name"], "category": "op", "calls": inner["calls"], "ns": inner[own],
         }

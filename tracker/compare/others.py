@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from tracker.compare import join, means
+from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.compare.kernel_rows import canonical
 from tracker.compare.operators import own_time
-from tracker.results import API_KEY, COMMUNICATION_KEY, DIFF_COLUMNS, MODULE_KEY
+from tracker.compare.placed import paired_cores, paired_planes
+from tracker.results import API_KEY, COMMUNICATION_KEY, DIFF_COLUMNS, KERNEL_TYPE_KEY, MODULE_KEY
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -17,56 +20,85 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_COMMUNICATION_TIMES: Final = ["exposed_ns", "wait_ns", "transit_ns"]
-_GRAIN: Final = ("run", "stage")
+_COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", "wait_ns", "transit_ns"]
+_EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
+_COMMUNICATION_PARTS: Final = frozenset(("wait_ns", "transit_ns", *_EXPOSED_SUMS))
+"""Their sums over some of the calls would look like a smaller part of all calls."""
 
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `kernels` frame of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
-    launches most of it.
+    launches most of it, `type` that of most of it; `why` is left empty.
     """
-    frames = []
-    sides = (baseline, candidate)
-    for side in sides:
-        frame = queries.kernels(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
-        frame = frame.drop(columns="name").rename(columns={"canonical_name": "name", "total_ns": "ns"})
-        if side is baseline:
-            frame["op"] = frame["op"].map(lambda op: options.op_map.get(op, op))
-        frames.append(matching(frame, "op", options.op))
-    joined = join.outer(*[_kernel_side(side, frame) for side, frame in zip(sides, frames, strict=True)])
+    sides, frames = _kernels(baseline, candidate, options)
+    frames = paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1])
+    joined = join.outer(*[_timed(side, frame) for side, frame in zip(sides, frames, strict=True)])
     index = pd.MultiIndex.from_frame(joined[_KERNEL_MATCH])
     before, after = [means.dominant(frame, _KERNEL_MATCH, "op", "ns").reindex(index) for frame in frames]
     joined["op"] = after.fillna(before).fillna("").to_numpy()
-    joined = join.with_difference(join.average(joined, "ns", "calls", "average_ns"), "ns")
-    return _large(joined, "ns", options)[list(DIFF_COLUMNS["kernels"])]
+    joined["type"] = means.dominant(pd.concat(frames), _KERNEL_MATCH, "type", "ns").reindex(index).fillna("").to_numpy()
+    joined = join.with_difference(join.average(joined, "ns", "calls", "average_ns"), "ns").assign(why="")
+    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernels"])]
 
 
-def _kernel_side(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
-    numbers = means.per_step(side, frame, _KERNEL_MATCH, ["calls", "ns"])
-    return numbers.join(means.extremes(frame, _KERNEL_MATCH, "min_ns", "max_ns"))
+def _kernels(
+    baseline: Loaded, candidate: Loaded, options: DiffOptions
+) -> tuple[tuple[Loaded, ...], list[pd.DataFrame]]:
+    """The parts of both sides that know their kernels, and these kernels."""
+    sides = tuple(side.that_knows(knowing.TIMES) for side in (baseline, candidate))
+    asked = [
+        canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
+    ]
+    return sides, [matching(frame, "op", options.op) for frame in asked]
+
+
+def _timed(side: Loaded, frame: pd.DataFrame, key: Sequence[str] = _KERNEL_MATCH) -> pd.DataFrame:
+    numbers = means.per_step(side, frame, key, ["calls", "ns"])
+    return numbers.join(means.extremes(frame, key, "min_ns", "max_ns"))
+
+
+def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
+    """The `kernel_types` frame of a Diff: what an NPU's profiler calls the type of a kernel, on each type of core.
+
+    Without rows where neither side knows types (GPUs; Ascend's Level0). Collectives are left out, as in
+    op_statistic.csv: `communication` has them.
+    """
+    sides, found = _kernels(baseline, candidate, options)
+    typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
+    frames = paired_cores(typed[0], typed[1], ["type"])
+    tables = [_timed(*pair, KERNEL_TYPE_KEY) for pair in zip(sides, frames, strict=True)]
+    joined = join.with_difference(join.average(join.outer(*tables), "ns", "calls", "average_ns"), "ns")
+    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernel_types"])]
 
 
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The `communication` and `communication_details` frames of a Diff."""
+    """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     key = list(COMMUNICATION_KEY)
-    sums = ["calls", "bytes", "ns", *_COMMUNICATION_TIMES]
-    tables, tasks = [], []
-    for side in (baseline, candidate):
-        frame = queries.communication(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
-        frame = _of_kind(frame.rename(columns={"total_ns": "ns"}), options)
-        tables.append(means.per_step(side, frame, key, sums).join(means.extremes(frame, key, "min_ns", "max_ns")))
-        frame = queries.communication_tasks(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
-        frame = _of_kind(frame.rename(columns={"total_ns": "ns"}), options)
-        task = [*key, "name", "plane"]
-        tasks.append(
-            means.per_step(side, frame, task, ["calls", "ns"]).join(means.extremes(frame, task, "min_ns", "max_ns"))
-        )
+    sides, tables = tuple(side.that_knows(knowing.COLLECTIVES) for side in (baseline, candidate)), []
+    for side in sides:
+        frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options)
+        # what overlaps with compute is known of fewer ranks
+        _, exposed = _collectives(side.that_knows(knowing.EXPOSED), _EXPOSED_SUMS, options)
+        tables.append(numbers.join(exposed).join(means.extremes(frame, key, "min_ns", "max_ns")))
+    asked = [side.ask(queries.communication_tasks).rename(columns={"total_ns": "ns"}) for side in sides]
+    before, after = (_of_kind(frame, options) for frame in asked)
+    frames = paired_planes(before, after, [*key, "name"])
+    tasks = [_timed(*pair, [*key, "name", "plane"]) for pair in zip(sides, frames, strict=True)]
     whole, parts = (
         join.with_difference(join.average(join.outer(*pair), "ns", "calls", "average_ns"), "ns")
         for pair in (tables, tasks)
     )
-    whole, parts = (_known_sizes(frame) for frame in (_large(whole, "ns", options), parts))
+    whole, parts = (_known_sizes(frame) for frame in (join.large(whole, "ns", options.minimum_ns), parts))
     return whole[list(DIFF_COLUMNS["communication"])], parts[list(DIFF_COLUMNS["communication_details"])]
+
+
+def _collectives(side: Loaded, sums: Sequence[str], options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The collectives of a side, and the means of `sums`, parts only where they are known of all; index:
+    COMMUNICATION_KEY.
+    """
+    frame = _of_kind(side.ask(queries.communication).rename(columns={"total_ns": "ns"}), options)
+    whole = [name for name in sums if name in _COMMUNICATION_PARTS]
+    return frame, means.per_step(side, frame, list(COMMUNICATION_KEY), sums, whole)
 
 
 def _known_sizes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -86,8 +118,9 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
     match = ["name", "input_shapes"] if options.match == "shape" else ["name"]
     frames, tables, parts = [], [], []
-    for side, renames in ((baseline, options.op_map), (candidate, {})):
-        frame = queries.memory(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
+    sides = (baseline.that_knows(knowing.MEMORY), candidate.that_knows(knowing.MEMORY))
+    for side, renames in zip(sides, (options.op_map, {}), strict=True):
+        frame = side.ask(queries.memory)
         frame = frame.rename(columns={"op": "name"})
         frame["name"] = frame["name"].map(lambda name, renames=renames: renames.get(name, name))
         frame = matching(frame, "name", options.op)
@@ -114,27 +147,21 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     """
     key = list(MODULE_KEY)
     sides = []
-    for side in (baseline, candidate):
-        frame = queries.ops(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
+    for side in (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES)):
+        frame = side.ask(queries.ops)
         frame = frame[(frame["module"] != "") | (frame["phase"] != "")]
         frame = matching(frame, "module", options.module)
         sides.append(means.per_step(side, frame.assign(ns=frame[own_time(side)]), key, ["calls", "ns"]))
-    return _large(join.with_difference(join.outer(*sides), "ns"), "ns", options)[list(DIFF_COLUMNS["modules"])]
+    joined = join.with_difference(join.outer(*sides), "ns")
+    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["modules"])]
 
 
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     key = list(API_KEY)
     sides = []
-    for side in (baseline, candidate):
-        frame = queries.api(side.store, side.run_ids, by=_GRAIN, ranks=side.ranks, in_steps=True)
+    for side in (baseline.that_knows(knowing.API), candidate.that_knows(knowing.API)):
+        frame = side.ask(queries.api)
         sides.append(means.per_step(side, frame.rename(columns={"total_ns": "ns"}), key, ["calls", "ns", "self_ns"]))
     joined = join.with_difference(join.average(join.outer(*sides), "ns", "calls", "average_ns"), "ns")
-    return _large(joined, "ns", options)[list(DIFF_COLUMNS["api"])]
-
-
-def _large(frame: pd.DataFrame, value: str, options: DiffOptions) -> pd.DataFrame:
-    if options.minimum_ns is None:
-        return frame
-    largest = frame[[f"baseline_{value}", f"candidate_{value}"]].max(axis=1).fillna(0.0)
-    return frame[largest >= options.minimum_ns].reset_index(drop=True)
+    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["api"])]

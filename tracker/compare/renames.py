@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.results import ADDED, REMOVED, Rename
-from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -49,7 +48,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
 
 def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:
     """Where each of `names` mostly runs: the nearest op above it that is not itself one of `names`."""
-    tree = queries.op_tree(side.store, side.run_ids, ranks=side.ranks, in_steps=True)
+    tree = side.op_tree()
     tree["calls"] = tree["calls"].fillna(0)
     weight: dict[tuple[str, str], float] = {}
     for _, part in tree.groupby(["run_id", "rank"], sort=False):

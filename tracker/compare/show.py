@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
+from tracker.compare import counters, levels, links
+from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import matching
+from tracker.compare.metrics import kind_of
+from tracker.compare.notes import left_out, warnings
 from tracker.compare.sides import load
 from tracker.errors import UsageError
 from tracker.results import Shown, ShowOptions
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
     from tracker.store import Store
 
 _COPIES = ("copy", "memset")
+_METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
+_METRIC_KERNELS = 50
 _MODULE_NUMBERS = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
 
 
@@ -24,49 +32,124 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     """What the database (or the path) `reference` holds of one run; DESIGN section 5 names the references.
 
     Sums over steps and ranks, unless `options.by` asks for `rank` or `step`. Raises UsageError when the reference names
-    several runs; the message lists them.
+    several runs (the message lists them), or `options.steps` a step that is not there.
     """
     options = options or ShowOptions()
     with ExitStack() as stack:
-        side = load(store, reference, options, stack)
+        side = load(store, reference, options, stack, steps=options.steps)
         if len(side.run_ids) > 1:
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
             raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=f"show one of {names}")
-        grain: dict[str, Any] = {"by": ("run", *options.by), "ranks": side.ranks}
-        ops = _drop_run(queries.ops(side.store, side.run_ids, **grain))
-        kernels = _drop_run(queries.kernels(side.store, side.run_ids, **grain))
-        communication = queries.communication(side.store, side.run_ids, **grain)
-        communication = _drop_run(matching(matching(communication, "kind", options.kind), "group_role", options.group))
-        memory = _drop_run(queries.memory(side.store, side.run_ids, **grain))
-        api = _drop_run(queries.api(side.store, side.run_ids, **grain))
-        ops, kernels, memory = (
-            _only_op(ops, "name", options),
-            _only_op(kernels, "op", options),
-            _only_op(memory, "op", options),
-        )
-        least = options.minimum_ns
-        ops = _large(ops, ["host_self_ns", "device_self_ns"], least)
-        kernels, communication, api = (_large(frame, ["total_ns"], least) for frame in (kernels, communication, api))
-        is_copy = kernels["category"].isin(_COPIES)
-        curve = _drop_run(queries.memory_curve(side.store, side.run_ids))
-        sources = _drop_run(queries.sources(side.store, side.run_ids))
-        facts = _drop_run(queries.facts(side.store, side.run_ids))
-        captures = side.captures.assign(stage=side.captures["stage"].where(side.captures["stage"] >= 0))
+        by = ("run", *options.grains)
+        tables = _tables(side, options, by)
+        captures = _captures(side)
         return Shown(
-            run={"reference": reference, **_plain(side.runs.iloc[0])},
+            run={"reference": reference, **_plain(side.runs.iloc[0]), **_chosen_times(side, captures)},
             overall=_drop_run(captures),
             steps=_drop_run(side.steps),
-            ops=ops,
-            kernels=kernels[~is_copy].reset_index(drop=True),
-            copies=kernels[is_copy].reset_index(drop=True),
-            communication=communication,
-            memory=memory,
-            modules=_modules(ops, options),
-            api=api,
-            memory_curve=curve,
-            facts=facts,
-            sources=sources,
+            **tables,
+            modules=_modules(tables["ops"], options),
+            memory_curve=_drop_run(_memory_curve(side)),
+            facts=_drop_run(queries.facts(side.store, side.run_ids)),
+            sources=_drop_run(queries.sources(side.store, side.run_ids)),
+            kernel_metrics=_kernel_metrics(side, options, tables["kernels"]),
+            communication_links=_drop_run(links.of_side(side, options, by, in_steps=False)),
+            counters=_drop_run(counters.of_side(side, by)),
+            options=options,
+            bottleneck=bottleneck(side),
+            tree=levels.of_run(side, options) if options.tree else None,
+            notes=(*left_out((side,)), *warnings((side,))),
         )
+
+
+def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> dict[str, pd.DataFrame]:
+    """What passes the filters: ops, kernels, copies, communication, memory, api; in step markers or not."""
+
+    def asked(question: Callable[..., pd.DataFrame]) -> pd.DataFrame:
+        return _drop_run(side.ask(question, by=by, in_steps=False))
+
+    least = options.minimum_ns
+    kernels = _large(_only_op(asked(queries.kernels), "op", options), ["total_ns"], least)
+    is_copy = kernels["category"].isin(_COPIES)
+    communication = matching(asked(queries.communication), "kind", options.kind)
+    communication = matching(communication, "group_role", options.group).reset_index(drop=True)
+    return {
+        "ops": _large(_only_op(asked(queries.ops), "name", options), ["host_self_ns", "device_self_ns"], least),
+        "kernels": kernels[~is_copy].reset_index(drop=True),
+        "copies": kernels[is_copy].reset_index(drop=True),
+        "communication": _large(communication, ["total_ns"], least),
+        "memory": _only_op(asked(queries.memory), "op", options),
+        "api": _large(asked(queries.api), ["total_ns"], least),
+    }
+
+
+def _captures(side: Loaded) -> pd.DataFrame:
+    """The captures, NA for no stage, of the chosen steps."""
+    captures = side.captures.assign(stage=side.captures["stage"].where(side.captures["stage"] >= 0))
+    return captures if side.chosen_steps is None else _summed_steps(captures, side.steps)
+
+
+def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -> pd.DataFrame:
+    """The metrics of the kernels with most time, in their order, over the whole capture."""
+    by = tuple(grain for grain in options.grains if grain == "rank")
+    frame = _drop_run(queries.kernel_metrics(side.store, side.run_ids, by=by, ranks=side.ranks))
+    key = [*by, *_METRIC_KERNEL]
+    place: dict[tuple[Any, ...], int] = {}
+    for kernel in zip(*(kernels[name] for name in key), strict=True):
+        place.setdefault(kernel, len(place))
+    if side.is_part:  # the profiler does not say in which step
+        frame = frame.head(0)
+    known = frame[key].drop_duplicates()
+    order = sorted(zip(*(known[name] for name in key), strict=True), key=lambda kernel: place.get(kernel, len(place)))
+    order = [kernel for kernel in order if kernel in place][:_METRIC_KERNELS]
+    number = {kernel: at for at, kernel in enumerate(order)}
+    at = pd.Series([number.get(kernel, -1) for kernel in zip(*(frame[name] for name in key), strict=True)], dtype=int)
+    frame = frame.assign(_at=at)[at >= 0].sort_values(["_at", "metric"], kind="stable").drop(columns="_at")
+    frame.insert(frame.columns.get_loc("metric") + 1, "kind", [kind_of(name) for name in frame["metric"]])
+    return frame.reset_index(drop=True)
+
+
+def _summed_steps(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """`captures` with the numbers of its chosen steps: sums, the largest peaks, the mean of rates.
+
+    A row that is the mean of several steps counts as so many.
+    """
+    how = {name: "sum" for name in steps.columns if name in captures and name.endswith(("_ns", "_count"))}
+    how |= {name: "max" for name in steps.columns if name.startswith("peak_")} | {"samples_per_second": "mean"}
+    summed = [name for name, kind in how.items() if kind == "sum"]
+    steps = steps.assign(**{name: steps[name] * steps["steps"] for name in summed})
+    grouped = steps.groupby(["run_id", "rank"])
+    at = pd.MultiIndex.from_frame(captures[["run_id", "rank"]])
+    found = {}
+    for name, kind in how.items():
+        values = grouped[name].sum(min_count=1) if kind == "sum" else grouped[name].agg(kind)
+        found[name] = values.reindex(at).to_numpy()
+    return captures.assign(**{name: pd.array(values, dtype=captures[name].dtype) for name, values in found.items()})
+
+
+def _chosen_times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
+    """The times of a run for its chosen steps; nothing where all are chosen."""
+    if side.chosen_steps is None:
+        return {}
+    timed = side.steps.dropna(subset="duration_ns")
+    count = timed["steps"].sum()
+    step_ns = (timed["duration_ns"] * timed["steps"]).sum() / count if count else None
+    means = {"e2e_ns": captures["e2e_ns"].mean(), "step_ns": step_ns}
+    return {name: None if pd.isna(value) else int(value) for name, value in means.items()}
+
+
+def _memory_curve(side: Loaded) -> pd.DataFrame:
+    """The points inside the chosen steps, which count their time alike: from the first event of the capture."""
+    curve = queries.memory_curve(side.store, side.run_ids)
+    curve = curve[curve["rank"].isin(side.captures["rank"].tolist())]
+    if side.chosen_steps is None:
+        return curve
+    kept = pd.Series(False, index=curve.index)
+    for step in side.steps.itertuples():
+        if not pd.isna(step.duration_ns):
+            inside = curve["time_ns"].between(step.start_ns, step.start_ns + step.duration_ns)
+            kept |= (curve["rank"] == step.rank) & inside.astype(bool)
+    return curve[kept]
 
 
 def _large(frame: pd.DataFrame, columns: list[str], minimum_ns: int | None) -> pd.DataFrame:
@@ -96,7 +179,7 @@ def _only_op(frame: pd.DataFrame, column: str, options: ShowOptions) -> pd.DataF
 
 def _modules(ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
     """Own and total time of the ops of each module and phase. Totals of nested ops overlap; self times add up."""
-    key = [*[column for column in ("rank", "step") if column in options.by], "module", "phase"]
+    key = [*[column for column in ("rank", "step") if column in options.grains], "module", "phase"]
     named = ops[(ops["module"] != "") | (ops["phase"] != "")]
     grouped = named.groupby(key)[_MODULE_NUMBERS].sum(min_count=1).reset_index()
     order = grouped[["device_self_ns", "host_self_ns"]].fillna(0)

@@ -7,17 +7,20 @@ disk. A path is read into a database in memory, so that files and stored runs go
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
 import pandas as pd
 
+from tracker.compare import knowing
 from tracker.errors import UsageError
 from tracker.intake import IngestOptions, ingest
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
+from tracker.units import format_numbers, steps_words
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -30,10 +33,14 @@ FILES: Final = "files"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loaded:
-    """A side with its database: `runs` and `captures` as `store.queries` gives them, `captures.stage` filled with -1
-    for none.
+    """A side with its database: `runs`, `captures` and `steps` as `store.queries` gives them, `captures.stage` filled
+    with -1 for none, only the chosen ranks and steps.
 
-    `weights`: (run_id, stage) -> number of rank-steps, the denominator of a mean per step and rank of a stage.
+    `chosen_steps`: None for all. `is_part`: the captures hold more steps than the chosen ones. `has_markers`: whether
+    the captures hold step markers; a capture without any is one step, 0, as long as the capture. `weights`: run_id
+    -> number of steps of its ranks, the denominator of a mean per step and rank. `warnings`: what the
+    readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `answers`,
+    `parts`: what was asked before.
     """
 
     side: Side
@@ -43,31 +50,66 @@ class Loaded:
     steps: pd.DataFrame
     ranks: tuple[int, ...] | None
     weights: pd.Series
+    chosen_steps: tuple[int, ...] | None = None
+    is_part: bool = False
+    has_markers: bool = False
+    warnings: tuple[str, ...] = ()
+    is_selection: bool = False
+    answers: dict[tuple[object, ...], pd.DataFrame] = field(default_factory=dict)
+    parts: dict[str, Loaded] = field(default_factory=dict)
 
     @property
     def run_ids(self) -> tuple[int, ...]:
         """The runs of this side."""
         return self.side.run_ids
 
-    @property
-    def has_markers(self) -> bool:
-        """Whether the captures hold step markers; a capture without any is one step, 0, as long as the capture."""
-        if len(self.steps) != len(self.captures) or (self.steps["step"] != 0).any():
-            return True
-        whole = self.steps[["run_id", "rank", "duration_ns"]].merge(self.captures, on=["run_id", "rank"])
-        return bool((whole["duration_ns_x"] != whole["duration_ns_y"]).any())
+    def ask(
+        self, question: Callable[..., pd.DataFrame], *, by: Sequence[str] = ("run",), in_steps: bool = True
+    ) -> pd.DataFrame:
+        """The answer to a `question` of `store.queries` about the runs, ranks and steps of this side; `by`: its grain,
+        finer by the rank where this side is a selection of ranks.
+
+        `in_steps`: leave out what lies outside all steps, as the means per step must.
+        """
+        if self.is_selection and "rank" not in by:
+            by = (*by, "rank")
+        asked = (question, tuple(by), in_steps)
+        if asked not in self.answers:
+            self.answers[asked] = self._selected(
+                question(self.store, self.run_ids, by=by, ranks=self.ranks, steps=self.chosen_steps, in_steps=in_steps)
+            )
+        return self.answers[asked].copy(deep=False)
+
+    def op_tree(self) -> pd.DataFrame:
+        """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
+        return self._selected(
+            queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
+        )
+
+    def that_knows(self, what: str) -> Loaded:
+        """The part of this side that knows `what`; see `knowing.part_that_knows`."""
+        if what not in self.parts:
+            self.parts[what] = knowing.part_that_knows(self, what)
+        return self.parts[what]
+
+    def _selected(self, frame: pd.DataFrame) -> pd.DataFrame:
+        return knowing.of_captures(frame, self.captures) if self.is_selection else frame
 
 
-def load(store: Store | None, reference: str, options: Selection, stack: ExitStack) -> Loaded:
-    """The side that `reference` names. Databases opened on the way are closed by `stack`.
+def load(
+    store: Store | None, reference: str, options: Selection, stack: ExitStack, *, steps: Sequence[int] = ()
+) -> Loaded:
+    """The side that `reference` names; `steps`: only these, empty for all. Databases opened on the way are closed by
+    `stack`.
 
-    Raises UsageError when nothing or too much is named; the message lists what there is.
+    Raises UsageError when nothing or too much is named, or a step that some rank does not have; the message lists what
+    there is.
     """
     if not reference.strip():
         raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
     if _is_path(reference):
         memory = stack.enter_context(open_store("sqlite://"))
-        ingest(
+        results = ingest(
             memory,
             [Path(reference).expanduser()],
             version=reference,
@@ -75,11 +117,13 @@ def load(store: Store | None, reference: str, options: Selection, stack: ExitSta
             options=_ingest_options(options),
         )
         runs = queries.runs(memory)
-        return _loaded(memory, reference, tuple(int(i) for i in sorted(runs["run_id"])), None, options)
+        side = _loaded(memory, reference, tuple(int(i) for i in sorted(runs["run_id"])), None, options, steps)
+        warned = dict.fromkeys(warning for result in results for warning in result.warnings)
+        return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
     run_ids, rank = resolve(store, reference, options.workload)
-    return _loaded(store, reference, run_ids, rank, options)
+    return _loaded(store, reference, run_ids, rank, options, steps)
 
 
 def needs_store(reference: str) -> bool:
@@ -142,24 +186,82 @@ def _ingest_options(options: Selection) -> IngestOptions:
     return replace(chosen, max_bytes=options.max_bytes)
 
 
-def _loaded(store: Store, label: str, run_ids: tuple[int, ...], rank: int | None, options: Selection) -> Loaded:
-    ranks = (rank,) if rank is not None else options.ranks or None
-    captures = queries.captures(store, run_ids)
-    captures["stage"] = captures["stage"].fillna(_NO_STAGE)
-    steps = queries.steps(store, run_ids)
-    if ranks is not None:
-        captures = captures[captures["rank"].isin(ranks)]
-    if options.stage is not None:
-        captures = captures[captures["stage"] == options.stage]
-        ranks = tuple(int(r) for r in captures["rank"].unique())
-    if captures.empty:
-        raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
-    steps = steps.merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
-    captures = captures.reset_index(drop=True)
+def _loaded(
+    store: Store,
+    label: str,
+    run_ids: tuple[int, ...],
+    rank: int | None,
+    options: Selection,
+    chosen: Sequence[int],
+) -> Loaded:
+    captures, ranks = _captures(store, label, run_ids, (rank,) if rank is not None else options.ranks, options.stage)
+    steps = _steps(store, run_ids, captures)
+    has_markers, is_part = _has_markers(captures, steps), False
+    if chosen:
+        _require_steps(label, captures, steps, chosen)
+        steps = steps[steps["step"].isin(list(chosen))].reset_index(drop=True)
+        counted = knowing.with_step_counts(captures, steps)
+        is_part, captures = bool((captures["steps"] > counted["steps"]).any()), counted
     run_ids = tuple(run_id for run_id in run_ids if (captures["run_id"] == run_id).any())
     runs = queries.runs_by_id(store, run_ids)
-    weights = captures.assign(weight=captures["steps"].clip(lower=1)).groupby(["run_id", "stage"])["weight"].sum()
-    return Loaded(_side(label, run_ids, runs, captures), store, runs, captures, steps, ranks, weights.astype("float64"))
+    chosen_steps = tuple(sorted(set(chosen)))
+    return Loaded(
+        side=replace(_side(label, run_ids, runs, captures), chosen_steps=chosen_steps),
+        store=store,
+        runs=runs,
+        captures=captures,
+        steps=steps,
+        ranks=ranks,
+        weights=knowing.weights(captures),
+        is_selection=options.stage is not None and len(run_ids) > 1,
+        chosen_steps=chosen_steps or None,
+        is_part=is_part,
+        has_markers=has_markers,
+    )
+
+
+def _captures(
+    store: Store, label: str, run_ids: tuple[int, ...], ranks: tuple[int, ...], stage: int | None
+) -> tuple[pd.DataFrame, tuple[int, ...] | None]:
+    """The captures of the chosen `ranks` (empty: all) and `stage`, and the ranks that this leaves, None for all."""
+    captures = queries.captures(store, run_ids)
+    captures["stage"] = captures["stage"].fillna(_NO_STAGE)
+    left = ranks or None
+    if left is not None:
+        captures = captures[captures["rank"].isin(left)]
+    if stage is not None:
+        captures = captures[captures["stage"] == stage]
+        left = tuple(int(rank) for rank in captures["rank"].unique())
+    if captures.empty:
+        raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
+    return captures.reset_index(drop=True), left
+
+
+def _steps(store: Store, run_ids: tuple[int, ...], captures: pd.DataFrame) -> pd.DataFrame:
+    return queries.steps(store, run_ids).merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
+
+
+def _has_markers(captures: pd.DataFrame, steps: pd.DataFrame) -> bool:
+    if len(steps) != len(captures) or (steps["step"] != 0).any():
+        return True
+    whole = steps[["run_id", "rank", "duration_ns"]].merge(captures, on=["run_id", "rank"])
+    return bool((whole["duration_ns_x"] != whole["duration_ns_y"]).any())
+
+
+def _require_steps(label: str, captures: pd.DataFrame, steps: pd.DataFrame, chosen: Sequence[int]) -> None:
+    """UsageError unless every capture has every chosen step: a mean over others would be one of something else."""
+    known = steps.groupby(["run_id", "rank"])["step"].agg(lambda numbers: set(map(int, numbers)))
+    for run_id, rank in zip(captures["run_id"], captures["rank"], strict=True):
+        there = known.get((run_id, rank), set())
+        lacking = sorted(set(chosen) - there)
+        if lacking:
+            run = "" if label == f"run:{run_id}" or len(set(captures["run_id"])) == 1 else f" of run:{run_id}"
+            where = f"rank {rank}{run}" if len(captures) > 1 else "it"
+            has = steps_words(sorted(there)) if there else "no step markers"
+            raise UsageError(
+                f"{label} has no step {format_numbers(lacking)}: {where} has {has}",
+                remedy="choose among these, or leave the choice of steps out",
+            )
 
 
 def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd.DataFrame) -> Side:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tracker.compare import means
+from tracker.compare import knowing, means
 from tracker.compare.overall import run_numbers
 
 if TYPE_CHECKING:
@@ -36,9 +36,10 @@ def standing_out(
 
     `rows`: what `operators.Operators` holds per side. A run without the key took 0.
     """
-    if min(baseline.side.runs, candidate.side.runs) < 2:
+    sides = [side.that_knows(knowing.TIMES) for side in (baseline, candidate)]
+    if min(side.side.runs for side in sides) < 2:
         return None
-    ranges = [_ranges(side, frame, key) for side, frame in zip((baseline, candidate), rows, strict=True)]
+    ranges = [_ranges(side, frame, key) for side, frame in zip(sides, rows, strict=True)]
     absent = (0.0, 0.0)
     return {
         name: not overlap(ranges[0].get(name, absent), ranges[1].get(name, absent))

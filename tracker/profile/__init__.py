@@ -21,8 +21,10 @@ from tracker.profile.events import (
     I32,
     I64,
     MISSING,
+    MODULE_CALLS,
     NO_OP,
     NO_STEP,
+    PHASES,
     UNLINKED_OP,
     Allocations,
     CollectiveLinks,
@@ -62,8 +64,10 @@ __all__ = [
     "I32",
     "I64",
     "MISSING",
+    "MODULE_CALLS",
     "NO_OP",
     "NO_STEP",
+    "PHASES",
     "ROW_COLUMNS",
     "UNKNOWN_DEVICE",
     "UNLINKED_OP",
@@ -132,10 +136,13 @@ class Capture:
     """One rank of a run: one process and one device.
 
     `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
-    source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...). `facts`: environment,
-    allow-listed by the reader. `quality`: `ok` or `partial`, with the reason. Exactly one of `events` and `rows` is
-    set. `parallel`: where the source says it, the place of the rank: `stage` (of the pipeline), and its index in `dp`,
-    `tp`, `pp`, `ep`, `cp`.
+    source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...); `profiler`: `off` where the
+    numbers were measured without one, `summary` where they are sums that it printed; of a throughput `throughput_unit`
+    and `throughput_scope` (`per rank`, `total`). `facts`: environment, allow-listed by the reader. `quality`: `ok` or
+    `partial`, with the reason. Exactly one of `events` and `rows` is set. `parallel`: where the source says it, the
+    place of the rank: `stage` (of the pipeline), and its index in `dp`, `tp`, `pp`, `ep`, `cp`. `labels`: what the
+    files call the run, used where the user does not say: `workload`, `version`, `commit`, and `date` (YYYY-MM-DD) of
+    the version. `configuration`: what they say of it (`batch_size`, `precision`, `devices`, ...).
     """
 
     rank: int | None
@@ -153,6 +160,8 @@ class Capture:
     events: Events | None = None
     rows: Rows | None = None
     parallel: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

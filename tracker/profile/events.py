@@ -28,6 +28,14 @@ NO_OP: Final = "(no op)"
 """Name of the op that stands for device events whose launch lies in no op."""
 
 
+MODULE_CALLS: Final = "module"
+"""`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
+
+
+PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
+"""The parts of a training step; the empty word where nothing says."""
+
+
 class Strings:
     """A pool of distinct texts; each has a code, in order of first use.
 
@@ -71,6 +79,7 @@ class LaunchLevel(IntEnum):
     """Where a launch call was seen. FLOW is no call: a flow arrow of the trace, kept only to link a device event.
 
     ACL, NODE, MODEL, HCCL: the layers of CANN above its runtime; they link a device event only where nothing else does.
+    QUEUE: a framework hands work to a thread of its own or takes it there (`Enqueue`, `Dequeue`); it links nothing.
     """
 
     RUNTIME = 0
@@ -80,6 +89,7 @@ class LaunchLevel(IntEnum):
     NODE = 4
     MODEL = 5
     HCCL = 6
+    QUEUE = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,11 +306,20 @@ class Counters(Columns):
 
 @dataclass(frozen=True, slots=True)
 class StepTimes(Columns):
-    """What the profiler itself says of a step, beyond what the events show; each or MISSING."""
+    """What the profiler itself says of a step; each or MISSING.
+
+    Bubble and preparation do not show in events. The others are a breakdown of its own, which stands in where the
+    device tasks are unknown.
+    """
 
     step: I64
     bubble_ns: I64
     preparing_ns: I64
+    compute_ns: I64
+    communication_ns: I64
+    overlap_ns: I64
+    exposed_communication_ns: I64
+    free_ns: I64
 
 
 def empty(table: type[Columns]) -> Any:
@@ -315,11 +334,16 @@ def empty(table: type[Columns]) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What only some profilers know; empty by default. `block_num`: blocks per DeviceEvents row (or MISSING), or
-    empty.
+    """What only some profilers know; empty by default.
+
+    `block_num`: blocks per DeviceEvents row (or MISSING), or empty. `op_phase`: per HostOps row the part of a training
+    step that the source itself names, a word of PHASES or none (0), or empty; it goes down to the ops inside.
+    `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
+    beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    op_phase: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
     collective_times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
     collective_tasks: CollectiveTasks = field(default_factory=lambda: empty(CollectiveTasks))
@@ -327,6 +351,8 @@ class Extras:
     memory_points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
     counters: Counters = field(default_factory=lambda: empty(Counters))
     step_times: StepTimes = field(default_factory=lambda: empty(StepTimes))
+    only_collectives: bool = False
+    no_collectives: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ class Breakdown:
     """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
 
     compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
-    `duration_ns`: the marker's duration, or the span of the capture. None: the source does not say.
+    `duration_ns`: the marker's duration, or the span of the capture; of a step that device tasks alone name the span of
+    its work on the device. None: the source does not say.
     `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
     """
 
@@ -45,11 +46,17 @@ class Breakdown:
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """One step of one rank; `start_ns` counts from the first event of the capture."""
+    """One step of one rank; `start_ns` counts from the first event of the capture.
+
+    `steps` above 1: the source knows only sums over so many steps. Then the row stands for all of them: its breakdown
+    is their mean, and the rows of the tables with its number are sums over them, as in any step they are over its
+    calls. So a mean per step is always a sum of rows divided by the sum of `steps`.
+    """
 
     step: int
     start_ns: int
     breakdown: Breakdown
+    steps: int = 1
 
 
 Column = NDArray[Any] | list[str]
@@ -82,7 +89,7 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "step": "int", "kind": "text", "group_role": "text", "group_size": "int", "data_type": "text",
         "size_class_bytes": "int", "calls": "int", "bytes": "bytes", "total_ns": "ns", "min_ns": "ns", "max_ns": "ns",
         "sum_squares_ns2": "float", "transit_ns": "ns", "wait_ns": "ns", "synchronization_ns": "ns", "idle_ns": "ns",
-        "exposed_ns": "ns",
+        "exposed_ns": "ns", "exposed_wait_ns": "ns",
     },
     # communication: index of the row of "communication" that the task belongs to
     "communication_task": {

@@ -2,27 +2,42 @@
 
 A reader is a module (or folder) of this package, named in `NAMES`, that exports `TITLE`, `sniff(path, head) -> bool`
 and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
-folder. Modules load on use. Names that start with `_` are no readers.
+folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
+leaves to another one beside it. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tracker.errors import SourceError, UsageError
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import SAVE_AS_UTF_8, UTF_16, ReadOptions, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["NAMES", "Found", "ReadOptions", "Reader", "claim", "find", "load", "read"]
+__all__ = ["NAMES", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "load", "read", "survey"]
 
-NAMES: Final[tuple[str, ...]] = ("ascend_db", "ascend_text", "torch_profiler")
+NAMES: Final[tuple[str, ...]] = (
+    "ascend_db",
+    "ascend_text",
+    "cann",
+    "nsys_sqlite",
+    "nsys_stats",
+    "paddle_log",
+    "paddle_summary",
+    "paddle_trace",
+    "torch_profiler",
+)
+
+
+_LEVELS_OF_A_CAPTURE: Final = 4
+"""How deep files lie in the folder of a capture: PROF_*/device_0/timeline inside that of a framework."""
 
 
 class Reader(Protocol):
@@ -47,6 +62,15 @@ class Found:
     format: str
 
 
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A file or folder and all the readers that claim it; `problem`: why it cannot even be looked at."""
+
+    path: Path
+    claims: tuple[str, ...] = ()
+    problem: SourceError | None = None
+
+
 def load(name: str) -> Reader:
     """The reader called `name`; a UsageError lists the names for any other word."""
     if name not in NAMES:
@@ -64,9 +88,15 @@ def claim(path: Path | str, format: str | None = None) -> str:
     if len(claims) == 1:
         return claims[0]
     if claims:
-        raise SourceError(path, "", f"could be {' or '.join(claims)}", remedy="say which with --format")
+        raise ambiguous(path, claims)
+    if (other := _instead(path)) is not None:
+        raise SourceError(path, "", "this file is not read itself", remedy=f"give {other}, which lies beside it")
     if path.is_file() and path.stat().st_size == 0:
         raise SourceError(path, "", "the file is empty", remedy="export the profile again")
+    if path.is_file() and read_head(path).startswith(UTF_16):
+        raise SourceError(path, "byte 0", "the text is UTF-16, which no reader knows", remedy=SAVE_AS_UTF_8)
+    if path.is_file() and (folder := _capture_around(path)) is not None:
+        raise SourceError(path, "", "this file is a part of a capture", remedy=f"give its folder {folder}")
     kind = "folder" if path.is_dir() else "file"
     raise SourceError(path, "", f"no reader knows this {kind}", remedy=_known_formats())
 
@@ -81,10 +111,34 @@ def find(path: Path | str, format: str | None = None) -> list[Found]:
         load(format)
     if path.is_file():
         return [Found(path, claim(path, format))]
-    found = sorted(_walk(path, NAMES if format is None else (format,)))
+    found = sorted(_only(seen) for seen in _walk(path, _names(format)) if seen.claims or seen.problem)
     if not found:
         raise SourceError(path, "", "no profile in this folder", remedy=_known_formats())
     return found
+
+
+def survey(path: Path | str, format: str | None = None) -> Iterator[Seen]:
+    """Every file at or below `path`, and every claimed folder: what `find` takes, what it refuses, what it passes over.
+
+    A conflict or a damaged file is reported and the survey goes on. Hidden files are left out, as in `find`.
+    """
+    path = Path(path)
+    if format is not None:
+        load(format)
+    try:
+        _existing(path)
+    except SourceError as error:
+        yield Seen(path, problem=error)
+        return
+    if path.is_dir():
+        yield from _walk(path, _names(format))
+    else:
+        yield _look(path, NAMES) if format is None else Seen(path, (format,))
+
+
+def ambiguous(path: Path, claims: Sequence[str]) -> SourceError:
+    """The error for a file or folder that several readers claim."""
+    return SourceError(path, "", f"could be {' or '.join(claims)}", remedy="say which with --format")
 
 
 def read(found: Found, options: ReadOptions | None = None) -> Profile:
@@ -104,29 +158,53 @@ def _claims(path: Path, names: tuple[str, ...]) -> list[str]:
     return [name for name in names if load(name).sniff(path, head)]
 
 
-def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Found]:
+def _instead(path: Path) -> Path | None:
+    """What a reader takes in place of `path`, None where none does."""
+    asked = (getattr(load(name), "instead", None) for name in NAMES)
+    return next((other for ask in asked if ask is not None and (other := ask(path)) is not None), None)
+
+
+def _capture_around(file: Path) -> Path | None:
+    """The outermost of the next folders around `file` that is a capture as a whole, None where none is."""
+    around = [folder for folder in file.absolute().parents[:_LEVELS_OF_A_CAPTURE] if len(_look(folder, NAMES).claims)]
+    return around[-1] if around else None
+
+
+def _names(format: str | None) -> tuple[str, ...]:
+    return NAMES if format is None else (format,)
+
+
+def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
     for parent, folders, files in os.walk(folder):
         here = Path(parent)
-        claims = _claims(here, names)
-        if claims:
+        seen = _look(here, names)
+        if seen.claims or seen.problem:
             folders.clear()
-            yield Found(here, _only(here, claims))
+            yield seen
             continue
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        for name in files:
+        for name in sorted(files):
             path = here / name
-            if name.startswith(".") or not path.is_file():
-                continue
-            if claims := _claims(path, names):
-                yield Found(path, _only(path, claims))
+            if not name.startswith(".") and path.is_file():
+                yield _look(path, names)
 
 
-def _only(path: Path, claims: list[str]) -> str:
-    if len(claims) > 1:
-        raise SourceError(path, "", f"could be {' or '.join(claims)}", remedy="say which with --format")
-    return claims[0]
+def _look(path: Path, names: tuple[str, ...]) -> Seen:
+    try:
+        return Seen(path, tuple(_claims(path, names)))
+    except SourceError as error:
+        return Seen(path, problem=error)
+    except OSError as error:  # a folder that a reader may not list
+        return Seen(path, problem=SourceError(path, "", f"cannot be looked into ({error.strerror or error})"))
+
+
+def _only(seen: Seen) -> Found:
+    if seen.problem:
+        raise seen.problem
+    if len(seen.claims) > 1:
+        raise ambiguous(seen.path, seen.claims)
+    return Found(seen.path, seen.claims[0])
 
 
 def _known_formats() -> str:
-    known = "; ".join(f"{name}: {load(name).TITLE}" for name in NAMES)
-    return f"known formats ({known}); --format NAME reads it as one of them"
+    return f"known formats: {', '.join(NAMES)}; --input-format NAME reads it as one of them"

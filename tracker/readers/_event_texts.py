@@ -15,7 +15,7 @@ from typing import Any, Final, Generic, NoReturn, TypeVar
 import msgspec
 
 from tracker.errors import SourceError
-from tracker.readers._source import SourceText
+from tracker.readers._source import BOM, SourceText
 
 CHUNK_BYTES: Final = 1 << 20
 MAX_EVENT_BYTES: Final = 64 << 20
@@ -46,8 +46,10 @@ class Chunk(Generic[Events]):
 class EventTexts(Generic[Events]):
     """The events of one trace, in chunks; iterate once. Afterwards `top_text` is the rest of the trace.
 
-    `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else.
+    `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else. `exporter`: what
+    writes such traces, for the remedy where this is none.
     `partial`: why the trace ended early, empty when it is whole; only with `allow_partial`, else a SourceError.
+    `may_stay_open`: a bare list that ends behind a whole event is whole without its `]`; then `is_open` is True.
     """
 
     def __init__(
@@ -55,10 +57,15 @@ class EventTexts(Generic[Events]):
         source: SourceText,
         decode: Callable[[bytes], Events],
         *,
+        exporter: str,
         allow_partial: bool = False,
+        may_stay_open: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
     ) -> None:
         self.partial = ""
+        self.is_open = False
+        self._may_stay_open = may_stay_open
+        self._none_such = f"give a trace exported by {exporter}"
         self.top_text = b"{}"
         self._source = source
         self._blocks = iter(source)
@@ -85,7 +92,7 @@ class EventTexts(Generic[Events]):
             if chunk is not None:
                 continue
             if not more:
-                yield from self._end_early()
+                yield from self._end_early(is_bare=not head)
                 self.top_text = head + b"[]}" if head else b"{}"
                 return
             want = self._grow(want)
@@ -121,6 +128,8 @@ class EventTexts(Generic[Events]):
         want = self._chunk_bytes
         while True:
             more = self._fill(want)
+            if self._buffer.startswith(BOM):
+                self._buffer = b" " * len(BOM) + self._buffer[len(BOM) :]  # places in the file stay what they are
             if self._buffer.lstrip(_BLANKS)[:1] not in (b"{", b"["):
                 self._no_list()
             start = self._list_start()
@@ -158,7 +167,7 @@ class EventTexts(Generic[Events]):
         if not text:
             raise SourceError(self._source.path, "", "the file is empty", remedy=EXPORT_AGAIN)
         if text[:1] not in (b"{", b"["):
-            self._fail(0, "not JSON: a trace starts with '{' or '['", "give a trace exported by torch.profiler")
+            self._fail(0, "not JSON: a trace starts with '{' or '['", self._none_such)
         try:
             msgspec.json.decode(text, type=msgspec.Raw)
         except msgspec.DecodeError as error:
@@ -167,7 +176,7 @@ class EventTexts(Generic[Events]):
             self._fail(self._source.bytes_read, "the JSON ends before the list 'traceEvents'")
         except RecursionError as error:
             self._too_deep(error)
-        self._fail(0, "JSON without a list 'traceEvents'", "give a trace exported by torch.profiler")
+        self._fail(0, "JSON without a list 'traceEvents'", self._none_such)
 
     # -- the events
 
@@ -263,9 +272,12 @@ class EventTexts(Generic[Events]):
         except RecursionError as error:
             self._too_deep(error)
 
-    def _end_early(self) -> Iterator[Chunk[Events]]:
+    def _end_early(self, *, is_bare: bool) -> Iterator[Chunk[Events]]:
         end, _ = self._scan()
-        self._truncated("the trace ends in the middle of its events")
+        ends_whole = not self._buffer[end:].strip(_BLANKS) and (end > 0 or self._after_comma)
+        self.is_open = is_bare and ends_whole and self._may_stay_open and not self._source.ended_early
+        if not self.is_open:
+            self._truncated("the trace ends in the middle of its events")
         if end:
             yield self._decoded(end)
 

@@ -4,16 +4,37 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from dataclasses import fields, replace
+from itertools import chain
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I64
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+T = TypeVar("T", bound="DataclassInstance")
 Array = NDArray[Any]
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 _LARGEST: Final = int(np.iinfo(np.int64).max)
+
+
+def joined_rows(parts: Sequence[T]) -> T:
+    """The rows of all `parts`, one after the other: dataclasses of which every field is a column, an array or a tuple.
+
+    At least one part.
+    """
+    columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])}
+    return replace(
+        parts[0],
+        **{
+            name: tuple(chain(*blocks)) if isinstance(blocks[0], tuple) else np.concatenate(blocks)
+            for name, blocks in columns.items()
+        },
+    )
 
 
 class Growing:

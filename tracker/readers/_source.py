@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from tracker.profile import Source
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
+BOM: Final = b"\xef\xbb\xbf"
+"""What some editors write in front of UTF-8 text; it is no part of it."""
+
+UTF_16: Final = (b"\xff\xfe", b"\xfe\xff")
+"""What UTF-16 text starts with; no UTF-8 text does."""
+
+SAVE_AS_UTF_8: Final = "save it as UTF-8, or export the profile again"
 BLOCK_BYTES: Final = 1 << 20
 DIGEST_BYTES: Final = 16
 
@@ -60,6 +67,24 @@ def read_head(path: Path, size: int = 4096) -> bytes:
             if not head:
                 raise SourceError(path, "byte 0", "the gzip stream ends early", remedy="copy the file again") from error
     return head[:size]
+
+
+def source_of(path: Path, options: ReadOptions) -> Source:
+    """Path, size and digest of a file; a SourceError where it is larger than the limit."""
+    from tracker.profile import Source
+
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    with open_source(path) as file:
+        size = file.seek(0, 2)
+        if size > options.max_bytes:
+            problem = f"the file is larger than the limit of {options.max_bytes} bytes"
+            raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
+        file.seek(0)
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+            if options.progress:
+                options.progress(file.tell(), size)
+    return Source(str(path), size, digest.digest())
 
 
 def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
@@ -150,8 +175,10 @@ class SourceText:
         try:
             decoder.decode(block)
         except UnicodeDecodeError as error:
+            if self.bytes_read == 0 and block.startswith(UTF_16):
+                raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8) from error
             place = f"byte {self.bytes_read + error.start}"
-            raise SourceError(self.path, place, "not UTF-8 text", remedy="this is no JSON profile") from error
+            raise SourceError(self.path, place, "not UTF-8 text", remedy=SAVE_AS_UTF_8) from error
 
     def _check_size(self) -> None:
         if self.bytes_read > self._options.max_bytes:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
-    from tracker.results import Diff, Shown
+    from tracker.doctor import Findings
+    from tracker.results import Diff, History, Log, Shown
 
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
@@ -54,6 +55,59 @@ def render_show(
     """The document of one run; arguments and result as in `render_diff`."""
     style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
     document: str | bytes = _module(format).show(shown, style)
+    return document
+
+
+def render_log(
+    log: Log,
+    format: str = "text",
+    *,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of an optimisation log; arguments and result as in `render_diff`."""
+    document: str | bytes = _module(format).log(log, _style(only=(), limit=None, width=width, color=color, tell=tell))
+    return document
+
+
+def render_history(
+    history: History,
+    format: str = "text",
+    *,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of series over versions; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).history(history, style)
+    return document
+
+
+def render_plot(history: History, suffix: str, *, tell: Callable[[str], None] = warnings.warn) -> str | bytes:
+    """A drawing of series over versions: SVG text for `.svg`, bytes for `.png`. `tell`: as in `render_diff`."""
+    from tracker.reports import _plot
+
+    check_plot(suffix)
+    return _plot.render(history, suffix.lower(), tell)
+
+
+def check_plot(suffix: str) -> None:
+    """UsageError where no drawing with this ending can be made here."""
+    from tracker.reports import _plot
+
+    _plot.check(suffix.lower())
+
+
+def render_doctor(
+    findings: Findings, format: str = "text", *, width: int | None = None, color: bool = False
+) -> str | bytes:
+    """The document of what `tracker doctor` found, as `text` or `json`; arguments and result as in `render_diff`."""
+    if format not in ("text", "json"):
+        raise UsageError(f"no findings in the format {format!r}", remedy="choose text or json")
+    style = _style(only=(), limit=None, width=width, color=color, tell=warnings.warn)
+    document: str | bytes = _module(format).doctor(findings, style)
     return document
 
 

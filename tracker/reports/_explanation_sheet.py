@@ -6,10 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
+from tracker.reports import _human_bottleneck
 from tracker.reports._human_diff import total_words
 from tracker.reports._shared import plain
 from tracker.reports._workbook import Field, Row, field
 from tracker.results import Cause, Diff
+from tracker.units import format_numbers
 
 Block = tuple[str, Sequence[Field], Sequence[Row]]
 
@@ -28,6 +30,8 @@ def blocks(diff: Diff) -> Iterator[Block]:
     yield explanation.answer, [], []
     if diff.notes:
         yield "What makes the comparison doubtful", [field("Note", "text", "note")], [{"note": n} for n in diff.notes]
+    if diff.bottlenecks is not None:
+        yield "Bottleneck", _bottleneck_fields(), _human_bottleneck.sides(diff)
     yield "Sides", _side_fields(), [plain(asdict(diff.baseline)), plain(asdict(diff.candidate))]
     total = f"total: {total_words(explanation)}"
     whole = asdict(explanation) | {"title": total, "name": total}
@@ -47,11 +51,20 @@ def _causes(causes: Sequence[Cause]) -> list[Row]:
     return [plain(asdict(cause)) for cause in causes]
 
 
+def _bottleneck_fields() -> list[Field]:
+    texts = [field("Side", "text", "side"), field("Class", "text", "class")]
+    shares = ("data_loading_share", "device_utilisation", "possible_gain_share")
+    numbers = [field(name.replace("_", " ").title(), "percent", name) for name in shares]
+    return [*texts, *numbers, field("Not Known", "text", "missing"), field("Thresholds", "text", "thresholds")]
+
+
 def _side_fields() -> list[Field]:
     texts = [field(name.capitalize(), "text", name) for name in ("label", "workload", "version", "device")]
     texts += [field("Configuration", "text", "configuration"), field("Timeline", "text", "timeline")]
     runs = field("Run Ids", "text", lambda row: ", ".join(map(str, row["run_ids"])))
-    return [*texts, *(field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")), runs]
+    counts = [field(name.capitalize(), "count", name) for name in ("runs", "ranks", "steps")]
+    chosen = field("Chosen Steps", "text", lambda row: format_numbers(row.get("chosen_steps") or ()) or "all")
+    return [*texts, *counts, chosen, runs]
 
 
 def _part_fields(delta_ns: float | None) -> list[Field]:
@@ -80,6 +93,7 @@ def _cause_fields() -> list[Field]:
         field("Candidate Calls", "count", "candidate_calls"),
         field("Stands Out", "text", _stands_out),
         field("Where", "text", "where"),
+        field("Kernel Metrics", "text", "why"),
     ]
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.reports._shared import records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 Row = dict[str, Any]
 Unit = tuple[int, str]
@@ -25,6 +25,7 @@ class Column:
     """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
 
     `drop`: what may be left out where there is no room, highest first; 0 never. `code`: holds names from a profile.
+    `header`: of one line, or of several that all columns of the table have.
     """
 
     header: str
@@ -38,7 +39,9 @@ class Column:
 @dataclass(frozen=True, slots=True)
 class Table:
     """Rows of cells for people. `tones`: per row `worse`, `better`, `sum`, `strong` or nothing. `more`: rows that are
-    not shown. `lead`: a line between title and rows."""
+    not shown. `lead`: a line between title and rows. `below`: per row a sentence under it, or ""; empty for none.
+    `cell_tones`: per row the tone of each cell, where they differ; then no column may fold or drop.
+    """
 
     title: str
     columns: tuple[Column, ...]
@@ -47,6 +50,8 @@ class Table:
     more: int = 0
     note: str = ""
     lead: str = ""
+    below: tuple[str, ...] = ()
+    cell_tones: tuple[tuple[str, ...], ...] = ()
 
 
 WORDS: Final = {"left": True, "elastic": True}
@@ -174,8 +179,9 @@ def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
 def side_line(role: str, side: Side, total_metric: str = "", totals: tuple[float, float] | None = None) -> str:
     """What a side is, how much lies behind its numbers, and how far `totals` of its runs lie apart."""
     what = ", ".join(filter(None, (side.workload, side.device, side.configuration)))
-    counts = ", ".join(counted(*pair) for pair in ((side.runs, "run"), (side.ranks, "rank"), (side.steps, "step")))
-    return f"{role} {side.label}: {what}; {counts}{_spread(side, total_metric, totals)}"
+    counts = ", ".join(counted(*pair) for pair in ((side.runs, "run"), (side.ranks, "rank")))
+    steps = f"only {steps_words(side.chosen_steps)}" if side.chosen_steps else counted(side.steps, "step")
+    return f"{role} {side.label}: {what}; {counts}, {steps}{_spread(side, total_metric, totals)}"
 
 
 def _spread(side: Side, total_metric: str, totals: tuple[float, float] | None) -> str:

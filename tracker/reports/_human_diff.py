@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from tracker.reports import _human_metrics
 from tracker.reports._human import (
     NAME,
     UNDER,
@@ -31,7 +32,7 @@ from tracker.reports._human import (
 )
 from tracker.reports._shared import command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
-from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
 NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
 
@@ -54,23 +55,25 @@ def overall(diff: Diff, limit: int | None) -> Table:
     """Where the time of a step went, on both sides; what is zero on both is left out."""
     columns = [Column("metric", **WORDS), Column("baseline"), Column("candidate"), Column("change"), Column("DIFF")]
     columns.append(Column("share of E2E", drop=1))
+    shown = [row for row in records(diff.overall) if not row["baseline_value"] == row["candidate_value"] == 0]
+    counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
+    columns += [Column("calls", drop=2)] if counted else []
     rows = []
-    for row in records(diff.overall):
-        if row["baseline_value"] == row["candidate_value"] == 0:
-            continue
+    for row in shown:
         # a rate is no quotient of equal units: no per cent
         unit = "count" if row["metric"] == "samples_per_second" else row["unit"]
-        cells = values(unit, row["baseline_value"], row["candidate_value"], row["delta"])
+        cells = [*values(unit, row["baseline_value"], row["candidate_value"], row["delta"])]
         label = "  " * int(row["level"] or 0) + str(row["title"] or row["metric"])
-        shares = pair(share(row["baseline_share"]), share(row["candidate_share"]))
-        rows.append((_overall_tone(row), [label, *cells, format_diff(row["diff"]), shares]))
+        cells += (format_diff(row["diff"]), pair(share(row["baseline_share"]), share(row["candidate_share"])))
+        calls = (calls_cell(row["baseline_calls"], row["candidate_calls"]),) if counted else ()
+        rows.append((_overall_tone(row), [label, *cells, *calls]))
     return make("Overall, per step and rank", columns, rows)
 
 
 def _overall_tone(row: Row) -> str:
-    # more overlap and more samples are good news; a count is neither good nor bad
+    # more overlap and more samples are good news; a count or a correction is neither good nor bad
     flip = row["metric"] in ("overlap_ns", "samples_per_second")
-    if row["unit"] == "count" and not flip:
+    if (row["unit"] == "count" and not flip) or row["metric"] == "groups_at_once_ns":
         return ""
     return tone(row, -row["delta"] if flip and row["delta"] else row["delta"])
 
@@ -105,15 +108,30 @@ def _shapes(row: Row) -> str:
 
 
 def kernels(diff: Diff, limit: int | None) -> Table:
-    """Kernels by change of their total time."""
+    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name."""
     rows, more = top(diff.kernels, limit)
-    columns = [Column("kernel", **NAME), Column("launched by", **UNDER), Column("category", left=True, drop=2)]
+    types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
+    columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if any(types) else [])]
+    columns += [Column("launched by", **UNDER), Column("category", left=True, drop=2)]
+    cells = []
+    for row, kernel_type in zip(rows, types, strict=True):
+        launched = " ".join(filter(None, (readable(row["op"]), _shapes(row))))
+        line = [readable(row["name"]), *([kernel_type] if any(types) else [])]
+        line += [launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        cells.append((tone(row, row["delta_ns"]), line))
+    table = make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
+    return replace(table, below=tuple(str(row["why"] or "") for row in rows))
+
+
+def kernel_types(diff: Diff, limit: int | None) -> Table:
+    """Kernel types of an NPU by change of their total time; without rows for GPUs."""
+    rows, more = top(diff.kernel_types, limit)
+    columns = [Column("kernel type", **NAME), Column("core type", left=True, drop=2), *side_columns()]
     cells = []
     for row in rows:
-        launched = " ".join(filter(None, (readable(row["op"]), _shapes(row))))
-        line = [readable(row["name"]), launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        line = [readable(row["type"]), readable(row["core_type"]), *side_cells(row)]
         cells.append((tone(row, row["delta_ns"]), line))
-    return make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
+    return make("Kernel types by change of total time", columns, cells, more=more)
 
 
 def communication(diff: Diff, limit: int | None) -> Table:
@@ -170,12 +188,24 @@ TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
     "overall": overall,
     "operator": operators,
     "kernel": kernels,
+    "kernel_type": kernel_types,
+    "metric": _human_metrics.diff_metrics,
     "communication": communication,
+    "link": _human_metrics.diff_links,
     "memory": memory,
     "module": modules,
     "api": api,
+    "counter": _human_metrics.diff_counters,
 }
 """Section -> its table."""
+
+
+def tables(diff: Diff, section: str, limit: int | None, only: Sequence[str]) -> list[Table]:
+    """The tables of a section, as far as they have rows or the reader asked for the section."""
+    found = [TABLES[section](diff, limit)]
+    if section == "link" and section in only:
+        found.append(_human_metrics.diff_link_matrix(diff, limit))
+    return [table for table in found if table.rows or section in only]
 
 
 def total_words(explanation: Explanation) -> str:
@@ -240,7 +270,8 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     rows.append(closing("rest (not op time)", explanation.rest_ns))
     rows.append(closing(f"= {total_words(explanation)}", explanation.delta_ns, "strong"))
     title = "Why: by operator name" if by_name else "Why: operators, ranked by contribution"
-    return make(title, columns, rows, note=_cancelling(explanation))
+    below = tuple(cause.why for cause in listed) + ("",) * (len(rows) - len(listed))
+    return replace(make(title, columns, rows, note=_cancelling(explanation)), below=below)
 
 
 def _cause_tone(cause: Cause) -> str:
@@ -285,6 +316,10 @@ def _asked(diff: Diff) -> list[str]:
     chosen = diff.options
     pairs = [
         ("--only", ",".join(chosen.only) or None),
+        ("--by", chosen.tree or None),
+        ("--depth", chosen.depth),
+        ("--baseline-step", format_numbers(chosen.baseline_steps) or None),
+        ("--candidate-step", format_numbers(chosen.candidate_steps) or None),
         ("--match", None if chosen.match == "shape" else chosen.match),
         ("--max-kernels", chosen.max_kernels),
         ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),

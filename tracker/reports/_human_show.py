@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from tracker.reports import _human_metrics
 from tracker.reports._human import (
     NAME,
     READABLE,
@@ -24,7 +25,16 @@ from tracker.reports._human import (
 )
 from tracker.reports._shared import command, records
 from tracker.results import Shown
-from tracker.units import MISSING_TEXT, NS_PER_S, format_bytes, format_ns, size_unit, time_unit
+from tracker.units import (
+    MISSING_TEXT,
+    NS_PER_S,
+    format_bytes,
+    format_ns,
+    format_numbers,
+    size_unit,
+    steps_words,
+    time_unit,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,7 +83,8 @@ def header(shown: Shown) -> list[str]:
     facts = [row for row in records(shown.facts) if row["kind"] == "fact"]
     named = ", ".join(f"{row['key']}={row['value']}" for row in facts[:_HEADER_FACTS])
     more = f", and {len(facts) - _HEADER_FACTS} more" if len(facts) > _HEADER_FACTS else ""
-    return [*lines, *([f"facts: {named}{more}"] if facts else []), *_partial(shown)]
+    notes = [f"Note: {note}" for note in shown.notes]
+    return [*lines, *([f"facts: {named}{more}"] if facts else []), *_partial(shown), *notes]
 
 
 def _device(run: Mapping[str, Any]) -> str:
@@ -124,7 +135,8 @@ def overall(shown: Shown, limit: int | None) -> Table:
         shares = [_mean_share(ranks, name)] if beside else []
         rows.append(("", [label, *cells, *shares]))
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
-    return make(f"Overall, whole capture ({timelines} timeline, {counted(len(ranks), 'rank')})", columns, rows)
+    what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
+    return make(f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})", columns, rows)
 
 
 def on_device(shown: Shown) -> bool:
@@ -205,9 +217,11 @@ def _summed(shown: Shown, *keys: str) -> pd.DataFrame:
     sums = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
     if not len(frame):
         return frame[[*names, *sums]]
-    # a sum of nothing but missing values is missing
+    # a sum of nothing but missing values is missing; where self times are, totals say which op is the largest
     summed = frame.groupby(names, dropna=False, sort=False, as_index=False)[sums].sum(min_count=1)
-    return summed.sort_values([_self_time(shown), *names], ascending=[False] + [True] * len(names), kind="stable")
+    own = _self_time(shown)
+    sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
+    return summed.sort_values([*sizes, *names], ascending=[False] * len(sizes) + [True] * len(names), kind="stable")
 
 
 def _self_time(shown: Shown) -> str:
@@ -312,24 +326,36 @@ def api(shown: Shown, limit: int | None) -> Table:
     return make("Host API calls", columns, cells, more=more)
 
 
-TABLES: Final[Mapping[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
+TABLES: Final[dict[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
     "overall": (overall, steps),
     "operator": (operators,),
     "kernel": (kernels, copies),
+    "kernel_type": (),
+    "metric": (_human_metrics.metrics,),
     "communication": (communication,),
+    "link": (_human_metrics.links, _human_metrics.link_matrix, _human_metrics.packets),
     "memory": (memory,),
     "module": (modules,),
     "api": (api,),
+    "counter": (_human_metrics.counters,),
 }
 """Section -> its tables."""
+
+SHORT: Final = TABLES | {
+    "metric": (_human_metrics.busiest,),
+    "link": (_human_metrics.links,),
+    "counter": (_human_metrics.counter_overview,),
+}
+"""The same where the reader did not ask for the section."""
 
 
 def summary(shown: Shown) -> str:
     """One line: how long a step takes, where its time goes, and the op and kernel with the most of it."""
     run, ranks = shown.run, records(shown.overall)
-    words = [f"run {run.get('run_id')}: E2E {cell(run.get('e2e_ns'), 'ns')}"]
+    name = f"run {run.get('run_id')}" + (f", {steps_words(shown.options.steps)}" if shown.options.steps else "")
+    words = [f"{name}: E2E {cell(run.get('e2e_ns'), 'ns')}"]
     if run.get("step_ns") is not None:
-        words = [f"run {run.get('run_id')}: step {cell(run['step_ns'], 'ns')}, E2E {cell(run.get('e2e_ns'), 'ns')}"]
+        words = [f"{name}: step {cell(run['step_ns'], 'ns')}, E2E {cell(run.get('e2e_ns'), 'ns')}"]
     shares = [f"{label.strip()} {_mean_share(ranks, name)}" for name, label, _ in BREAKDOWN if name in _OF_E2E]
     known = [text for text in shares if text.endswith("%") and not text.endswith(" 0.0 %")]
     if known:
@@ -356,4 +382,7 @@ def hint(shown: Shown) -> str:
     """The command that gives all details."""
     run_id = shown.run.get("run_id")
     reference = str(shown.run.get("reference") or f"run:{run_id}")
-    return f"Details: {command('tracker', 'show', reference, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"
+    steps = ("--step", format_numbers(shown.options.steps)) if shown.options.steps else ()
+    by = [word for name in shown.options.by if shown.options.tree for word in ("--by", name)]
+    chosen = (*steps, *by, *(("--depth", str(shown.options.depth)) if shown.options.depth else ()))
+    return f"Details: {command('tracker', 'show', reference, *chosen, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"

@@ -60,7 +60,7 @@ def fit(table: Table, width: int) -> Fitted:
     """`table` in at most `width` terminal cells, as far as its fixed columns allow."""
     cells = [[printable(cell) for cell in row] for row in table.rows]
     natural = [
-        max([cell_len(column.header), *(cell_len(row[index]) for row in cells)])
+        max([*map(cell_len, column.header.split("\n")), *(cell_len(row[index]) for row in cells)])
         for index, column in enumerate(table.columns)
     ]
     empty = frozenset(

@@ -13,16 +13,20 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from tracker.results import SECTIONS, Diff, Shown
+from tracker.results import GRAINS, SECTIONS, Diff, Shown
 
 DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall",),
     "operator": ("ops",),
     "kernel": ("kernels",),
+    "kernel_type": ("kernel_types",),
+    "metric": ("kernel_metrics",),
     "communication": ("communication",),
+    "link": ("communication_links",),
     "memory": ("memory",),
     "module": ("modules",),
     "api": ("api",),
+    "counter": ("counters",),
 }
 """Section -> the frames of a `Diff` that answer it."""
 
@@ -30,10 +34,14 @@ SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall", "steps"),
     "operator": ("ops",),
     "kernel": ("kernels", "copies"),
+    "kernel_type": (),
+    "metric": ("kernel_metrics",),
     "communication": ("communication",),
+    "link": ("communication_links",),
     "memory": ("memory",),
     "module": ("modules",),
     "api": ("api",),
+    "counter": ("counters",),
 }
 """Section -> the frames of a `Shown` that answer it."""
 
@@ -59,14 +67,34 @@ class Style:
         return limit or None
 
 
+def chosen_sections(result: Diff | Shown, style: Style, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
+    """The sections to show, in reading order; a tree that is asked for stands alone, unless `only` names sections."""
+    return () if result.tree is not None and not style.only else style.sections(default)
+
+
 def selected(result: Diff | Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Name and frame of every table of the chosen sections, cut to the limit."""
+    """Name and frame of each table of the chosen sections, cut to the limit; a tree comes first, cut at each level."""
     tables = DIFF_TABLES if isinstance(result, Diff) else SHOW_TABLES
     limit = style.rows(None)
-    for section in style.sections():
+    if result.tree is not None:
+        yield "tree", pruned(result.tree, limit)
+    for section in chosen_sections(result, style):
         for name in tables[section]:
             frame: pd.DataFrame = getattr(result, name)
             yield name, frame if limit is None else frame.head(limit)
+
+
+def pruned(tree: pd.DataFrame, limit: int | None) -> pd.DataFrame:
+    """A tree with at most `limit` rows below each row and on level 0, those that come first; None for all."""
+    if limit is None:
+        return tree
+    place = tree.groupby([*(name for name in GRAINS if name in tree.columns), "parent"]).cumcount()
+    kept: set[int] = {-1}
+    rows = []
+    for node, parent, before in zip(tree["node"], tree["parent"], place, strict=True):
+        rows.append(before < limit and parent in kept)
+        kept.update([int(node)] if rows[-1] else ())
+    return tree[np.array(rows, dtype=bool)].reset_index(drop=True)
 
 
 def plain(value: Any) -> Any:

@@ -5,21 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
-from tracker.reports._shared import Style, plain, records, selected
+from tracker.reports import _human_bottleneck
+from tracker.reports._shared import Style, chosen_sections, plain, records, selected
 from tracker.reports._workbook import Book, Field, field
 from tracker.results import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
 
-_TITLES: Final = {"ops": "Operators", "api": "Api"}
+_TITLES: Final = {"ops": "Operators", "api": "Api", "tree": "Tree"}
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
 def write(shown: Shown, style: Style) -> bytes:
     """The chosen tables, the memory curve beside memory, then the run's facts and sources."""
     book = Book(style.tell)
-    run = [{"key": key, "value": str(value)} for key, value in plain(shown.run).items() if value is not None]
+    facts = plain(shown.run)
+    if shown.bottleneck is not None:
+        facts["bottleneck"] = _human_bottleneck.words(shown.bottleneck)
+    run = [{"key": key, "value": str(value)} for key, value in facts.items() if value is not None]
     pair = [field("Key", "text", "key", 28), field("Value", "text", "value", 80)]
     book.sheet("Run", pair, (("", row) for row in run), len(run))
     for name, frame in _frames(shown, style):
@@ -31,9 +35,9 @@ def write(shown: Shown, style: Style) -> bytes:
 
 def _frames(shown: Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
     yield from selected(shown, style)
-    if "memory" in style.sections():
+    if "memory" in chosen_sections(shown, style):
         yield "memory_curve", shown.memory_curve
-    if not style.only:
+    if not style.only and shown.tree is None:
         yield "facts", shown.facts
         yield "sources", shown.sources
 
@@ -45,11 +49,15 @@ def fields_of(frame: pd.DataFrame) -> list[Field]:
 
 def _field_of(name: str, values: pd.Series) -> Field:
     words = name.replace("_", " ")
+    if name.endswith("share"):
+        return field(words.title(), "percent", name)
     if name.endswith("_ns"):
         return field(f"{words[:-3].title()} (us)", "us", name)
     if name == "bytes" or name.endswith("_bytes"):
         header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
         return field(f"{header} (KB)", "kb", name)
+    if name == "bandwidth_gb_per_s":
+        return field("Bandwidth (GB/s)", "count", name)
     if name == "sum_squares_ns2":
         return field("Sum of Squares (ns2)", "count", name)
     is_number = values.dtype.kind in "iuf"

@@ -22,6 +22,7 @@ MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
 
 SUMMARY_FILL: Final = "DDEBF7"
 WORSE_FILL: Final = "FF0000"
+_BETTER_FONT: Final = "00803C"
 _HEADER_FILL: Final = "1F4E78"
 
 _HEADER_HEIGHT: Final = 46  # points: three lines
@@ -35,6 +36,7 @@ _FORMATS: Final = {
     "mb": "#,##0.00",
     "int": "#,##0",
     "mean": "#,##0.00",
+    "number": "0.0000",
     "percent": "0.0%",
 }
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
@@ -44,8 +46,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a sheet. `kind`: text, count, percent, us or ms (of ns), kb or mb (of bytes), filter (worse, better,
-    ...)."""
+    """A column of a sheet. `kind`: text, count, percent, number (of any size), us or ms (of ns), kb or mb (of
+    bytes), filter (worse, better, ...)."""
 
     header: str
     kind: str
@@ -67,11 +69,11 @@ class Book:
         self._tell = tell
         _add_styles(self._book)
 
-    def sheet(self, title: str, fields: Sequence[Field], rows: Iterable[tuple[str, Row]], count: int) -> None:
+    def sheet(self, title: str, fields: Sequence[Field], rows: Iterable[tuple[str, Row]], count: int) -> Any:
         """A sheet with a frozen header, an autofilter and one line per (tone, row); `count`: how many rows there are.
 
         `tone`: `summary` gives the light blue background, "" none. What exceeds Excel's row limit is left out; the last
-        row says so.
+        row says so. Returns the sheet, for charts.
         """
         sheet = self._new(title)
         sheet.freeze_panes = "A2"
@@ -92,6 +94,7 @@ class Book:
             message = f"{title}: {count - kept:,} of {count:,} rows left out: a sheet holds {MAX_ROWS:,} rows"
             sheet.append([_styled(sheet, message, "text")])
             self._tell(f"{message}; --format csv has them all")
+        return sheet
 
     def blocks(self, title: str, blocks: Iterable[tuple[str, Sequence[Field], Sequence[Row]]]) -> None:
         """A sheet of small tables below each other, each with its heading; for reading, not for filtering."""
@@ -175,6 +178,8 @@ def _add_styles(book: Any) -> None:
         book.add_named_style(NamedStyle(kind, **common))
         book.add_named_style(NamedStyle(f"{kind} summary", fill=blue, **common))
         book.add_named_style(NamedStyle(f"{kind} main", fill=blue, font=Font(bold=True), **common))
+    for name, color in (("worse", WORSE_FILL), ("better", _BETTER_FONT)):
+        book.add_named_style(NamedStyle(f"percent {name}", number_format=_FORMATS["percent"], font=Font(color=color)))
     book.add_named_style(
         NamedStyle("worse", fill=PatternFill("solid", fgColor=WORSE_FILL), font=white, alignment=centre)
     )

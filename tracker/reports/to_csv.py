@@ -11,8 +11,9 @@ import io
 from dataclasses import asdict
 from typing import Any
 
+from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import Diff, Shown
+from tracker.results import Diff, History, Log, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -22,25 +23,43 @@ Rows = list[dict[str, Any]]
 
 
 def diff(diff: Diff, style: Style) -> str:
-    """The chosen tables; without `only` also `environment`, and the explanation as `parts` and `causes`."""
+    """The chosen tables; without `only` and tree also `environment`, `bottleneck`, and the explanation as `parts` and
+    `causes`."""
     tables: dict[str, tuple[list[str], Rows]] = {}
-    if not style.only:
+    everything = not style.only and diff.tree is None
+    if everything:
         tables["environment"] = _table(diff.environment)
+        tables["bottleneck"] = _listed(_human_bottleneck.sides(diff))
     tables.update((name, _table(frame)) for name, frame in selected(diff, style))
-    if not style.only:
+    if everything:
         explanation = diff.explanation
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
+        tables["notes"] = _listed([{"note": note} for note in diff.notes])
     return _write(tables)
 
 
 def show(shown: Shown, style: Style) -> str:
-    """The chosen tables; without `only` also `facts` and `sources`."""
+    """The chosen tables; without `only` and tree also `bottleneck`, `facts` and `sources`."""
     tables = {name: _table(frame) for name, frame in selected(shown, style)}
-    if not style.only:
+    if not style.only and shown.tree is None:
+        tables["bottleneck"] = _listed([] if shown.bottleneck is None else [_human_bottleneck.flat(shown.bottleneck)])
         tables["facts"] = _table(shown.facts)
         tables["sources"] = _table(shown.sources)
+        tables["notes"] = _listed([{"note": note} for note in shown.notes])
     return _write(tables)
+
+
+def log(log: Log, style: Style) -> str:
+    """One row per version and column that has runs, with what is known of both."""
+    merged = log.cells.merge(log.versions.drop(columns="runs"), on="version", how="left")
+    return _write({"cells": _table(merged.merge(log.columns, on="column", how="left"))})
+
+
+def history(history: History, style: Style) -> str:
+    """One row per series and version, with what is known of both."""
+    series = history.series.drop(columns=["runs", "versions"])
+    return _write({"points": _table(series.merge(history.points, on="series_id", how="left"))})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

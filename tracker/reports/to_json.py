@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
-from tracker.reports._shared import Style, plain, records, selected
-from tracker.results import Diff, Shown
+from tracker.doctor import Findings
+from tracker.reports import _human_bottleneck
+from tracker.reports._shared import Style, command, plain, records, selected
+from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Log, Selection, Shown
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
@@ -25,9 +27,11 @@ def diff(diff: Diff, style: Style) -> str:
         "baseline": plain(asdict(diff.baseline)),
         "candidate": plain(asdict(diff.candidate)),
         "metric": diff.metric,
+        "options": _options(diff.options),
         "notes": list(plain(diff.notes)),
         "environment": records(diff.environment),
     }
+    document["bottleneck"] = _both_bottlenecks(diff)
     document.update((name, records(frame)) for name, frame in selected(diff, style))
     document["explanation"] = plain(asdict(diff.explanation))
     return _dump(document)
@@ -38,13 +42,58 @@ def show(shown: Shown, style: Style) -> str:
     run = plain(shown.run)
     run.setdefault("facts", records(shown.facts))
     run.setdefault("sources", records(shown.sources))
-    document: dict[str, Any] = {"schema": SCHEMA, "run": run}
+    document: dict[str, Any] = {"schema": SCHEMA, "run": run, "options": _options(shown.options), "notes": []}
+    document["notes"] += plain(shown.notes)
+    document["bottleneck"] = _human_bottleneck.record(shown.bottleneck)
     tables = {name: records(frame) for name, frame in selected(shown, style)}
     # the documented order of keys; what came later stands behind it
-    for name in ("overall", "steps", "ops", "kernels", "communication", "memory", "copies", "modules", "api"):
+    for name in ("overall", "steps", "ops", "kernels", "communication", "memory", "copies", "modules", "api", *tables):
         if name in tables:
             document[name] = tables[name]
     return _dump(document)
+
+
+def _both_bottlenecks(diff: Diff) -> dict[str, Any] | None:
+    if diff.bottlenecks is None:
+        return None
+    before, after = (_human_bottleneck.record(found) for found in diff.bottlenecks)
+    return {"baseline": before, "candidate": after, "changed": _human_bottleneck.changed(diff)}
+
+
+def log(log: Log, style: Style) -> str:
+    """The workload, its versions, columns and cells, and what each direction gained."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "workload": plain(log.workload),
+        "baseline": plain(log.baseline),
+        "options": plain(asdict(log.options)),
+    }
+    document.update((name, records(getattr(log, name))) for name in LOG_COLUMNS)
+    return _dump(document)
+
+
+def history(history: History, style: Style) -> str:
+    """The series, their points by version, their runs, and what else changed."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "pinned": plain(history.pinned),
+        "options": plain(asdict(history.options)),
+        "notes": list(plain(history.notes)),
+    }
+    document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
+    return _dump(document)
+
+
+def doctor(findings: Findings, style: Style) -> str:
+    """All that was found; `command` is one line for a shell, null where there is nothing to ingest."""
+    found = plain(asdict(findings))
+    words = found.pop("command")
+    return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None})
+
+
+def _options(chosen: Selection) -> dict[str, Any]:
+    """How the result was asked for, by the names of the Python interface, without what cannot be written."""
+    return {item.name: plain(getattr(chosen, item.name)) for item in fields(chosen) if item.name != "on_progress"}
 
 
 def _dump(document: dict[str, Any]) -> str:

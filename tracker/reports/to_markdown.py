@@ -7,11 +7,11 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tracker.reports import _human_diff, _human_show
+from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_log, _human_show, _human_tree
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
-from tracker.reports._shared import Style, printable
-from tracker.results import Diff, Shown
+from tracker.reports._shared import Style, chosen_sections, printable
+from tracker.results import Diff, History, Log, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -21,8 +21,8 @@ MAX_LENGTH = 60_000  # GitHub takes 65,536 characters in a comment
 _ROWS = 10
 _FEWER_ROWS = (1000, 300, 100, 50, 30, 20, 10, 5, 3, 1)
 _CELL = 100
+_PAGE = 160  # characters of a table of the log, before it is parted
 _PARAGRAPH = 1_000
-_SHOW_OPEN = ("overall", "steps")
 
 
 def diff(diff: Diff, style: Style) -> str:
@@ -35,33 +35,56 @@ def show(shown: Shown, style: Style) -> str:
     return _bounded(lambda rows: _show_blocks(shown, style, rows), style)
 
 
+def log(log: Log, style: Style) -> str:
+    """The newest versions as headline, what the columns share, and the table in parts that a page can show."""
+    blocks = [
+        f"### {_paragraph(_human_log.answer(log))}",
+        "\n".join(f"- {_paragraph(x)}" for x in _human_log.header(log)),
+    ]
+    blocks += [_titled(table) for table in _human_log.tables(log, _PAGE)]
+    return "\n\n".join([*blocks, _paragraph(_human_log.hint(log))]) + "\n"
+
+
+def history(history: History, style: Style) -> str:
+    """Where the newest version stands as headline, and the line of one series or one line per series."""
+    blocks = [f"### {_paragraph(_human_history.answer(history))}"]
+    blocks.append("\n".join(f"- {_paragraph(line)}" for line in [*_human_history.header(history), *history.notes]))
+    blocks += [_titled(table) for table in _human_history.tables(history)]
+    return "\n\n".join([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")]) + "\n"
+
+
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(diff.explanation.answer)}"
-    yield "\n".join(f"- {_paragraph(line)}" for line in side_lines(diff))
+    yield "\n".join(f"- {_paragraph(line)}" for line in (*side_lines(diff), *_human_bottleneck.of_diff(diff)))
     for note in diff.notes:
         yield _paragraph(f"Note: {note}")
-    sections = style.sections()
+    sections = chosen_sections(diff, style)
     # cut only where the page grows too long: what else changed decides what the numbers mean
     environment = _human_diff.environment(diff, None if rows == style.rows(_ROWS) else rows)
     yield _titled(environment)
+    if diff.tree is not None:
+        yield _titled(_human_tree.diff(diff, rows, hide_small=style.limit is None))
     if "overall" in sections:
         yield _titled(_human_diff.overall(diff, rows))
-    for table in _human_diff.explanation(diff, rows, style.only):
+    for table in _human_diff.explanation(diff, rows, style.only) if diff.tree is None or style.only else ():
         yield _titled(table)
     for line in _human_diff.renames(diff.explanation)[:rows]:
         yield _paragraph(line)
     for section in sections:
-        table = _human_diff.TABLES[section](diff, rows)
-        if section != "overall" and (table.rows or section in style.only):
-            yield _folded(table)
+        if section != "overall":
+            for table in _human_diff.tables(diff, section, rows, style.only):
+                yield _folded(table)
     yield _paragraph(f"{_human_diff.NOTE.format(metric=metric_words(diff))} {_human_diff.hint(diff)}")
 
 
 def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(_human_show.summary(shown))}"
-    yield "\n".join(f"- {_paragraph(line)}" for line in _human_show.header(shown))
-    for section in style.sections():
-        for make in _human_show.TABLES[section]:
+    lines = (*_human_show.header(shown), *_human_bottleneck.of_run(shown))
+    yield "\n".join(f"- {_paragraph(line)}" for line in lines)
+    if shown.tree is not None:
+        yield _titled(_human_tree.show(shown, rows, hide_small=style.limit is None))
+    for section in chosen_sections(shown, style):
+        for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
             table = make(shown, rows)
             if table.rows or section in style.only:
                 yield _titled(table) if section == "overall" else _folded(table)
@@ -83,7 +106,7 @@ def _bounded(blocks: Callable[[int | None], Iterable[str]], style: Style) -> str
 
 
 def _titled(table: Table) -> str:
-    return f"**{escape(table.title)}**\n\n{_table(table)}"
+    return f"**{escape(table.title)}**\n\n{_table(table)}" if table.title else _table(table)
 
 
 def _folded(table: Table) -> str:
@@ -95,11 +118,14 @@ def _table(table: Table) -> str:
     lead = f"{_paragraph(table.lead)}\n\n" if table.lead else ""
     if not table.rows:
         return lead + _paragraph(table.note or "no rows")
-    lines = [_line(escape(column.header) for column in table.columns)]
+    heads = ([line for line in column.header.split("\n") if line] for column in table.columns)
+    lines = [_line("<br>".join(map(escape, head)) for head in heads)]
     lines.append(_line("---" if column.left else "---:" for column in table.columns))
-    for tone, row in zip(table.tones, table.rows, strict=True):
+    below = table.below or ("",) * len(table.rows)
+    for tone, row, sentence in zip(table.tones, table.rows, below, strict=True):
         code = tone not in ("strong", "sum")
         cells = [_cell(text, column.code and code) for text, column in zip(row, table.columns, strict=True)]
+        cells[0] += f"<br>{_paragraph(sentence)}" if sentence else ""
         lines.append(_line(f"**{cell}**" if tone == "strong" and cell else cell for cell in cells))
     return lead + "\n".join(lines) + "".join(f"\n\n{_paragraph(note)}" for note in notes)
 

@@ -4,17 +4,28 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Literal
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tracker.reports import _human_diff, _human_show
+from tracker.doctor import Findings
+from tracker.reports import (
+    _human_bottleneck,
+    _human_diff,
+    _human_doctor,
+    _human_history,
+    _human_log,
+    _human_show,
+    _human_tree,
+)
 from tracker.reports._human import Table, metric_words, side_lines
-from tracker.reports._layout import GAP, fit
-from tracker.reports._shared import Style, printable
-from tracker.results import Diff, Shown
+from tracker.reports._layout import GAP, Fitted, fit
+from tracker.reports._shared import Style, chosen_sections, printable
+from tracker.results import Diff, History, Log, Shown
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -23,8 +34,8 @@ BINARY = False
 _WIDTH = 120  # where nobody says how wide: a pipe, a file
 _ROWS = 10
 _INDENT = 2
-_DIFF_SECTIONS = ("overall", "operator", "kernel", "communication")
-_SHOW_SECTIONS = ("overall", "operator", "kernel", "communication", "memory")
+_DIFF_SECTIONS = ("overall", "operator", "kernel", "kernel_type", "communication", "link")
+_SHOW_SECTIONS = ("overall", "operator", "kernel", "metric", "communication", "link", "memory", "counter")
 _STYLES = {"worse": "red", "better": "green", "strong": "bold"}
 
 
@@ -34,15 +45,16 @@ def diff(diff: Diff, style: Style) -> str:
     for line in side_lines(diff, ("baseline ", "candidate")):
         page.text(line)
     page.text(_human_diff.NOTE.format(metric=metric_words(diff)), style="dim")
-    for note in diff.notes:
-        page.text(f"Note: {note}")
+    for line in (*_human_bottleneck.of_diff(diff), *(f"Note: {note}" for note in diff.notes)):
+        page.text(line)
     # never cut: what else changed decides what the numbers mean
     page.table(_human_diff.environment(diff, None))
-    for section in style.sections(_DIFF_SECTIONS):
-        table = _human_diff.TABLES[section](diff, limit)
-        if table.rows or section in style.only:
+    if diff.tree is not None:
+        page.table(_human_tree.diff(diff, limit, hide_small=style.limit is None))
+    for section in chosen_sections(diff, style, _DIFF_SECTIONS):
+        for table in _human_diff.tables(diff, section, limit, style.only):
             page.table(table)
-    for table in _human_diff.explanation(diff, limit, style.only):
+    for table in _human_diff.explanation(diff, limit, style.only) if diff.tree is None or style.only else ():
         page.table(table)
     for sentence in _human_diff.renames(diff.explanation):
         page.text(sentence)
@@ -52,14 +64,56 @@ def diff(diff: Diff, style: Style) -> str:
 def show(shown: Shown, style: Style) -> str:
     """What the run is, the chosen tables, and on the last line a summary and the command for details."""
     page, limit = _Page(style), style.rows(_ROWS)
-    for line in _human_show.header(shown):
+    for line in (*_human_show.header(shown), *_human_bottleneck.of_run(shown)):
         page.text(line)
-    for section in style.sections(_SHOW_SECTIONS):
-        for make in _human_show.TABLES[section]:
+    if shown.tree is not None:
+        page.table(_human_tree.show(shown, limit, hide_small=style.limit is None))
+    for section in chosen_sections(shown, style, _SHOW_SECTIONS):
+        for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
             table = make(shown, limit)
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")
+
+
+def doctor(findings: Findings, style: Style) -> str:
+    """What was found, what is unreadable, which runs would form, what stays empty, and on the last line what to do."""
+    page = _Page(style)
+    page.text(_human_doctor.summary(findings))
+    if findings.captures:
+        page.table(_human_doctor.captures(findings))
+    page.lines("Runs that would form", _human_doctor.runs(findings))
+    page.lines("Unreadable", _human_doctor.failures(findings))
+    page.lines("What will stay empty, and why", _human_doctor.lacks(findings))
+    page.lines("Worth knowing", _human_doctor.remarks(findings))
+    page.lines("Taken by no reader, though they look like profiles", _human_doctor.unclaimed(findings))
+    return page.end(_human_doctor.next_step(findings))
+
+
+def log(log: Log, style: Style) -> str:
+    """What the columns share, a table or as many as the width needs; on the last line the newest and the command."""
+    page = _Page(style)
+    for line in _human_log.header(log):
+        page.text(line)
+    for table in _human_log.tables(log, page.width - _INDENT):
+        if not table.title:
+            page.text("")
+        page.table(table)
+    return page.end(f"{_human_log.answer(log)}  {_human_log.hint(log)}")
+
+
+def history(history: History, style: Style) -> str:
+    """The line of one series, or one line per series; on the last line where it stands and the command for more."""
+    page = _Page(style)
+    for line in _human_history.header(history):
+        page.text(line)
+    page.text(_human_history.NOTE, style="dim")
+    for note in history.notes:
+        page.text(f"Note: {note}")
+    for table in _human_history.tables(history):
+        page.text("")
+        page.table(table)
+    return page.end(f"{_human_history.answer(history)}  {_human_history.hint(history)}")
 
 
 class _Page:
@@ -67,11 +121,11 @@ class _Page:
 
     def __init__(self, style: Style) -> None:
         self._color = style.color
-        self._width = max(style.width or _WIDTH, 40)
+        self.width = max(style.width or _WIDTH, 40)
         self._out = io.StringIO()
         self._console = Console(
             file=self._out,
-            width=self._width,
+            width=self.width,
             color_system="standard" if style.color else None,
             force_terminal=style.color,
             force_interactive=False,
@@ -93,13 +147,22 @@ class _Page:
         if table.lead:
             self._indented(table.lead)
         if table.rows:
-            self._console.print(self._grid(table))
+            self._rows(table)
         elif not table.note:
             self._indented("no rows")
         if table.more:
             self._indented(f"… and {table.more:,} more")
         if table.note:
             self._indented(table.note)
+
+    def lines(self, title: str, lines: Sequence[str]) -> None:
+        """A title with an indented paragraph per line, not wrapped, since it may hold paths; nothing without lines."""
+        if not lines:
+            return
+        self._console.print()
+        self.text(title, style="bold")
+        for line in lines:
+            self._console.print(Text(" " * _INDENT + printable(line)), soft_wrap=True)
 
     def end(self, answer: str) -> str:
         """The whole page with `answer` as its last line, unwrapped: scripts read it with `tail -1`."""
@@ -111,15 +174,31 @@ class _Page:
     def _indented(self, line: str) -> None:
         self._console.print(Text(" " * _INDENT + printable(line), style="dim"))
 
-    def _grid(self, table: Table) -> RichTable:
-        fitted = fit(table, self._width - _INDENT)
+    def _rows(self, table: Table) -> None:
+        """The rows, with the sentences under them, which take the whole width."""
+        fitted = fit(table, self.width - _INDENT)
+        ends = [place for place, sentence in enumerate(table.below) if sentence]
+        for start, end in pairwise([0, *(end + 1 for end in ends), len(table.rows)]):
+            if end == start:
+                continue
+            self._console.print(self._grid(table, fitted, start, end))
+            if end - 1 in ends:
+                sentence = Text(printable(table.below[end - 1]), style="dim")
+                self._console.print(Padding(sentence, (0, 0, 0, 2 * _INDENT)))
+
+    def _grid(self, table: Table, fitted: Fitted, start: int, end: int) -> RichTable:
+        """Some rows, with the header where they are the first ones."""
         grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
+        grid.show_header = start == 0
         grid.add_column("", width=0, no_wrap=True)
         for column, width in zip(fitted.columns, fitted.widths, strict=True):
             justify: Literal["left", "right"] = "left" if column.left else "right"
             grid.add_column(Text(column.header), justify=justify, width=width, no_wrap=True, overflow="crop")
-        for tone, row in zip(table.tones, fitted.rows, strict=True):
-            grid.add_row("", *(_cell(lines, _STYLES.get(tone, "")) for lines in row))
+        whole_rows = ((tone,) * len(fitted.columns) for tone in table.tones)
+        tones_of_rows = list(table.cell_tones or whole_rows)
+        for tones, row in zip(tones_of_rows[start:end], fitted.rows[start:end], strict=True):
+            cells = (_cell(lines, _STYLES.get(tone, "")) for tone, lines in zip(tones, row, strict=True))
+            grid.add_row("", *cells)
         return grid
 
 

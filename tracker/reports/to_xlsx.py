@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports import _explanation_sheet, _show_sheets
-from tracker.reports._shared import Style, records
+from tracker.reports import _explanation_sheet, _history_sheets, _log_sheets, _show_sheets, _xlsx_metrics
+from tracker.reports._shared import Style, chosen_sections, pruned, records
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, Shown
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, History, Log, Shown
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
@@ -35,11 +35,17 @@ def diff(diff: Diff, style: Style) -> bytes:
     book = Book(style.tell)
     writers = {
         "overall": _overall, "operator": _operators, "kernel": _kernels, "communication": _communication,
-        "memory": _memory, "module": _modules, "api": _api,
+        "memory": _memory, "kernel_type": _kernel_types, "module": _modules, "api": _api,
+        "metric": _xlsx_metrics.kernel_metrics, "link": _xlsx_metrics.communication_links,
+        "counter": _xlsx_metrics.counters,
     }  # fmt: skip
     limit = style.rows(None)
-    for section in ("overall", "operator", "communication", "memory", "kernel", "module", "api"):
-        if section in style.sections():
+    first = ("overall", "operator", "communication", "link", "memory", "kernel", "kernel_type", "metric")
+    if diff.tree is not None:
+        _tree(book, diff, limit)
+    sections = chosen_sections(diff, style)
+    for section in (*first, "module", "api", "counter"):
+        if section in sections:
             writers[section](book, diff, limit)
     _environment(book, diff)
     _explanation(book, diff)
@@ -49,6 +55,16 @@ def diff(diff: Diff, style: Style) -> bytes:
 def show(shown: Shown, style: Style) -> bytes:
     """The workbook of one run: a plain sheet per table."""
     return _show_sheets.write(shown, style)
+
+
+def log(log: Log, style: Style) -> bytes:
+    """The workbook of an optimisation log: the table as people read it, then its cells and columns as rows."""
+    return _log_sheets.write(log, style)
+
+
+def history(history: History, style: Style) -> bytes:
+    """The workbook of series over versions: a sheet with a chart per series, then points, runs and environment."""
+    return _history_sheets.write(history, style)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
@@ -125,6 +141,7 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
         field("Delta", "ms", take("delta")),
         field("DIFF", "percent", "diff", 10),
         field("DIFF Filter", "filter", _overall_verdict, 13),
+        *_both("Number", "count", "calls"),
         field("Name", "text", "metric", 28),
     ]
     rows = records(diff.overall)
@@ -137,10 +154,10 @@ def _kind(row: Row) -> str:
 
 def _overall_verdict(row: Row) -> tuple[str | None, bool]:
     delta = row["delta"]
-    # more overlap and more samples are good news; a count is neither good nor bad
+    # more overlap and more samples are good news; a count or a correction is neither good nor bad
     if row["metric"] in ("overlap_ns", "samples_per_second") and delta is not None:
         delta = -delta
-    elif row["unit"] == "count":
+    elif row["unit"] == "count" or row["metric"] == "groups_at_once_ns":
         return ("same" if delta == 0 else None), False
     return verdict(row, delta)
 
@@ -183,6 +200,7 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_diff_fields("delta_ns", "us"),
         *_both("Payload (KB)", "kb", "bytes"),
         *_both("Exposed (us)", "us", "exposed_ns"),
+        *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
         *_both("Wait (us)", "us", "wait_ns"),
         *_both("Transit (us)", "us", "transit_ns"),
     ]
@@ -214,14 +232,28 @@ def _memory(book: Book, diff: Diff, limit: int | None) -> None:
 def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
     fields = [
         field("Kernel", "text", "name", 48),
+        field("Kernel Type", "text", "type", 22),
         field("Input Shape", "text", "input_shapes"),
         field("Category", "text", "category", 16),
         field("Core Type", "text", "core_type", 16),
         field("Launched by Operator", "text", "op", 32),
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
+        field("Kernel Metrics", "text", "why", 60),
     ]
     _write(book, "KernelCompare", fields, diff.kernels, limit)
+
+
+def _kernel_types(book: Book, diff: Diff, limit: int | None) -> None:
+    if diff.kernel_types.empty:  # no NPU on either side
+        return
+    fields = [
+        field("Kernel Type", "text", "type", 32),
+        field("Core Type", "text", "core_type", 18),
+        *_blocks(*_SPREAD),
+        *_diff_fields("delta_ns", "us"),
+    ]
+    _write(book, "KernelTypeCompare", fields, diff.kernel_types, limit)
 
 
 def _modules(book: Book, diff: Diff, limit: int | None) -> None:
@@ -245,6 +277,26 @@ def _api(book: Book, diff: Diff, limit: int | None) -> None:
         *_diff_fields("delta_ns", "us"),
     ]
     _write(book, "ApiCompare", fields, diff.api, limit)
+
+
+def _tree(book: Book, diff: Diff, limit: int | None) -> None:
+    place = "Host" if diff.metric == "host_self_ns" else "Device"
+    fields = [
+        field("Level", "count", "level", 8),
+        field("Kind", "text", "kind", 10),
+        field("Name", "text", lambda row: "    " * row["level"] + row["name"], 48),
+        field("Input Shape", "text", "input_shapes", 36),
+        *_blocks(("Calls", "count", "calls"), (f"{place} Time (us)", "us", "ns"), ("Share", "percent", "share")),
+        *_diff_fields("delta_ns", "us"),
+        *_both("Share of Step", "percent", "step_share"),
+        *_both("Operator Calls Below", "count", "op_calls"),
+        *_both(f"{place} Self Time (us)", "us", "self_ns"),
+        *_both("Host Total Time (us)", "us", "host_total_ns"),
+        *_both("Device Total Time (us)", "us", "device_total_ns"),
+        field("Path", "text", "path", 60),
+    ]
+    rows = [] if diff.tree is None else records(pruned(diff.tree, limit))
+    book.sheet("TreeCompare", fields, (("" if row["level"] else "main", row) for row in rows), len(rows))
 
 
 def _environment(book: Book, diff: Diff) -> None:

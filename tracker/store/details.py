@@ -113,6 +113,7 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("rank", "int", [item.rank] * len(steps)),
         Column("step", "int", [row.step for row in steps]),
         Column("start_ns", "int", [row.start_ns for row in steps]),
+        Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
     ]
     for field in fields(Breakdown):
         kind: bulk.Kind = "text" if field.name == "timeline" else "int"

@@ -54,10 +54,17 @@ _UNUSED: Final = {
 }
 """Table -> what must hold for the row `:id` of it to go."""
 
-_FORGET_VALUES: Final = text(
-    "DELETE FROM configuration_value WHERE configuration_id = :id "
-    "AND NOT EXISTS (SELECT 1 FROM run WHERE configuration_id = :id)"
-)
+_RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
+    "version": ("DELETE FROM diff_history WHERE version_id = :id", "DELETE FROM judged WHERE version_id = :id"),
+    "configuration": (
+        "DELETE FROM configuration_value WHERE configuration_id = :id",
+        "DELETE FROM diff_history WHERE series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
+        "DELETE FROM judged WHERE configuration_id = :id",
+        "DELETE FROM series WHERE configuration_id = :id",
+    ),
+    "workload": (),
+}
+"""Table -> what goes with a row of it."""
 
 
 def lock(connection: Connection, *parts: object) -> None:
@@ -140,8 +147,9 @@ def forget_unused(connection: Connection, *, workload: int, configuration: int, 
             # Waits for the ingests that are filing runs under the label; what they did counts from the next statement
             # on, and who comes later finds the label gone and makes it again.
             connection.execute(text(f"SELECT id FROM {which} FOR UPDATE"), {"id": number})  # noqa: S608 names of above
-        if table == "configuration":
-            connection.execute(_FORGET_VALUES, {"id": number})
+        unused = connection.execute(text(f"SELECT COUNT(*) FROM {which}"), {"id": number}).scalar_one()  # noqa: S608
+        for statement in _RESTS_ON[table] if unused else ():
+            connection.execute(text(statement), {"id": number})
         connection.execute(text(f"DELETE FROM {which}"), {"id": number})  # noqa: S608 names of above
 
 

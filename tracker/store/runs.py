@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Device
-from tracker.store import labels
+from tracker.store import labels, samples
 from tracker.store.bulk import LARGEST, clean
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
@@ -32,7 +32,7 @@ _VERSIONS: Final = text(
 )
 _UNPIN_ALL: Final = text("UPDATE version SET pinned = FALSE WHERE workload_id = :workload_id AND pinned")
 _PIN: Final = text("UPDATE version SET pinned = :pinned WHERE id = :id")
-_TABLES_OF_A_RUN: Final = (*reversed(DETAIL_TABLES), "capture", "source", "run_fact")
+_TABLES_OF_A_RUN: Final = ("sample", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool
 def pin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Make a version the fixed baseline of its workload, instead of the one that was."""
     with store.begin() as connection:
-        version = _version(connection, label, workload)
+        version = find_version(connection, label, workload)
         connection.execute(_UNPIN_ALL, {"workload_id": version.workload_id})
         connection.execute(_PIN, {"id": version.id, "pinned": True})
 
@@ -130,7 +130,7 @@ def pin(store: Store, label: str, *, workload: str | None = None) -> None:
 def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Take a version back from being the baseline; nothing changes where it is not."""
     with store.begin() as connection:
-        connection.execute(_PIN, {"id": _version(connection, label, workload).id, "pinned": False})
+        connection.execute(_PIN, {"id": find_version(connection, label, workload).id, "pinned": False})
 
 
 def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
@@ -198,6 +198,8 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
         "device_id": run.device_id if new.device is None else labels.device_id(connection, new.device),
     }
     connection.execute(_SET_LABELS, found)
+    if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
+        samples.refresh(connection, [run.run_id])
 
 
 def _purge(connection: Connection, run: Any) -> None:
@@ -211,7 +213,8 @@ def _configuration(connection: Connection, configuration_id: int) -> dict[str, s
     return {row.key: row.value for row in connection.execute(_CONFIGURATION, {"id": configuration_id})}
 
 
-def _version(connection: Connection, label: str, workload: str | None) -> Any:
+def find_version(connection: Connection, label: str, workload: str | None) -> Any:
+    """The version `label`: id, workload_id, workload; UsageError where it is unknown, or in several workloads."""
     rows = connection.execute(_VERSIONS, {"label": label, "workload": workload}).all()
     if not rows:
         raise UsageError(f"there is no version {label!r}", remedy="tracker versions lists them")

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source
-from tracker.store import details, labels
+from tracker.store import details, labels, samples
 from tracker.store.bulk import clean, insert
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -124,6 +124,7 @@ def _save_all(
             for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
         ]
     details.load(connection, to_load)
+    samples.refresh(connection, {item.run_id for item in to_load}, to_load)
     return [_saved(connection, home) for home in homes]
 
 

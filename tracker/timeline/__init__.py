@@ -18,6 +18,7 @@ from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
 from tracker.timeline.memory import memory_table
 from tracker.timeline.memory_course import memory_curve
+from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
 from tracker.timeline.waiting import split_wait
@@ -26,9 +27,13 @@ __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of", 
 
 
 def build(capture: Capture) -> Capture:
-    """The capture with its events summed to rows and dropped; one that has rows already is returned as it is."""
+    """The capture with its events summed to rows and dropped.
+
+    One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty.
+    """
     if capture.rows is not None:
-        return capture
+        rows = named(capture.rows)
+        return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")
     return replace(capture, rows=rows_of(capture.events), events=None)

@@ -48,6 +48,11 @@ class Groups:
         sums = self.sums(np.where(known, values, 0))
         return np.where(self.sums(known.astype(np.int64)) > 0, sums, MISSING)
 
+    def complete_sums(self, values: I64) -> I64:
+        """Sum of `values` per group; MISSING where any of them is: a sum of some of them would be too little."""
+        known = values != MISSING
+        return np.where(self.sums((~known).astype(np.int64)) == 0, self.sums(np.where(known, values, 0)), MISSING)
+
     def smallest(self, values: I64) -> I64:
         """Smallest value per group."""
         return self._reduce(np.minimum, values, MISSING)

@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
-from tracker.profile import I64, MISSING, Breakdown, StepRow
+from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow
 from tracker.timeline.aggregate import rows_by_value
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
-from tracker.timeline.keys import DATA_LOADING
+from tracker.timeline.keys import own_phases
 from tracker.timeline.memory_course import Course, framework_course
 
 # torch.distributed's dispatcher ops, its record of a call, and the backends' own events
 _HANDS_OVER = re.compile(r"c10d::|record_param_comms$|(?:nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
+
+_NOT_OF_COLLECTIVES: Final = (
+    "duration_ns", "e2e_ns", "compute_ns", "overlap_ns", "exposed_communication_ns", "copy_ns", "exposed_copy_ns",
+    "free_ns", "kernel_count", "kernel_total_ns", "compute_total_ns", "copy_total_ns", "unlinked_kernel_count",
+    "unlinked_kernel_total_ns",
+)  # fmt: skip
+"""What no event tells of a rank of which the source has the collectives alone."""
+
+_OF_COLLECTIVES: Final = (
+    "e2e_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns", "kernel_count",
+    "kernel_total_ns", "communication_total_ns", "unlinked_kernel_count", "unlinked_kernel_total_ns",
+)  # fmt: skip
+"""What no event tells of a rank whose collectives are lost."""
+
+_OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns")
+"""What the profiler says of a step itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,23 +144,27 @@ def host_collectives(joined: Joined) -> I64:
     return np.array(kept, dtype=np.int64)
 
 
+def _unions_and_e2e(joined: Joined, whole: Whole, chosen: Chosen) -> tuple[Unions, int]:
+    """The unions of the chosen device events and their end-to-end time; of the host's window where it stands in."""
+    device, rows, window = joined.events.device, chosen.device, chosen.window
+    if whole.unions is None:
+        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
+        return device_unions(joined, rows), e2e_ns
+    compute, communication = clip(whole.unions.compute, *window), clip(whole.unions.communication, *window)
+    return Unions(compute, communication, whole.unions.copy), window[1] - window[0]
+
+
 def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
     device, rows, window = joined.events.device, chosen.device, chosen.window
     duration = device.end_ns[rows] - device.start_ns[rows]
-    if whole.unions is None:
-        unions = device_unions(joined, rows)
-        e2e_ns = int(device.end_ns[rows].max() - device.start_ns[rows].min()) if len(rows) else 0
-    else:
-        compute, communication = clip(whole.unions.compute, *window), clip(whole.unions.communication, *window)
-        unions = Unions(compute, communication, whole.unions.copy)
-        e2e_ns = window[1] - window[0]
+    unions, e2e_ns = _unions_and_e2e(joined, whole, chosen)
     busy = join(unions.compute, unions.communication)
     overlap_ns = intersect(unions.compute, unions.communication).total_ns
     exposed_copy_ns = subtract(unions.copy, busy).total_ns
     kernels = joined.is_kernel[rows]
     unlinked = kernels & (joined.launch[rows] < 0)
     totals = {work: int(duration[joined.work[rows] == work].sum()) for work in Work}
-    return Breakdown(
+    found = Breakdown(
         timeline="device" if joined.on_device else "host",
         duration_ns=window[1] - window[0],
         e2e_ns=e2e_ns,
@@ -167,6 +188,34 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.said]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.said]),
     )
+    return replace(found, **_instead(joined, chosen.said))
+
+
+def _instead(joined: Joined, said: I64) -> dict[str, Any]:
+    """What takes the place of the sums over events that the source does not have: None, or what the profiler itself
+    says of the steps `said` (rows of its table), summed.
+
+    End-to-end time is then the sum of the steps', compute + exposed communication + free, and so is the duration.
+    """
+    extras = joined.events.extras
+    if extras.no_collectives:
+        return dict.fromkeys(_OF_COLLECTIVES)
+    if not extras.only_collectives:
+        return {}
+    unknown: dict[str, Any] = dict.fromkeys(_NOT_OF_COLLECTIVES)
+    if not joined.on_device:
+        unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
+    told = {name: _whole_sum(getattr(extras.step_times, name)[said]) for name in _OF_STEPS}
+    parts = [told[name] for name in ("compute_ns", "exposed_communication_ns", "free_ns")]
+    known = [part for part in parts if part is not None]
+    e2e_ns = sum(known) if len(known) == len(parts) else None
+    told = {name: value for name, value in told.items() if value is not None}
+    return {**unknown, **told, "e2e_ns": e2e_ns, "duration_ns": e2e_ns}
+
+
+def _whole_sum(values: I64) -> int | None:
+    """The sum of `values`, None where any is unknown or there are none."""
+    return int(values.sum()) if len(values) and (values != MISSING).all() else None
 
 
 def _largest(values: I64) -> int | None:
@@ -181,9 +230,8 @@ def _sum(values: I64) -> int | None:
 
 def _data_loading(joined: Joined) -> Spans | None:
     """When the training loop waits for its data loader; None where the source never says."""
-    ops, texts = joined.events.ops, joined.events.strings.texts
-    names = [code for code in np.unique(ops.name).tolist() if texts[code].startswith(DATA_LOADING)]
-    if not names or not joined.events.host_is_primary:
+    ops = joined.events.ops
+    loads = own_phases(joined.events) == PHASES.index("dataloader")
+    if not loads.any() or not joined.events.host_is_primary:
         return None
-    loads = np.isin(ops.name, np.array(names, dtype=np.int64))
     return union(ops.start_ns[loads], ops.end_ns[loads])

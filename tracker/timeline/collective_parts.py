@@ -8,7 +8,9 @@ import numpy as np
 
 from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
 from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.timeline.exposure import CallSpans
 from tracker.timeline.names import canonical_name
+from tracker.timeline.wait_tasks import Waits, told_ns
 
 _TIMES = ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
 
@@ -36,15 +38,21 @@ def rows_of_collectives(events: Events, collective: I64, row: I64, start_ns: I64
     return found
 
 
-def time_columns(events: Events, row_of_collective: I64, row_count: int) -> dict[str, I64]:
-    """Columns transit, wait, synchronization and idle of `communication`: sums of what is known, else MISSING."""
-    times = events.extras.collective_times
-    kept = np.flatnonzero(row_of_collective[times.collective] >= 0)
-    # one time that is not known per row of the table, so that each row has its group
-    row = np.concatenate((np.arange(row_count), row_of_collective[times.collective[kept]]))
+def time_columns(events: Events, row_of_collective: I64, calls: CallSpans, waits: Waits) -> dict[str, I64]:
+    """Columns transit, wait, synchronization and idle of `communication`: sums over the calls of a row.
+
+    What the profiler says of each call; waiting where it does not say it, the time in the waiting tasks. MISSING where
+    it is not known of every call of the row.
+    """
+    times, count = events.extras.collective_times, len(events.collectives)
+    of_collective = {name: told_ns(times, getattr(times, name), count) for name in _TIMES}
+    of_collective["wait_ns"] = waits.wait_ns
+    pairs = group_by(calls.row, calls.collective)
+    row, collective = calls.row[pairs.first], calls.collective[pairs.first]
+    # the last element answers for the calls without a collective, whose index is -1, and for those of another row
+    place = np.where(np.append(row_of_collective, -1)[collective] == row, collective, -1)
     groups = group_by(row)
-    nothing = np.full(row_count, MISSING, dtype=np.int64)
-    return {name: groups.known_sums(np.concatenate((nothing, getattr(times, name)[kept]))) for name in _TIMES}
+    return {name: groups.complete_sums(np.append(column, MISSING)[place]) for name, column in of_collective.items()}
 
 
 def task_table(events: Events, row_of_collective: I64, kernels: Kernels) -> Table:

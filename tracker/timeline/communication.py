@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Table
-from tracker.timeline.aggregate import Groups, group_by, rows_by_value
-from tracker.timeline.breakdown import device_unions, host_collectives, host_unions
+from tracker.timeline.aggregate import group_by
+from tracker.timeline.breakdown import host_collectives
 from tracker.timeline.collective_parts import (
     Kernels,
     link_table,
@@ -19,10 +19,11 @@ from tracker.timeline.collective_parts import (
     task_table,
     time_columns,
 )
-from tracker.timeline.intervals import subtract, union
+from tracker.timeline.exposure import CallSpans, exposure_columns
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
+from tracker.timeline.wait_tasks import waits_of
 
 _KINDS = {
     "allreduce": "all_reduce",
@@ -117,6 +118,8 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     first = tasks.of_kind[of_task.first].tolist()
     calls = [tasks.calls[index] for index in first]
     row_of_collective = rows_of_collectives(joined.events, tasks.collective, of_task.group, tasks.start_ns)
+    spans = CallSpans(of_task.group, tasks.start_ns, tasks.end_ns, tasks.collective)
+    waits = waits_of(joined.events)
     communication: Table = {
         "step": tasks.step[of_task.first],
         "kind": [call.kind for call in calls],
@@ -130,8 +133,8 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "min_ns": rows.smallest(elapse),
         "max_ns": rows.largest(elapse),
         "sum_squares_ns2": rows.sums_of_squares(elapse),
-        **time_columns(joined.events, row_of_collective, len(of_task)),
-        "exposed_ns": _exposed_ns(joined, tasks, of_task),
+        **time_columns(joined.events, row_of_collective, spans, waits),
+        **exposure_columns(joined, spans, waits, tasks.step[of_task.first]),
     }
     kernels = Kernels(of_task.group, tasks.name, tasks.end_ns - tasks.start_ns, tasks.collective)
     return {
@@ -156,19 +159,6 @@ def _kind_columns(tasks: Tasks) -> list[I64]:
     ]
     table = np.array(rows, dtype=np.int64).reshape(len(rows), 5)
     return [table[:, index] for index in range(5)]
-
-
-def _exposed_ns(joined: Joined, tasks: Tasks, of_task: Groups) -> I64:
-    """Per row the time in which its calls run and no compute of the same step does."""
-    exposed = np.zeros(len(of_task), dtype=np.int64)
-    device_rows = rows_by_value(joined.step)
-    host = None if joined.on_device else host_unions(joined)
-    for step, rows in rows_by_value(tasks.step[of_task.first]).items():
-        unions = host or device_unions(joined, device_rows[step])
-        for row in rows.tolist():
-            own = of_task.rows_of(row)
-            exposed[row] = subtract(union(tasks.start_ns[own], tasks.end_ns[own]), unions.compute).total_ns
-    return exposed
 
 
 def _device_tasks(joined: Joined) -> Tasks:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, Launches, Markers
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
-from tracker.timeline.links import launches_of, launching_ops
+from tracker.timeline.links import launches_of, launching_ops, working_ops
 from tracker.timeline.modules import modules_of
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import NONE, Tree, grow
@@ -32,11 +32,20 @@ _COMMUNICATION_NAME = re.compile(
 )
 
 
+def is_communication(name: str) -> bool:
+    """Whether a kernel of this name moves data between devices.
+
+    >>> is_communication("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), is_communication("ampere_sgemm_128x64_nn")
+    (True, False)
+    """
+    return _COMMUNICATION_NAME.match(name) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Joined:
     """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1).
 
-    Per device event: `launch` (row of its launch, -1), `op` (innermost op around the launch, -1), `op_key` (pseudo-ops
+    Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops
     included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first
     start and last end of all that happened, Python frames aside.
     """
@@ -81,7 +90,7 @@ def join(events: Events) -> Joined:
     keys = op_keys(events, module, module_texts, phase)
     launch = launches_of(events)
     linked = launch >= 0
-    op = launching_ops(tree, events.launches, launch)
+    op = working_ops(events, tree, launching_ops(tree, events.launches, launch))
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     launched_ns = np.zeros(len(device), dtype=np.int64)
@@ -112,7 +121,7 @@ def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
     """
     device = events.device
     names = np.unique(device.name)
-    telling = [code for code in names.tolist() if _COMMUNICATION_NAME.match(events.strings[code])]
+    telling = [code for code in names.tolist() if is_communication(events.strings[code])]
     is_copy = (device.kind == DeviceKind.COPY) | (device.kind == DeviceKind.MEMSET)
     communicates = (device.kind == DeviceKind.COMMUNICATION) | (device.collective >= 0)
     communicates |= np.isin(device.name, np.array(telling, dtype=np.int64))

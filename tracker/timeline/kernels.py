@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, DeviceKind, Table
+from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
 from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
 from tracker.timeline.categories import (
     CATEGORIES,
@@ -17,7 +17,6 @@ from tracker.timeline.categories import (
     type_of_name,
 )
 from tracker.timeline.joined import Joined, Work
-from tracker.timeline.keys import PHASES
 from tracker.timeline.names import canonical_name, is_npu_name
 
 _KEY_TEXTS = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")

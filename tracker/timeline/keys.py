@@ -6,17 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracker.profile import I64, NO_OP, UNLINKED_OP, Events
+from tracker.profile import I64, NO_OP, PHASES, UNLINKED_OP, Events
 from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
 from tracker.timeline.tree import Tree
 
-PHASES = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
-DATA_LOADING = "enumerate(DataLoader)#"
 _PHASE_PREFIXES = (
     ("autograd::engine::evaluate_function", "backward"),
     ("Optimizer.step#", "optimizer"),
     ("Optimizer.zero_grad#", "clear_grad"),
-    (DATA_LOADING, "dataloader"),
+    ("enumerate(DataLoader)#", "dataloader"),
 )
 
 
@@ -43,19 +41,31 @@ class OpKeys:
 def phases_of(events: Events, tree: Tree, module: I64) -> I64:
     """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
 
-    A prefix of the op's own name or of the nearest named ancestor's decides; backward ops are backward; whatever else
-    runs inside a module (`module` > 0) is forward.
+    What the source says of the op itself or of the nearest ancestor of which it says something decides, or a prefix of
+    the name; backward ops are backward; whatever else runs inside a module (`module` > 0) is forward, unless the source
+    itself names phases (`Extras.op_phase`): then it would have said so.
     """
-    ops, texts = events.ops, events.strings.texts
+    own = own_phases(events)
+    own[(own == 0) & (events.ops.is_backward == 1)] = PHASES.index("backward")
+    phase = tree.passed_down(own, unset=0)
+    if len(events.extras.op_phase):
+        return phase
+    return np.where((phase == 0) & (module > 0), PHASES.index("forward"), phase)
+
+
+def own_phases(events: Events) -> I64:
+    """For each op the index into PHASES of what the source, or else the op's own name, says; 0 for nothing."""
+    ops, texts, said = events.ops, events.strings.texts, events.extras.op_phase
     of_name = np.zeros(len(texts), dtype=np.int64)
+    of_word = np.zeros(len(texts), dtype=np.int64)
     for code in np.unique(ops.name).tolist():
         for prefix, word in _PHASE_PREFIXES:
             if texts[code].startswith(prefix):
                 of_name[code] = PHASES.index(word)
+    for code in np.unique(said).tolist():
+        of_word[code] = PHASES.index(texts[code])
     own = of_name[ops.name]
-    own[(own == 0) & (ops.is_backward == 1)] = PHASES.index("backward")
-    phase = tree.passed_down(own, unset=0)
-    return np.where((phase == 0) & (module > 0), PHASES.index("forward"), phase)
+    return np.where(of_word[said] > 0, of_word[said], own) if len(said) else own
 
 
 def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) -> OpKeys:

@@ -43,6 +43,27 @@ def launching_ops(tree: Tree, launches: Launches, launch: I64) -> I64:
     return op
 
 
+def working_ops(events: Events, tree: Tree, op: I64) -> I64:
+    """`op`, where a mere launch hands its device events to the op around it.
+
+    An NPU framework records each launch as an op (`aclnnMm`, `MatMul`) inside the op that is at work (`aten::mm`),
+    under a name that differs from chip to chip; a GPU framework makes that call without an op. A mere launch is an op
+    without a namespace, without ops inside and without a collective, directly inside an op that has a namespace.
+    """
+    ops, texts = events.ops, events.strings.texts
+    named = np.array(["::" in text for text in texts], dtype=bool)[ops.name]
+    around = tree.parent
+    is_leaf = np.ones(len(ops), dtype=bool)
+    is_leaf[around[around >= 0]] = False
+    mere = is_leaf & ~named & (ops.is_annotation == 0) & (ops.collective < 0) & (around >= 0)
+    mere[mere] = named[around[mere]]
+    found = op.copy()
+    inside = np.flatnonzero(op >= 0)
+    inside = inside[mere[op[inside]]]
+    found[inside] = around[op[inside]]
+    return found
+
+
 def _match(events: Events, candidates: I64) -> I64:
     """For each device event the row of the best of the launches `candidates`, or -1."""
     device, launches = events.device, events.launches

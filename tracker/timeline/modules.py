@@ -34,12 +34,10 @@ def _named_by_source(events: Events, paths: Strings) -> I64:
     return own[back] if len(own) else np.zeros(0, dtype=np.int64)
 
 
-def _by_frames(events: Events, paths: Strings) -> I64:
-    """The path of the module frames around the start of each op."""
-    frames, ops = events.frames, events.ops
+def module_frames(events: Events, paths: Strings) -> tuple[Tree, I64]:
+    """The frames of modules, nested, in the order of `events.frames`; for each the code in `paths` of its path."""
+    frames = events.frames
     is_module = np.flatnonzero(frames.is_module == 1)
-    if len(is_module) == 0:
-        return np.zeros(len(ops), dtype=np.int64)
     nested = grow(frames.thread[is_module], frames.start_ns[is_module], frames.end_ns[is_module])
     path = np.zeros(len(is_module), dtype=np.int64)
     names = frames.name[is_module]
@@ -47,6 +45,15 @@ def _by_frames(events: Events, paths: Strings) -> I64:
         above = int(nested.parent[row])
         name = events.strings[int(names[row])]
         path[row] = paths.code(f"{paths[int(path[above])]}/{name}" if above >= 0 else name)
+    return nested, path
+
+
+def _by_frames(events: Events, paths: Strings) -> I64:
+    """The path of the module frames around the start of each op."""
+    ops = events.ops
+    nested, path = module_frames(events, paths)
+    if len(path) == 0:
+        return np.zeros(len(ops), dtype=np.int64)
     found = nested.innermost(ops.thread, ops.start_ns)
     return np.where(found >= 0, path[found], 0)
 

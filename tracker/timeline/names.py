@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 
-RULES_VERSION = 2
-"""Version of the rules in this file and in `categories`; rows made under different versions do not form one series."""
+RULES_VERSION = 3
+"""Version of the rules in this file, in `categories` and of what an op launched (`links.working_ops`).
+
+Rows made under different versions do not form one series.
+"""
 
 # demanglers and compilers spell one anonymous namespace in many ways; nvcc puts a hash and the file's name into it
 _ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\(anonymous\)::|_GLOBAL__N__\w+::|\b__[12]::")
@@ -36,6 +39,11 @@ _TRITON_GENERATED = re.compile(r"^(triton_(?:poi|red|per|for|tem|spl|foreach|unk
 _TRITON_SPECIALIZATION = re.compile(r"_(?:\d+(?:d|c|e|de|dc)?){3,}$")
 _DEVICE_ARRAY = re.compile(r"\b(?:at::detail::Array|std::array)<")
 _UNSIGNED_LITERAL = re.compile(r"(?<=\d)(?:ull|ul|u|l)\b", re.IGNORECASE)
+# Nsight Systems and PyTorch's profiler demangle differently: (bool)1, (int)128, (unsigned long)4 and true, 128, 4ul
+_BOOL_CAST = re.compile(r"\(bool\)([01])(?![0-9])")
+_CAST = re.compile(r"\((?:unsigned |signed )?(?:int|long long|long|short|char)\)(?=-?\d)|\(unsigned\)(?=\d)")
+_INNER_RETURN_TYPE = re.compile(r"(?<=[<,( ])void (?=[\w:]+[<(:])")
+_POINTER = re.compile(r"(?<=[\w>]) (?=[*&])")
 _SPACE = re.compile(r"\s+")
 
 
@@ -52,6 +60,8 @@ def canonical_name(name: str, kernel_type: str = "", *, npu: bool = False) -> st
     ('triton_poi_fused_add_cos_sin', 'hcom_allReduce')
     >>> canonical_name("void f<4, g(at::Iter&)::{lambda(float)#1}, std::array<char*, 2ul> >(int, char*)")
     'f<4, g::lambda[float], Array<char*, 2>>'
+    >>> canonical_name("void f<(int)4, (bool)1, std::array<char *, (unsigned long)2>>(int, char *)")
+    'f<4, true, Array<char*, 2>>'
     >>> canonical_name("Memcpy HtoD (Pageable -> Device)")
     'Memcpy HtoD (Pageable -> Device)'
     >>> canonical_name("Conv2D12", npu=True), canonical_name("AxpyV2102", "AxpyV2", npu=True)
@@ -99,7 +109,8 @@ def _stripped_once(name: str) -> str:
 
 def _without_signatures(text: str) -> str:
     """A C++ name without parameter lists; of a lambda only its parameter types stay."""
-    text = _ANONYMOUS.sub("", text)
+    text = _BOOL_CAST.sub(lambda match: "true" if match.group(1) == "1" else "false", _ANONYMOUS.sub("", text))
+    text = _INNER_RETURN_TYPE.sub("", _POINTER.sub("", _CAST.sub("", text))).replace("operator ()", "operator()")
     text = _LAMBDA.sub(lambda match: f"lambda[{next(group for group in match.groups() if group is not None)}]", text)
     text = _CALL_CHAIN.sub("", text)
     text = _without_parameters(text)

@@ -20,7 +20,10 @@ def split_wait(captures: Sequence[Capture]) -> list[Capture]:
 
     The n-th calls of one kind (kind, role, size, type, size class) are one call seen by all ranks: the shortest elapse
     is its transmission, what a rank takes longer is waiting. Needs a capture of each rank of the group, with equally
-    many calls; else transit and wait stay missing. A rank whose own profiler says how long it waited keeps that.
+    many calls; else transit and wait stay missing. So do those of groups that are smaller than the run: which of its
+    ranks form one is not known here. A rank whose own profiler says how long it waited or transmitted keeps that.
+    `exposed_wait_ns` of a row becomes its wait where no compute hides any of the row; which part of a call that is
+    hidden in part was waiting cannot be told.
     """
     rows = [capture.rows for capture in captures]
     ranks = {capture.rank for capture in captures}
@@ -81,7 +84,13 @@ def _add(column: I64, at: I64, values: I64) -> None:
 
 def _with_wait(rows: Rows, transit: I64, wait: I64) -> Rows:
     table = dict(rows.tables["communication"])
+    both = {name: np.asarray(table[name], dtype=np.int64) for name in ("transit_ns", "wait_ns")}
+    # the two come from one source: together they are no longer than the call
+    unsaid = (both["transit_ns"] == MISSING) & (both["wait_ns"] == MISSING)
     for name, column in (("transit_ns", transit), ("wait_ns", wait)):
-        said = np.asarray(table[name], dtype=np.int64)
-        table[name] = np.where(said == MISSING, column, said)
+        table[name] = np.where(unsaid, column, both[name])
+    said, exposed, total, wait = (
+        np.asarray(table[name], dtype=np.int64) for name in ("exposed_wait_ns", "exposed_ns", "total_ns", "wait_ns")
+    )
+    table["exposed_wait_ns"] = np.where((said == MISSING) & (exposed == total), wait, said)
     return replace(rows, tables={**rows.tables, "communication": table})

@@ -6,18 +6,19 @@ Times are ms and sizes MB (10^6 bytes), as floats; ranks are those inside the gr
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
+import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import MISSING, Source
+from tracker.profile import I64, MISSING, CollectiveLinks, Source, Strings
+from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._collectives import kind_of
-from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers._source import ReadOptions
 from tracker.units import NS_PER_MS, NS_PER_US
 
 TOTAL: Final = "Total Op Info"
@@ -95,13 +96,13 @@ def group_in_name(name: str) -> str:
 
 def read_communication(path: Path, options: ReadOptions) -> tuple[list[CommunicationOp], Source]:
     """The collectives of communication.json, totals left out; also of the flat file below PROF_*/analyze."""
-    value, source = _read(path, options)
+    value, source = read_object(path, options)
     return list(_ops(path, value)), source
 
 
 def read_matrix(path: Path, options: ReadOptions) -> tuple[list[MatrixTotal], Source]:
     """The totals of communication_matrix.json; its best, middle and worst single operations are left out."""
-    value, source = _read(path, options)
+    value, source = read_object(path, options)
     return list(_totals(path, value)), source
 
 
@@ -111,16 +112,6 @@ def global_link(link: Link, group: str, metadata: Metadata) -> Link:
         return link
     known = metadata.group(group)
     return replace(link, source=known.global_rank(link.source), target=known.global_rank(link.target))
-
-
-def _read(path: Path, options: ReadOptions) -> tuple[Mapping[str, Any], Source]:
-    text = SourceText(path, options)
-    content = b"".join(text)
-    try:
-        value = msgspec.json.decode(content, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
-    return value, text.source()
 
 
 def _steps(value: Mapping[str, Any]) -> Iterator[tuple[int | None, Mapping[str, Any]]]:
@@ -192,8 +183,10 @@ def _kinds(records: Mapping[str, Any]) -> dict[tuple[str, str], str]:
         name, _, group = full_name.partition("@")
         word = name.rpartition("-")[0]
         for said in links.values() if isinstance(links, dict) else ():
-            if isinstance(said, dict) and isinstance(said.get("Op Name"), str):
-                kinds[word, group] = kind_in_name(said["Op Name"])
+            # MindSpore documents it as op_name
+            named = (said.get("Op Name") or said.get("op_name")) if isinstance(said, dict) else None
+            if isinstance(named, str):
+                kinds[word, group] = kind_in_name(named)
     return kinds
 
 
@@ -203,3 +196,22 @@ def _ns(ms: Any) -> int:
 
 def _bytes(mb: Any) -> int:
     return round(float(mb) * _BYTES_PER_MB)
+
+
+def links_table(links: Sequence[tuple[int, Link]], strings: Strings) -> CollectiveLinks:
+    """One row per link and the call that used it."""
+
+    def column(name: str) -> I64:
+        return np.array([getattr(link, name) for _, link in links], dtype=np.int64)
+
+    return CollectiveLinks(
+        collective=np.array([call for call, _ in links], dtype=np.int32),
+        transport=np.array([strings.code(link.transport) for _, link in links], dtype=np.int32),
+        source=column("source"),
+        target=column("target"),
+        packet_bytes=column("packet_bytes"),
+        packets=column("packets"),
+        bytes=column("bytes"),
+        transit_ns=column("transit_ns"),
+        large_packet_ratio=np.array([link.large_packet_ratio for _, link in links], dtype=np.float64),
+    )

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import MISSING, NO_STEP, Counters, Source, StepTimes, Strings
-from tracker.readers._ascend.csv_tables import CsvTable
+from tracker.readers._ascend.csv_tables import NOTHING, CsvTable
 from tracker.readers._ascend.spellings import plain
 from tracker.readers._growing import Growing
 from tracker.readers._source import ReadOptions, SourceText
@@ -27,13 +27,20 @@ _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
     "step_trace_time": ("Step",),
     "dataset": ("Operation", "Stage"),
     "minddata_pipeline_raw": ("op_type",),
+    "task_time": ("kernel_name", "kernel_type"),
+    "communication_statistic": ("OP Type",),
+    "hccl_statistic": ("OP Type",),
+    "npu_mem": ("event",),
+    "fusion_op": ("Fusion Op",),
+    "aicpu": ("Node",),
 }
 # numbers that say which row it is, and measure nothing
 _LABELS: Final = frozenset(
     plain(title)
     for title in (
         "Device_id", "Device", "Rank Id", "Stream Id", "Task Id", "Model ID", "Model Name", "Batch ID", "Context ID",
-        "Timestamp(us)", "Step", "Step Id", "op_id", "parent_id", "children_id", "Input Shapes", "Call Stack",
+        "Timestamp(us)", "task_start(us)", "task_stop(us)", "Step", "Step Id", "op_id", "parent_id", "children_id",
+        "Input Shapes", "Call Stack",
     )
 )  # fmt: skip
 _ABSOLUTE_NS: Final = 10**18
@@ -66,7 +73,8 @@ class CounterRows:
     def add_table(self, table: CsvTable, source: str) -> None:
         """Every column of numbers of `table`, named by what the row measures."""
         keys = _named_by(table, source)
-        names = [" ".join(filter(None, cells)) for cells in zip(*(table.columns[k] for k in keys), strict=True)]
+        rows = zip(*(table.columns[key] for key in keys), strict=True)
+        names = [" ".join(cell for cell in cells if cell not in NOTHING) for cells in rows]
         steps = table.ints("step") if table.has("step") else None
         for position, title in enumerate(table.header):
             if position not in keys and plain(title) not in _LABELS:
@@ -88,13 +96,18 @@ def _named_by(table: CsvTable, source: str) -> list[int]:
 
 
 def step_times_of(table: CsvTable) -> StepTimes:
-    """Bubble and preparation of the steps of step_trace_time.csv; rows without a step (no schedule) are left out."""
+    """The steps of step_trace_time.csv; rows without a step (no schedule) are left out."""
     step, preparing = table.ints("step"), table.ns("preparing")
     known = step != MISSING
     return StepTimes(
         step=step[known],
         bubble_ns=table.ns("bubble")[known],
         preparing_ns=np.where(preparing >= _ABSOLUTE_NS, MISSING, preparing)[known],
+        compute_ns=table.ns("computing")[known],
+        communication_ns=table.ns("communication")[known],
+        overlap_ns=table.ns("overlapped")[known],
+        exposed_communication_ns=table.ns("not_overlapped")[known],
+        free_ns=table.ns("free")[known],
     )
 
 

@@ -10,9 +10,10 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import I8, I32, I64, MISSING, DeviceKind, KernelMetrics, Strings
-from tracker.readers._ascend.csv_tables import NOTHING, CsvTable
+from tracker.readers._ascend.csv_tables import NOTHING, SKIP_OR_EXPORT, CsvTable
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers._ascend.spellings import KERNEL_COLUMNS, column_of
+from tracker.readers._ascend.stacks import split_stack
 
 COLLECTIVE_CORES: Final = frozenset(("HCCL", "COMMUNICATION"))
 COLLECTIVE_CORE: Final = "HCCL"
@@ -73,7 +74,7 @@ def kernels_of(table: CsvTable, strings: Strings) -> Kernels:
         stream=table.ints("stream", -1),
         task=table.ints("task"),
         step=table.ints("step"),
-        name=codes("name"),
+        name=codes("name", _bare_name),
         kind=np.where(is_collective, DeviceKind.COMMUNICATION, DeviceKind.KERNEL).astype(np.int8),
         type=codes("type"),
         core_type=np.where(is_collective, np.int32(strings.code(COLLECTIVE_CORE)), core_type),
@@ -104,12 +105,27 @@ def kernel_metrics_of(table: CsvTable, strings: Strings) -> KernelMetrics:
     )
 
 
+def leave_out_bad_tasks(table: CsvTable) -> None:
+    """Drops the device tasks without a start or with a negative or unknown duration."""
+    table.need("start", "duration")
+    table.leave_out(_bad_tasks(table.ns("start"), table.ns("duration")))
+
+
+def _bad_tasks(start: I64, duration: I64) -> set[int]:
+    return set(np.flatnonzero((start == MISSING) | (duration < 0)).tolist())
+
+
 def _check(table: CsvTable, start: I64, duration: I64) -> None:
     """A task without a start or with a negative or unknown duration is an error that names its row."""
-    bad = np.flatnonzero((start == MISSING) | (duration < 0))
-    if len(bad):
+    bad = _bad_tasks(start, duration)
+    if bad:
         problem = "the device task has no start time or no duration, or a negative one"
-        raise SourceError(table.path, f"row {int(bad[0]) + 2}", problem, remedy="export the profile again")
+        raise SourceError(table.path, f"row {table.numbers[min(bad)]}", problem, remedy=SKIP_OR_EXPORT)
+
+
+def _bare_name(cell: str) -> str:
+    """The name without the call stack that MindSpore glues to it."""
+    return split_stack(_said(cell))[0]
 
 
 def _said(cell: str) -> str:

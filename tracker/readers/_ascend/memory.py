@@ -42,16 +42,19 @@ def blocks_of(table: CsvTable, strings: Strings, framework: str = FRAMEWORK) -> 
     """The blocks of operator_memory.csv: first all allocations, then the releases that the capture saw.
 
     A row without allocation time was allocated before the capture; one with a negative size is a release by itself.
-    Rows called `cann::...` belong to the graph engine, all others to `framework`'s allocator.
+    Rows called `cann::...` belong to the graph engine, and those without a stream where PyTorch says the stream of its
+    own; all others to `framework`'s allocator.
     """
-    table.need("name", "size", "allocated_at", "released_at")
+    table.need("name", "size", "allocated_at")
     size, names = table.sizes("size"), table.texts("name") or []
-    allocated, released = table.ns("allocated_at"), table.ns("released_at")
+    allocated, released = table.ns("allocated_at"), _released(table)
     made = np.flatnonzero(allocated != MISSING)
     freed = np.flatnonzero((released != MISSING) & (size >= 0))
     rows = np.concatenate((made, freed))
     words = {word: strings.code(word) for word in (framework, GRAPH_ENGINE)}
-    component = [words[GRAPH_ENGINE if name.startswith("cann::") else framework] for name in names]
+    streams = (table.texts("stream_of_memory") if framework == FRAMEWORK else None) or ["?"] * len(table)
+    is_graph = [name.startswith("cann::") or not stream for name, stream in zip(names, streams, strict=True)]
+    component = [words[GRAPH_ENGINE if graph else framework] for graph in is_graph]
     places = table.texts("device_type") or ["NPU"] * len(table)
 
     def totals(of_allocation: str, of_release: str) -> I64:
@@ -79,6 +82,15 @@ def memory_points_of(table: CsvTable, strings: Strings, *, is_mindspore: bool = 
         allocated_bytes=table.sizes("allocated", bytes_per_mb=per_mb),
         reserved_bytes=table.sizes("reserved", bytes_per_mb=per_mb),
     )
+
+
+def _released(table: CsvTable) -> I64:
+    """When each block was released; CANN's own table only says how long it was held."""
+    if table.has("released_at"):
+        return table.ns("released_at")
+    table.need("duration")
+    allocated, held = table.ns("allocated_at"), table.ns("duration")
+    return np.where((allocated == MISSING) | (held == MISSING), MISSING, allocated + np.maximum(held, 0))
 
 
 def _on_device(places: Sequence[str]) -> I8:

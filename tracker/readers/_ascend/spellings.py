@@ -14,21 +14,23 @@ _UNIT: Final = re.compile(r"\([^()]*\)\s*$")
 _UNIT_WORD: Final = re.compile(r"\(([^()]*)\)\s*$")
 
 SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
-    # kernel_details.csv; op_summary of CANN says Op Name, OP Type, Task ...
+    # kernel_details.csv; op_summary of CANN says Op Name, OP Type, Task ...; its task_time says kernel_name, task_time
     "step": ("Step Id", "Step"),
     "device": ("Device_id", "Device Id"),
-    "model": ("Model ID", "Model Id", "Model Name"),
+    "model": ("Model ID", "Model Id"),
+    "model_name": ("Model Name",),
     "task": ("Task ID",),
     "stream": ("Stream ID",),
     "batch": ("Batch ID",),
     "inference": ("Infer ID",),
     "context": ("Context ID",),
-    "name": ("Name", "Op Name"),
+    "name": ("Name", "Op Name", "kernel_name"),
     "type": ("Type", "OP Type"),
     "state": ("OP State",),
-    "core_type": ("Accelerator Core", "Task Type", "Core Type"),
-    "start": ("Start Time(us)", "Task Start Time(us)"),
-    "duration": ("Duration(us)", "Task Duration(us)"),
+    "core_type": ("Accelerator Core", "Task Type", "Core Type", "kernel_type"),
+    "start": ("Start Time(us)", "Task Start Time(us)", "task_start(us)"),
+    "duration": ("Duration(us)", "Task Duration(us)", "task_time(us)"),
+    "stop": ("task_stop(us)",),
     "wait": ("Wait Time(us)", "Task Wait Time(us)"),
     "block_num": ("Block Dim", "Block Num"),
     "mix_block_num": ("Mix Block Dim", "Mix Block Num"),
@@ -47,21 +49,42 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "allocation_reserved": ("Allocation Total Reserved(MB)",),
     "release_allocated": ("Release Total Allocated(MB)",),
     "release_reserved": ("Release Total Reserved(MB)",),
+    "stream_of_memory": ("Stream Ptr",),
     "device_type": ("Device Type", "Device"),
     "component": ("Component",),
     "time": ("Timestamp(us)",),
     "allocated": ("Total Allocated(MB)",),
     "reserved": ("Total Reserved(MB)",),
+    # step_trace.csv of CANN
+    "iteration": ("Iteration ID",),
+    "iteration_end": ("Iteration End(us)",),
+    "iteration_time": ("Iteration Time(us)",),
     # step_trace_time.csv
+    "computing": ("Computing",),
+    "communication": ("Communication",),
+    "overlapped": ("Overlapped",),
+    "not_overlapped": ("Communication(Not Overlapped)",),
+    "free": ("Free",),
     "bubble": ("Bubble",),
     "preparing": ("Preparing",),
 }
 """Our word -> the spellings; the first is the current one, named in errors."""
 
+TIMES: Final = (
+    "start", "duration", "wait", "allocated_at", "released_at", "time", "bubble", "preparing", "computing",
+    "communication", "overlapped", "not_overlapped", "free",
+)  # fmt: skip
+WHOLE_NUMBERS: Final = ("step", "task", "stream", "block_num")
+SIZES: Final = (
+    "size", "allocated", "reserved", "allocation_allocated", "allocation_reserved", "release_allocated",
+    "release_reserved",
+)  # fmt: skip
+"""Columns that hold nothing but times in us, whole numbers, sizes; or nothing at all."""
+
 KERNEL_COLUMNS: Final = (
-    "step", "device", "model", "task", "stream", "batch", "inference", "context", "name", "type", "state", "core_type",
-    "start", "duration", "wait", "block_num", "mix_block_num", "hf32", "input_shapes", "input_types", "input_formats",
-    "output_shapes", "output_types", "output_formats",
+    "step", "device", "model", "model_name", "task", "stream", "batch", "inference", "context", "name", "type", "state",
+    "core_type", "start", "duration", "stop", "wait", "block_num", "mix_block_num", "hf32", "input_shapes",
+    "input_types", "input_formats", "output_shapes", "output_types", "output_formats",
 )  # fmt: skip
 """What a kernel's row says beside its measurements; every other column of the table is one."""
 

@@ -29,7 +29,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
     A folder that has the kernels as text as well is left to the reader of the text.
     """
-    from tracker.readers.ascend_db.database import opened
+    from tracker.readers._sqlite import opened
     from tracker.readers.ascend_db.files import is_capture_folder, is_database_name
 
     if path.is_dir():

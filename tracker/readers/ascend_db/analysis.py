@@ -13,12 +13,19 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import I64, MISSING, NO_STEP, CollectiveLinks, CollectiveTimes, StepTimes, Strings, empty
-from tracker.readers._ascend.communication import CommunicationOp, Link, MatrixTotal, global_link, kind_in_name
+from tracker.readers._ascend.communication import (
+    CommunicationOp,
+    Link,
+    MatrixTotal,
+    global_link,
+    kind_in_name,
+    links_table,
+)
 from tracker.readers._ascend.metadata import Metadata, double_hash
 from tracker.readers._collectives import kind_of
+from tracker.readers._sqlite import Database
 from tracker.readers.ascend_db.communication import Calls
 from tracker.readers.ascend_db.counters import Sample
-from tracker.readers.ascend_db.database import Database
 from tracker.units import NS_PER_MS, NS_PER_US
 
 _BYTES_PER_MB: Final = 1_000_000
@@ -40,6 +47,15 @@ _STEP_COLUMNS: Final = {
     "preparing": "Preparing",
 }
 """Column -> its name in step_trace_time.csv, both in us."""
+
+_STEP_TIMES: Final = {
+    "compute_ns": "computing",
+    "communication_ns": "communication",
+    "overlap_ns": "overlapped",
+    "exposed_communication_ns": "communication_not_overlapped",
+    "free_ns": "free",
+}
+"""Column of StepTimes -> that of StepTraceTime."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +155,7 @@ def steps_of(db: Database, device: int | None) -> tuple[StepTimes, tuple[Sample,
         step=np.array([_step_number(said["step"]) for said in rows], dtype=np.int64),
         bubble_ns=_ns_column((said["bubble"] for said in rows), NS_PER_US),
         preparing_ns=_ns_column((t if t is not None and t < _ABSOLUTE_US else None for t in ready), NS_PER_US),
+        **{name: _ns_column((said[column] for said in rows), NS_PER_US) for name, column in _STEP_TIMES.items()},
     )
     return steps, tuple(samples)
 
@@ -208,25 +225,6 @@ def _times(known: Sequence[tuple[int, CommunicationOp]]) -> CollectiveTimes:
         wait_ns=column("wait_ns"),
         synchronization_ns=column("synchronization_ns"),
         idle_ns=column("idle_ns"),
-    )
-
-
-def links_table(links: Sequence[tuple[int, Link]], strings: Strings) -> CollectiveLinks:
-    """One row per link and the call that used it."""
-
-    def column(name: str) -> I64:
-        return np.array([getattr(link, name) for _, link in links], dtype=np.int64)
-
-    return CollectiveLinks(
-        collective=np.array([call for call, _ in links], dtype=np.int32),
-        transport=np.array([strings.code(link.transport) for _, link in links], dtype=np.int32),
-        source=column("source"),
-        target=column("target"),
-        packet_bytes=column("packet_bytes"),
-        packets=column("packets"),
-        bytes=column("bytes"),
-        transit_ns=column("transit_ns"),
-        large_packet_ratio=np.array([link.large_packet_ratio for _, link in links], dtype=np.float64),
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import F64, I32, I64, MISSING, NO_STEP, Counters, Strings
-from tracker.readers.ascend_db.database import Database, Texts, code_column, picked
+from tracker.readers._sqlite import Database, code_column, picked
+from tracker.readers.ascend_db.texts import Texts
 
 _MIB: Final = 1 << 20
 _KIB: Final = 1 << 10

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
+from tracker.readers._sqlite import Database, first_rows, picked
+from tracker.readers.ascend_db import standins
 from tracker.readers.ascend_db.communication import Calls
-from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
 from tracker.readers.ascend_db.tasks import NO_CONNECTION, Tasks
+from tracker.readers.ascend_db.texts import Texts
 
 # the driver's words for a copy on its own; those of a collective stand in COMMUNICATION_TASK_INFO as well
 _COPIES: Final = frozenset(("MEMCPY_ASYNC", "MEMCOPYASYNC", "SDMA", "SDMA_SQE", "PCIE_DMA_SQE"))
@@ -90,6 +92,8 @@ def _of_tasks(tasks: Tasks, rows: I64) -> dict[str, I64]:
 def _kernels(db: Database, texts: Texts, tasks: Tasks) -> dict[str, Any]:
     optional = ("opType", "taskType", "inputShapes", "inputDataTypes", "inputFormats", "blockNum|blockDim", "waitNs")
     info: dict[str, Any] = db.ints("COMPUTE_TASK_INFO", ("name", "globalTaskId"), optional)
+    if not len(info["name"]):
+        return _kernels_of_tasks(texts, tasks, standins.kernel_rows(db, texts, tasks))
     rows = tasks.row_of(info["globalTaskId"])
     info, rows = picked(info, rows >= 0), rows[rows >= 0]
     return _table(
@@ -105,6 +109,13 @@ def _kernels(db: Database, texts: Texts, tasks: Tasks) -> dict[str, Any]:
         input_formats=texts.codes(info["inputFormats"], formats_text),
         block_num=info["blockNum"],
         wait_ns=info["waitNs"],
+    )
+
+
+def _kernels_of_tasks(texts: Texts, tasks: Tasks, rows: I64) -> dict[str, Any]:
+    """Kernels that nothing explains: their type is all of a name that they have."""
+    return _table(
+        len(rows), DeviceKind.KERNEL, **_of_tasks(tasks, rows), id=tasks.id[rows], name=texts.codes(tasks.type[rows])
     )
 
 
@@ -132,9 +143,10 @@ def _copies(db: Database, texts: Texts, tasks: Tasks, kernel_streams: I64, calls
     info = db.ints("MEMCPY_INFO", ("globalTaskId", "size"), ("memcpyOperation",))
     is_copy = np.isin(tasks.type, texts.ids_of(lambda text: text.upper() in _COPIES))
     is_copy |= np.isin(tasks.id, info["globalTaskId"])
-    for table in ("COMPUTE_TASK_INFO", "COMMUNICATION_TASK_INFO", "COMMUNICATION_SCHEDULE_TASK_INFO"):
-        is_copy &= ~np.isin(tasks.id, db.ints(table, ("globalTaskId",))["globalTaskId"])
-    is_copy &= ~_of_collectives(tasks, kernel_streams, calls)
+    is_copy &= ~np.isin(tasks.id, db.ints("COMPUTE_TASK_INFO", ("globalTaskId",))["globalTaskId"])
+    is_copy &= ~standins.of_collectives(db, tasks) & ~_of_collectives(tasks, kernel_streams, calls)
+    if not len(calls.table):
+        is_copy &= ~np.isin(tasks.stream, standins.notify_streams(texts, tasks))
     rows = np.flatnonzero(is_copy)
     told = first_rows(info["globalTaskId"], tasks.id[rows])
     words = db.words("ENUM_MEMCPY_OPERATION")

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from tracker.errors import SourceError
-from tracker.profile import Source
-from tracker.readers._source import BLOCK_BYTES, DIGEST_BYTES, ReadOptions, open_source
+from tracker.readers._ascend import prof_folders
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 _CAPTURE_FOLDER: Final = re.compile(r".*_ascend_(?:pt|ms)", re.IGNORECASE)
 _CAPTURE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_(?P<rank>\d{1,9}))?\.db")
-_RAW: Final = re.compile(r"msprof_\d+\.db")
+_RAW: Final = prof_folders.DATABASE
 _ANALYSIS: Final = ("analysis.db", "communication_analyzer.db")
 _TEXT: Final = "kernel_details.csv"
-_RAW_TEXT: Final = ("mindstudio_profiler_output", "summary", "timeline")
+_TRACE: Final = "trace_view.json"
 _INFO: Final = re.compile(r"profiler_info(?:_(?P<rank>\d{1,9}))?\.json")
 _METADATA: Final = "profiler_metadata.json"
 
@@ -46,13 +43,15 @@ def is_database_name(path: Path) -> bool:
 
 
 def is_capture_folder(path: Path) -> bool:
-    """True for the folder of a capture that was exported as a database, and not as text too."""
+    """True for the folder of a capture that was exported as a database, and not as text too.
+
+    A folder of any other name is one where a trace lies beside its databases: it repeats what they say.
+    """
     output = path / OUTPUT if (path / OUTPUT).is_dir() else path
     is_named = output.name == OUTPUT or _CAPTURE_FOLDER.fullmatch(path.name) is not None or any(_infos(path))
-    if is_named:
+    if is_named or (output / _TRACE).is_file():
         return any(_databases(output, _CAPTURE)) and not (output / _TEXT).exists()
-    has_text = any((path / name).exists() for name in _RAW_TEXT)
-    return path.name.startswith("PROF_") and not has_text and any(_databases(path, _RAW))
+    return prof_folders.is_prof_name(path.name) and not prof_folders.has_text(path) and any(_databases(path, _RAW))
 
 
 def files_of(path: Path) -> list[CaptureFiles]:
@@ -65,35 +64,6 @@ def files_of(path: Path) -> list[CaptureFiles]:
         remedy = "export it with export_type Db, or give the folder that holds ascend_pytorch_profiler_<rank>.db"
         raise SourceError(path, "", "holds no database of a profile", remedy=remedy)
     return [_beside(database, output, alone=len(found) == 1) for database in found]
-
-
-def source_of(path: Path, options: ReadOptions) -> Source:
-    """Path, size and digest of a file; a SourceError where it is larger than the limit."""
-    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
-    with open_source(path) as file:
-        size = file.seek(0, 2)
-        if size > options.max_bytes:
-            problem = f"the file is larger than the limit of {options.max_bytes} bytes"
-            raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
-        file.seek(0)
-        while block := file.read(BLOCK_BYTES):
-            digest.update(block)
-            if options.progress:
-                options.progress(file.tell(), size)
-    return Source(str(path), size, digest.digest())
-
-
-def read_json(path: Path) -> Mapping[str, Any]:
-    """The object in a small JSON file; a SourceError where it is damaged or no object."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
-    except ValueError as error:
-        raise SourceError(path, "", f"malformed JSON: {error}", remedy="copy the file again, or remove it") from error
-    if not isinstance(value, dict):
-        raise SourceError(path, "", "is no JSON object", remedy="copy the file again, or remove it")
-    return value
 
 
 def _beside(database: Path, output: Path, *, alone: bool) -> CaptureFiles:

@@ -12,7 +12,8 @@ import numpy as np
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
-from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
+from tracker.readers._sqlite import Database, first_rows, picked
+from tracker.readers.ascend_db.texts import Texts
 
 # words of ENUM_API_TYPE
 _OP, _QUEUE, _TRACE, _MSTX = "op", "queue", "trace", "mstx"
@@ -110,14 +111,15 @@ def host_of(db: Database, texts: Texts, connections: I64) -> Host:
     is_op = ((api["type"] == kinds.get(_OP, -1)) | is_mstx) & ~is_step
     arrows = _arrows(db, api, api["type"] == kinds.get(_OP, -1), connections)
     missing = np.setdiff1d(connections[connections >= 0], arrows["correlation"])
-    queue = _queue(db, api, api["type"] == kinds.get(_QUEUE, -1))
+    is_queue = api["type"] == kinds.get(_QUEUE, -1)
+    queue = _queue(db, api, is_queue)
     queued = _queue_arrows(queue, picked(cann, np.isin(cann["connectionId"], missing)))
     linked = np.concatenate([arrows["correlation"], queued["correlation"]])
     return Host(
         threads=threads,
         ops=_ops(db, texts, picked(api, is_op), is_mstx[is_op], annotations),
         frames=_frames(texts, picked(api, api["type"] == kinds.get(_TRACE, -1))),
-        launches=_launches(texts, cann, arrows, queued, linked),
+        launches=_launches(texts, (cann, picked(api, is_queue)), (arrows, queued), linked),
         markers=_markers(db, api, is_step, steps),
         queue=queue,
         warnings=warnings,
@@ -320,21 +322,29 @@ def _around(thread: I64, start: I64, end: I64, of_thread: I64, time_ns: I64) -> 
 
 
 def _launches(
-    texts: Texts, cann: Mapping[str, I64], arrows: Mapping[str, I64], queued: Mapping[str, I64], linked: I64
+    texts: Texts,
+    calls: tuple[Mapping[str, I64], Mapping[str, I64]],
+    flows: tuple[Mapping[str, I64], Mapping[str, I64]],
+    linked: I64,
 ) -> Launches:
-    """Arrows, and the calls of CANN; a call goes to its device event only where no arrow does."""
+    """Arrows of ops and of the queue, the calls of CANN, and what the queue itself did.
+
+    `calls`: of CANN and of the queue; one of CANN goes to its device event only where no arrow does.
+    """
+    (arrows, queued), (cann, queue) = flows, calls
     times = np.concatenate([arrows["time_ns"], queued["time_ns"]])
-    names = [texts.strings.code(_FLOW)] * len(arrows["time_ns"]) + [texts.strings.code(_QUEUE_FLOW)] * len(
-        queued["time_ns"]
-    )
+    code = texts.strings.code
+    names = [code(_FLOW)] * len(arrows["time_ns"]) + [code(_QUEUE_FLOW)] * len(queued["time_ns"])
     own = cann["connectionId"]
     correlation = np.where((own < 0) | (own == 0xFFFFFFFF) | np.isin(own, linked), -1, own)
     flow = np.full(len(times), LaunchLevel.FLOW, dtype=np.int8)
+    waiting = np.full(len(queue["startNs"]), LaunchLevel.QUEUE, dtype=np.int8)
+    threads = (arrows["thread"], queued["thread"], cann["thread"], queue["thread"])
     return Launches(
-        start_ns=np.concatenate([times, cann["startNs"]]),
-        end_ns=np.concatenate([times, cann["endNs"]]),
-        thread=np.concatenate([arrows["thread"], queued["thread"], cann["thread"]]).astype(np.int32),
-        name=np.concatenate([np.array(names, dtype=np.int32), texts.codes(cann["name"])]),
-        level=np.concatenate([flow, cann["level"].astype(np.int8)]),
-        correlation=np.concatenate([linked, correlation]),
+        start_ns=np.concatenate([times, cann["startNs"], queue["startNs"]]),
+        end_ns=np.concatenate([times, cann["endNs"], queue["endNs"]]),
+        thread=np.concatenate(threads).astype(np.int32),
+        name=np.concatenate([np.array(names, dtype=np.int32), texts.codes(cann["name"]), texts.codes(queue["name"])]),
+        level=np.concatenate([flow, cann["level"].astype(np.int8), waiting]),
+        correlation=np.concatenate([linked, correlation, np.full(len(waiting), -1, dtype=np.int64)]),
     )

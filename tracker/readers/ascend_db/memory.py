@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, Allocations, MemoryPoints
-from tracker.readers.ascend_db.database import Database, Texts, first_rows, picked
+from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db.host import Host, Threads
+from tracker.readers.ascend_db.texts import Texts
 
 FRAMEWORK: Final = "PTA"
 GRAPH_ENGINE: Final = "GE"

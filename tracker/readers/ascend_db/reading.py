@@ -6,21 +6,26 @@ import json
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from tracker.profile import Capture, Device, Events, Extras, Source, Strings
+from tracker.readers._ascend.communication import links_table
+from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._source import ReadOptions
-from tracker.readers.ascend_db.analysis import Analysis, analysis_of, links_table
+from tracker.readers._source import ReadOptions, source_of
+from tracker.readers._sqlite import Database, journal_beside, opened
+from tracker.readers.ascend_db import missing
+from tracker.readers.ascend_db.analysis import Analysis, analysis_of
 from tracker.readers.ascend_db.communication import Calls, calls_of
 from tracker.readers.ascend_db.counters import counters_of
-from tracker.readers.ascend_db.database import Database, Texts, opened
 from tracker.readers.ascend_db.device import Work, work_of
-from tracker.readers.ascend_db.files import CaptureFiles, read_json, source_of
+from tracker.readers.ascend_db.files import CaptureFiles
 from tracker.readers.ascend_db.host import host_of
 from tracker.readers.ascend_db.memory import allocations_of, memory_points_of
 from tracker.readers.ascend_db.tasks import Tasks, tasks_of
+from tracker.readers.ascend_db.texts import Texts
 
 VENDOR: Final = "Huawei"
 _SPANS: Final = ("ops", "frames", "launches", "device", "markers")
@@ -39,16 +44,18 @@ class _Open:
 
 def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """One capture per device of the database, and what the reader of the result should know about them."""
-    paths = [path for path in (files.database, files.analysis, files.info, files.metadata) if path is not None]
-    sources = sources_of([source_of(path, options) for path in paths], {files.database.name})
+    databases = [source_of(path, options) for path in (files.database, files.analysis) if path is not None]
+    read = {path: read_object(path, options) for path in (files.info, files.metadata) if path is not None}
+    sources = sources_of([*databases, *(source for _, source in read.values())], {files.database.name})
+    beside = {path: value for path, (value, _) in read.items()}
     with ExitStack() as stack:
         db = stack.enter_context(opened(files.database))
         db.require("STRING_IDS", "TASK")
         analysis = stack.enter_context(opened(files.analysis)) if files.analysis else None
-        source = _Open(files, db, analysis, _metadata(files, db), sources)
+        source = _Open(files, db, analysis, _metadata(files, db, beside), sources)
         devices = tasks_of(db)
         captures = []
-        warnings = list(_journal(files))
+        warnings = list(filter(None, [journal_beside(files.database)]))
         for place, (device, tasks) in enumerate(devices.items()):
             capture, said = _capture(source, device, tasks, is_first=place == 0, is_only=len(devices) == 1)
             captures.append(capture)
@@ -56,18 +63,10 @@ def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Captur
     return tuple(captures), tuple(warnings)
 
 
-def _journal(files: CaptureFiles) -> list[str]:
-    journal = files.database.with_name(f"{files.database.name}-wal")
-    if journal.is_file() and journal.stat().st_size:
-        return [f"{journal.name} holds changes of another program, which were not read"]
-    return []
-
-
-def _metadata(files: CaptureFiles, db: Database) -> Metadata:
-    """What stands beside the events; META_DATA of the database goes before profiler_metadata.json."""
-    info = read_json(files.info) if files.info else {}
-    beside = read_json(files.metadata) if files.metadata else {}
-    return metadata_of(info, {**beside, **_meta_data(db)})
+def _metadata(files: CaptureFiles, db: Database, beside: Mapping[Path, Mapping[str, Any]]) -> Metadata:
+    """What stands beside the events, and in the files `beside`; META_DATA goes before profiler_metadata.json."""
+    info, metadata = (beside[path] if path else {} for path in (files.info, files.metadata))
+    return metadata_of(info, {**metadata, **_meta_data(db)})
 
 
 def _meta_data(db: Database) -> Mapping[str, Any]:
@@ -86,7 +85,7 @@ def _capture(
     db, metadata, files = source.db, source.metadata, source.files
     ranks = {number: rank for rank, number in db.rows("RANK_DEVICE_MAP", "rankId", "deviceId") if rank >= 0}
     ranks_known = (ranks.get(device), metadata.rank, files.rank_in_name, rank_in_name(files.folder.name))
-    events, warnings = _events(source, device, tasks, is_first=is_first, is_only=is_only)
+    events, lacks, warnings = _events(source, device, tasks, is_first=is_first, is_only=is_only)
     start_ns, end_ns = _span(events)
     capture = Capture(
         rank=first_known(*(ranks_known if is_only or is_first else ranks_known[:1])),
@@ -99,10 +98,12 @@ def _capture(
         sources=source.sources,
         settings=metadata.settings,
         facts=metadata.facts,
+        quality="partial" if lacks else "ok",
+        quality_reason="; ".join(lacks),
         events=events,
         parallel=metadata.parallel,
     )
-    return capture, warnings
+    return capture, (*lacks, *warnings)
 
 
 def _host(db: Database) -> str:
@@ -118,7 +119,8 @@ def _model(db: Database, device: int) -> str:
 
 def _events(
     source: _Open, device: int, tasks: Tasks, *, is_first: bool, is_only: bool
-) -> tuple[Events, tuple[str, ...]]:
+) -> tuple[Events, tuple[str, ...], tuple[str, ...]]:
+    """The events, what they lack of the device's work, and what else the user should know."""
     db, metadata = source.db, source.metadata
     strings = Strings()
     texts = Texts(db, strings)
@@ -131,6 +133,7 @@ def _events(
         analysis = analysis_of(source.analysis, calls, strings, metadata, device=only)
     else:
         analysis = Analysis(links=links_table(calls.moved, strings))
+    lacks = missing.lacks_of(db, texts, tasks, len(calls.table), len(work.events))
     events = Events(
         strings=strings,
         threads=host.threads.names,
@@ -143,9 +146,11 @@ def _events(
         allocations=allocations,
         markers=host.markers,
         host_is_primary=is_first,
-        extras=_extras(source, texts, calls, work, analysis, only),
+        extras=replace(
+            _extras(source, texts, calls, work, analysis, only), no_collectives=missing.NO_COLLECTIVES in lacks
+        ),
     )
-    return events, host.warnings
+    return events, lacks, (*missing.warnings_of(db, source.files.database, metadata.settings), *host.warnings)
 
 
 def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Analysis, only: int | None) -> Extras:

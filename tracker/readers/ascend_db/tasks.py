@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from tracker.profile import I64
-from tracker.readers.ascend_db.database import Database, first_rows, picked
+from tracker.readers._sqlite import Database, first_rows, picked
 
 NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
 """What the profiler writes where a task has no connection."""
@@ -23,6 +23,8 @@ class Tasks:
         self.type = columns["taskType"]
         self.stream = columns["streamId"]
         self.pid = columns["globalPid"]
+        self.number = columns["taskId"]
+        self.context = columns["contextId"]
         connection = columns["connectionId"]
         self.connection: I64 = np.where(np.isin(connection, NO_CONNECTION), -1, connection)
 
@@ -34,6 +36,6 @@ class Tasks:
 def tasks_of(db: Database) -> dict[int, Tasks]:
     """The tasks of each device, by its number."""
     required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
-    columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid"))
+    columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid", "taskId", "contextId"))
     devices = np.unique(columns["deviceId"]).tolist()
     return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import BOM, ReadOptions, read_head
 from tracker.readers.ascend_text import folders
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return folders.is_unparsed(path) or (output is not None and folders.has_text(output))
     if path.suffix == ".csv":
         return _HEADER.match(head) is not None
-    if head.lstrip()[:1] != b"[" or not _TEXT_TIME.search(head):
+    if head.removeprefix(BOM).lstrip()[:1] != b"[" or not _TEXT_TIME.search(head):
         return False
     more = read_head(path, _SNIFF_BYTES)
     return _FRAMEWORK.search(more) is not None and (

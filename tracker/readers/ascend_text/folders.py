@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from tracker.readers._ascend.chips import info_files
+
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 KERNELS: Final = "kernel_details.csv"
 TRACE: Final = "trace_view.json"
@@ -16,6 +18,7 @@ MATRIX: Final = "communication_matrix.json"
 ALLOCATIONS: Final = "operator_memory.csv"
 MEMORY: Final = "memory_record.csv"
 STEPS: Final = "step_trace_time.csv"
+STATISTIC: Final = "op_statistic.csv"
 _EVENTS: Final = (KERNELS, TRACE, COMMUNICATION, MATRIX, ALLOCATIONS, MEMORY)
 
 COUNTED: Final = re.compile(
@@ -35,6 +38,8 @@ LEFT_OUT: Final[Mapping[str, str]] = {
 _CAPTURE: Final = re.compile(r".*ascend_(?:pt|ms)", re.IGNORECASE)
 _INFO: Final = re.compile(r"profiler_info(?:_\d+)?\.json")
 _DATABASE: Final = re.compile(r"ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?\.db")
+_DYNAMIC: Final = re.compile(r"rank\d+_start\d+_stop\d+")  # of DynamicProfilerMonitor
+_OF_MINDSPORE: Final = re.compile(r"dataset\.csv|minddata_pipeline_")
 _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 
 
@@ -42,21 +47,23 @@ _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 class Layout:
     """The files of one capture. `root`: the folder (or bare file) that was claimed; `files`: by name.
 
-    `unknown`: files beside them that this reader does not know.
+    `chips`: files that name the chip. `unknown`: files beside them that this reader does not know.
     """
 
     root: Path
     files: Mapping[str, Path]
     info: Path | None = None
     metadata: Path | None = None
+    chips: tuple[Path, ...] = ()
     counted: tuple[Path, ...] = ()
     unknown: tuple[str, ...] = ()
     names: tuple[str, ...] = field(default=())
 
     @property
     def is_mindspore(self) -> bool:
-        """True for captures of MindSpore."""
-        return any(name.lower().endswith("ascend_ms") for name in self.names)
+        """True for captures of MindSpore: by the names of their folders, or by tables that no other profiler writes."""
+        named = any(name.lower().endswith("ascend_ms") or _DYNAMIC.fullmatch(name) for name in self.names)
+        return named or any(_OF_MINDSPORE.match(path.name) for path in self.counted)
 
 
 def output_of(folder: Path) -> Path | None:
@@ -67,7 +74,8 @@ def output_of(folder: Path) -> Path | None:
     if inside.is_dir() and (_CAPTURE.fullmatch(folder.name) or _infos(folder)):
         return inside
     known = [name for name in _EVENTS if (folder / name).is_file()]
-    others = [file.name for file in folder.iterdir() if COUNTED.fullmatch(file.name)] if known else []
+    beside = (file.name for file in folder.iterdir()) if known else ()
+    others = [name for name in beside if COUNTED.fullmatch(name) or _DATABASE.fullmatch(name)]
     return folder if {KERNELS, TRACE} & set(known) and len(known) + len(others) > 1 else None
 
 
@@ -113,6 +121,7 @@ def layout_of(path: Path) -> Layout:
         files=known,
         info=infos[0] if infos else None,
         metadata=next((file for file in metadata if file.is_file()), None),
+        chips=tuple(info_files(output.resolve().parent if output.name == OUTPUT else output)),
         counted=counted,
         unknown=unknown,
         names=(here.name, here.parent.name, here.parent.parent.name),

@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import msgspec
-
 from tracker.errors import SourceError
 from tracker.profile import (
     I64,
+    MISSING,
     Allocations,
     Capture,
     Device,
@@ -25,23 +24,33 @@ from tracker.profile import (
     Strings,
     empty,
 )
+from tracker.readers._ascend.chips import UNKNOWN, chip_of
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
-from tracker.readers._ascend.csv_tables import CsvTable, read_table
-from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of
+from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
+from tracker.readers._ascend.json_files import read_object
+from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of, leave_out_bad_tasks
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers._ascend.trace.allocations import allocations_of
+from tracker.readers._ascend.trace.collectives import Told, calls_of
+from tracker.readers._ascend.trace.device import TraceTasks, device_rows, kernel_tasks, kernels_of_ops, trace_tasks_of
+from tracker.readers._ascend.trace.events import Trace, read_trace
+from tracker.readers._ascend.trace.host import Host, host_of, launches_of, no_host
+from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_text import folders
-from tracker.readers.ascend_text.collectives import calls_of
-from tracker.readers.ascend_text.device import device_rows, kernels_of_ops, trace_tasks_of
+from tracker.readers.ascend_text.completeness import fewer_than_counted, lacking
 from tracker.readers.ascend_text.folders import Layout
-from tracker.readers.ascend_text.host import Host, host_of, launches_of, no_host
-from tracker.readers.ascend_text.memory import allocations_of
-from tracker.readers.ascend_text.trace import Trace, read_trace
+from tracker.readers.ascend_text.steps import markers_of
 
+VENDOR: Final = "Huawei"
 ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
+NO_DEVICE: Final = "neither kernel_details.csv nor trace_view.json: nothing is known of the work of the device"
+OF_STEPS: Final = (
+    "neither kernel_details.csv nor trace_view.json: compute, communication and free time are those of "
+    "step_trace_time.csv, kernels and copies are unknown"
+)
 _ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
 
 
@@ -54,14 +63,19 @@ class _Read:
     warnings: list[str] = field(default_factory=list)
     partial: str = ""
     metadata: Metadata = field(default_factory=Metadata)
+    chip: str = UNKNOWN
     trace: Trace | None = None
+    tasks: TraceTasks = field(default_factory=lambda: trace_tasks_of(None))
     kernels: Kernels | None = None
+    left_out: int = 0
+    only_collectives: bool = False
     ordinal: int | None = None
     ops: list[CommunicationOp] = field(default_factory=list)
     totals: list[MatrixTotal] = field(default_factory=list)
     blocks: Blocks | None = None
     points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
     steps: StepTimes = field(default_factory=lambda: empty(StepTimes))
+    statistic: CsvTable | None = None
     metrics: Any = None
 
 
@@ -72,6 +86,8 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     _read_metadata(read, layout, options)
     _read_events(read, layout, options, counters)
     _read_tables(read, layout, options, counters)
+    _check_complete(read, layout, options)
+    _take_collectives(read)
     events = _events(read, counters)
     if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
         raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
@@ -85,18 +101,15 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
 def _read_metadata(read: _Read, layout: Layout, options: ReadOptions) -> None:
     info, metadata = (_json(read, path, options) for path in (layout.info, layout.metadata))
     read.metadata = metadata_of(info, metadata)
+    chips = {chip_of(_json(read, path, options)) for path in layout.chips}
+    read.chip = chips.pop() if len(chips) == 1 else UNKNOWN
 
 
 def _json(read: _Read, path: Path | None, options: ReadOptions) -> dict[str, Any]:
     if path is None:
         return {}
-    text = SourceText(path, options)
-    content = b"".join(text)
-    try:
-        value = msgspec.json.decode(content, type=dict[str, Any])
-    except msgspec.DecodeError as error:
-        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
-    read.sources.append(text.source())
+    value, source = read_object(path, options)
+    read.sources.append(source)
     return value
 
 
@@ -105,8 +118,10 @@ def _read_events(read: _Read, layout: Layout, options: ReadOptions, counters: Co
     if folders.TRACE in files:
         read.trace, source, read.partial = read_trace(files[folders.TRACE], options, read.strings, counters)
         read.sources.append(source)
+        read.tasks = trace_tasks_of(read.trace)
     if folders.KERNELS in files:
-        table = _table(read, files[folders.KERNELS], options)
+        table = _table(read, files[folders.KERNELS], options, are_tasks=True)
+        read.left_out = table.skipped
         read.kernels = kernels_of(table, read.strings)
         read.metrics = kernel_metrics_of(table, read.strings)
         read.ordinal = _ordinal(table.texts("device"))
@@ -116,9 +131,6 @@ def _read_events(read: _Read, layout: Layout, options: ReadOptions, counters: Co
     if folders.MATRIX in files:
         read.totals, source = read_matrix(files[folders.MATRIX], options)
         read.sources.append(source)
-    if read.kernels is None and read.trace is None and read.ops:
-        read.kernels = kernels_of_ops(read.ops, read.strings)
-        read.partial = ONLY_COLLECTIVES
 
 
 def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: CounterRows) -> None:
@@ -138,15 +150,49 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
         table = _table(read, path, options)
         if path.name == folders.STEPS:
             read.steps = step_times_of(table)
+        if path.name == folders.STATISTIC:
+            read.statistic = table
         # the trace has the calls themselves, unless the profiler's level left them out
         if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
             counters.add_table(table, source)
 
 
-def _table(read: _Read, path: Path, options: ReadOptions) -> CsvTable:
+def _table(read: _Read, path: Path, options: ReadOptions, *, are_tasks: bool = False) -> CsvTable:
     table = read_table(path, options)
+    if are_tasks and options.skip_bad_rows:
+        leave_out_bad_tasks(table)
     read.sources.append(table.source)
+    if table.skipped:
+        read.warnings.append(f"{table.skipped} rows of {path.name} with impossible values were left out")
+    if table.partial:
+        read.partial = read.partial or f"{path.name}: {table.partial}"
     return table
+
+
+def _check_complete(read: _Read, layout: Layout, options: ReadOptions) -> None:
+    """A table that lacks kernels was truncated: a SourceError unless that may pass, and then the capture is partial."""
+    if read.kernels is None:
+        return
+    lost = lacking(read.kernels, read.tasks, read.left_out, read.strings)
+    if not lost and read.statistic is not None and not len(kernel_tasks(read.tasks, read.strings)):
+        lost = fewer_than_counted(read.kernels, read.left_out, read.statistic, read.strings)
+    if lost and not options.allow_partial:
+        raise SourceError(layout.files[folders.KERNELS], "", f"the table ends early: {lost}", remedy=ALLOW_PARTIAL)
+    if lost:
+        read.partial = read.partial or lost
+    if not len(read.kernels):
+        # a table without a row says nothing; a trace or the collectives stand in
+        read.kernels, read.metrics = None, None
+
+
+def _take_collectives(read: _Read) -> None:
+    """Where nothing else tells of the device, the collectives of communication.json are all of its work."""
+    if read.kernels is not None or read.trace is not None:
+        return
+    read.kernels = kernels_of_ops(read.ops, read.strings) if read.ops else None
+    read.only_collectives = True
+    says_steps = bool((read.steps.compute_ns != MISSING).any())
+    read.partial = read.partial or (OF_STEPS if says_steps else ONLY_COLLECTIVES if read.ops else NO_DEVICE)
 
 
 def _ordinal(cells: Iterable[str] | None) -> int | None:
@@ -162,17 +208,9 @@ def _ordinal(cells: Iterable[str] | None) -> int | None:
 def _events(read: _Read, counters: CounterRows) -> Events:
     strings = read.strings
     host = no_host() if read.trace is None else host_of(read.trace)
-    tasks = trace_tasks_of(read.trace)
+    tasks = read.tasks
     rows = device_rows(read.kernels, tasks, strings)
-    calls = calls_of(
-        rows.events,
-        rows.trace_call,
-        read.trace,
-        (read.ops, read.totals),
-        read.metadata,
-        strings,
-        tasks.collectives,
-    )
+    calls = calls_of(rows, read.trace, tasks.collectives, Told(read.ops, read.totals, read.metadata), strings)
     if calls.unused:
         read.warnings.append(f"{calls.unused} records of communication.json fit no collective of the device")
     extras = Extras(
@@ -183,6 +221,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         memory_points=read.points,
         counters=counters.done(),
         step_times=read.steps,
+        only_collectives=read.only_collectives,
         **({} if read.metrics is None else {"kernel_metrics": read.metrics}),
     )
     return Events(
@@ -195,7 +234,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         device=calls.events,
         collectives=calls.table,
         allocations=_allocations(read, host),
-        markers=host.markers,
+        markers=host.markers if read.trace is not None else markers_of(calls.events, read.steps),
         extras=extras,
     )
 
@@ -218,7 +257,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         rank=first_known(metadata.rank, *in_name, *by_folder),
         world_size=metadata.world_size,
         host=next((host for host in hosts if host), ""),
-        device=Device("Huawei", "unknown"),
+        device=Device(VENDOR, read.chip),
         device_ordinal=read.ordinal,
         started_at_ns=min((int(column.min()) for column in times), default=None),
         ended_at_ns=max((int(column.max()) for column in times), default=None),
@@ -244,11 +283,17 @@ def _missing(read: _Read, layout: Layout) -> Iterator[str]:
         yield f"partial: {read.partial}"
     if read.trace is not None and read.trace.skipped:
         yield f"{read.trace.skipped} events with impossible times were left out"
+    if read.trace is not None and read.trace.left_open:
+        yield "trace_view.json was never closed: its last ] is missing, all events before it are whole"
     if folders.TRACE not in layout.files:
-        yield "no trace_view.json: no ops, no steps by their markers, and kernels without the op that launched them"
-    if folders.KERNELS not in layout.files and not read.partial:
+        yield (
+            "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
+        )
+    if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
     if read.blocks is None and not len(read.points.time_ns):
         yield "no operator_memory.csv and no memory_record.csv: nothing is known of memory"
+    if read.chip == UNKNOWN:
+        yield f'the files do not name the chip: --device "{VENDOR} Ascend910B" (or which it is) does'
     if layout.unknown:
         yield f"not read, unknown to this reader: {', '.join(layout.unknown)}"

@@ -24,7 +24,7 @@ NAME: Final = "torch_profiler"
 _SNIFF_BYTES: Final = 1 << 18
 
 _FOREIGN: Final = re.compile(
-    rb'"(?:ExtraInfo|span_index)"|"ProfileStep#?\d*|\((?:Python|C\+\+)\)"'  # Paddle
+    rb'"(?:ExtraInfo|span_inde?x)"|"ProfileStep#?\d*|\((?:Python|C\+\+)\)"'  # Paddle
     rb'|"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"'  # Ascend trace_view.json, CANN msprof
     rb'|"common_config"\s*:'  # Ascend profiler_info.json
 )

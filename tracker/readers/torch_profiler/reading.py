@@ -22,7 +22,11 @@ def captures_of(
     """The captures of a trace, and what the reader of the result should know about them. No events give no captures."""
     collector = Collector(text.path, options)
     chunks: EventTexts[list[Any]] = EventTexts(
-        text, collector.decoder(EVENTS.decode), allow_partial=options.allow_partial, chunk_bytes=chunk_bytes
+        text,
+        collector.decoder(EVENTS.decode),
+        exporter="torch.profiler",
+        allow_partial=options.allow_partial,
+        chunk_bytes=chunk_bytes,
     )
     for chunk in chunks:
         collector.add(chunk)

@@ -19,8 +19,20 @@ from tracker.store.queries.details import (
     op_tree,
     ops,
 )
+from tracker.store.queries.history import drifted, line_series, lines, samples, series_diffs, series_runs
 from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
-from tracker.store.queries.runs import captures, facts, runs, runs_by_id, settings_of, sources, steps, versions
+from tracker.store.queries.runs import (
+    captures,
+    facts,
+    run_numbers,
+    runs,
+    runs_by_id,
+    settings_of,
+    sources,
+    steps,
+    told,
+    versions,
+)
 
 __all__ = [
     "api",
@@ -29,10 +41,13 @@ __all__ = [
     "communication_links",
     "communication_tasks",
     "counters",
+    "drifted",
     "facts",
     "kernel_metrics",
     "kernels",
     "latest",
+    "line_series",
+    "lines",
     "memory",
     "memory_curve",
     "op_tree",
@@ -40,10 +55,15 @@ __all__ = [
     "pinned",
     "require_run",
     "run_ids_of_version",
+    "run_numbers",
     "runs",
     "runs_by_id",
+    "samples",
+    "series_diffs",
+    "series_runs",
     "settings_of",
     "sources",
     "steps",
+    "told",
     "versions",
 ]

@@ -8,33 +8,46 @@ from typing import Final
 import pandas as pd
 
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, whole
+from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, steps_parameters, whole
 
 _RANK_GRAIN: Final = ("stage", "rank")
 _GRAIN: Final = (*_RANK_GRAIN, "step")
 
 Ranks = Sequence[int] | None
+Steps = Sequence[int] | None
 
 
 def ops(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """The ops of `run_ids`, summed over the grain, the largest device self time first.
 
-    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first. `in_steps`:
-    leave out what lies outside all step markers. Columns: see sql/ops.sql.
+    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first. `steps`: only
+    these. `in_steps`: leave out what lies outside all step markers. Columns: see sql/ops.sql.
     """
-    return _details(store, "ops", run_ids, by, ranks, in_steps)
+    return _details(store, "ops", run_ids, by, ranks, steps, in_steps)
 
 
 def kernels(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """The device events of `run_ids` per kernel and launching op, copies and memsets among them; see `ops`.
 
     Columns: see sql/kernels.sql.
     """
-    return _details(store, "kernels", run_ids, by, ranks, in_steps)
+    return _details(store, "kernels", run_ids, by, ranks, steps, in_steps)
 
 
 def kernel_metrics(
@@ -51,53 +64,91 @@ def kernel_metrics(
 
 
 def communication(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """The collectives of `run_ids`; see `ops`. Columns: see sql/communication.sql."""
-    return _details(store, "communication", run_ids, by, ranks, in_steps)
+    return _details(store, "communication", run_ids, by, ranks, steps, in_steps)
 
 
 def communication_tasks(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """What the collectives of `run_ids` consist of; see `ops`. Columns: see sql/communication_tasks.sql."""
-    return _details(store, "communication_tasks", run_ids, by, ranks, in_steps)
+    return _details(store, "communication_tasks", run_ids, by, ranks, steps, in_steps)
 
 
 def communication_links(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """What the collectives of `run_ids` moved over which link; see `ops`. Columns: see sql/communication_links.sql."""
-    return _details(store, "communication_links", run_ids, by, ranks, in_steps)
+    return _details(store, "communication_links", run_ids, by, ranks, steps, in_steps)
 
 
 def memory(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """What the ops of `run_ids` allocated, the most bytes first; see `ops`. Columns: see sql/memory.sql."""
-    return _details(store, "memory", run_ids, by, ranks, in_steps)
+    return _details(store, "memory", run_ids, by, ranks, steps, in_steps)
 
 
 def api(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """The host API calls of `run_ids`; see `ops`. Columns: see sql/api.sql."""
-    return _details(store, "api", run_ids, by, ranks, in_steps)
+    return _details(store, "api", run_ids, by, ranks, steps, in_steps)
 
 
 def counters(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None, in_steps: bool = False
+    store: Store,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     """What the profiler of `run_ids` counted in tables of its own; see `ops`. Columns: see sql/counters.sql."""
-    return _details(store, "counters", run_ids, by, ranks, in_steps)
+    return _details(store, "counters", run_ids, by, ranks, steps, in_steps)
 
 
-def op_tree(store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, in_steps: bool = False) -> pd.DataFrame:
+def op_tree(
+    store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, in_steps: bool = False
+) -> pd.DataFrame:
     """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see sql/op_tree.sql.
 
-    With `in_steps` a context may stay whose parent began outside all step markers and is left out.
+    With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
     """
-    parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks), "in_steps": int(in_steps)}
+    parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks), **steps_parameters(steps, in_steps)}
     return frame(store, "op_tree", parameters)
 
 
@@ -107,13 +158,13 @@ def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 
 def _details(
-    store: Store, question: str, run_ids: Sequence[int], by: Sequence[str], ranks: Ranks, in_steps: bool
+    store: Store, question: str, run_ids: Sequence[int], by: Sequence[str], ranks: Ranks, steps: Steps, in_steps: bool
 ) -> pd.DataFrame:
     _check_grain(by, _GRAIN)
     parameters = {
         "run_ids": whole(run_ids),
         **ranks_parameters(ranks),
-        "in_steps": int(in_steps),
+        **steps_parameters(steps, in_steps),
         **{f"by_{name}": int(name in by) for name in _GRAIN},
     }
     return frame(store, question, parameters).drop(columns=[name for name in _GRAIN if name not in by])

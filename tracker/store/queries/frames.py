@@ -14,11 +14,15 @@ from tracker.store.sql import statement
 _RUNS_PER_QUESTION: Final = 10_000
 """Postgres takes at most 65,535 parameters."""
 
-_NO_RANKS: Final = (-1,)
+_NONE: Final = (-2,)
+"""A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
 _TEXT: Final = frozenset(
     {
         "attribute",
+        "best_verdict",
+        "best_version",
         "call_stack",
+        "calls_verdict",
         "canonical_name",
         "category",
         "commit_id",
@@ -42,10 +46,13 @@ _TEXT: Final = frozenset(
         "note",
         "op",
         "op_input_shapes",
+        "part",
         "path",
         "paths",
         "phase",
+        "pinned_verdict",
         "plane",
+        "previous_verdict",
         "quality",
         "quality_reason",
         "settings",
@@ -59,11 +66,44 @@ _TEXT: Final = frozenset(
         "value",
         "vendor",
         "version",
+        "version_note",
         "workload",
     }
 )
-_REAL: Final = frozenset({"large_packet_ratio", "max", "mean", "min", "samples_per_second", "sum_squares_ns2"})
-_YES_NO: Final = frozenset({"pinned"})
+_REAL: Final = frozenset(
+    {
+        "best_diff",
+        "best_p",
+        "best_q",
+        "calls_per_step",
+        "large_packet_ratio",
+        "max",
+        "maximum",
+        "mean",
+        "mean_e2e_ns",
+        "mean_step_ns",
+        "median_step_ns",
+        "min",
+        "minimum",
+        "p10",
+        "p90",
+        "per_step",
+        "pinned_contribution",
+        "pinned_diff",
+        "pinned_p",
+        "pinned_q",
+        "previous_contribution",
+        "previous_diff",
+        "previous_p",
+        "previous_q",
+        "rank_spread",
+        "samples_per_second",
+        "sd",
+        "share",
+        "sum_squares_ns2",
+    }
+)
+_YES_NO: Final = frozenset({"intermittent", "pinned"})
 
 
 def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
@@ -119,4 +159,13 @@ def _array(name: str, values: Sequence[Any]) -> Any:
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:
     """The parameters that pick `ranks`; None picks all."""
-    return {"all_ranks": int(ranks is None), "ranks": _NO_RANKS if not ranks else whole(ranks)}
+    return {"all_ranks": int(ranks is None), "ranks": _listed(ranks)}
+
+
+def steps_parameters(steps: Sequence[int] | None, in_steps: bool) -> dict[str, Any]:
+    """The parameters that pick `steps`; None picks all, with `in_steps` those between markers."""
+    return {"in_steps": int(in_steps), "all_steps": int(steps is None), "steps": _listed(steps)}
+
+
+def _listed(numbers: Sequence[int] | None) -> Sequence[int]:
+    return whole(numbers or ()) or _NONE

@@ -31,7 +31,7 @@ def runs(
     `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
     device, vendor, configuration, state, state_reason, started_at_ns, ranks, ranks_expected, world_size, steps, format,
     e2e_ns (mean of the ranks), step_ns (mean of ranks and steps), tags (`key=value, key`), paths (separated by `, `),
-    commit (of the version), note.
+    commit (of the version), note, rules_version (of the rules that made names and categories).
     """
     key, _, value = (tag or "").partition("=")
     return _with_texts(
@@ -61,6 +61,14 @@ def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
 
 
+def run_numbers(store: Store, workload: str) -> pd.DataFrame:
+    """The active runs of `workload` in the order of versions, with what each reached. Columns: see sql/run_numbers.sql.
+
+    `settings`: of the profiler, a JSON text that `settings_of` reads.
+    """
+    return frame(store, "run_numbers", {"workload": workload}).rename(columns={"commit_id": "commit"})
+
+
 def captures(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """The ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
     return frame_of_runs(store, "captures", run_ids)
@@ -69,6 +77,11 @@ def captures(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 def steps(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """The steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
     return frame_of_runs(store, "steps", run_ids)
+
+
+def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """Which ranks of `run_ids` say anything of memory and of host API calls. Columns: see sql/told.sql."""
+    return frame_of_runs(store, "told", run_ids)
 
 
 def facts(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -106,8 +119,9 @@ def _with_texts(store: Store, parameters: dict[str, Any]) -> pd.DataFrame:
         for name, of_run in texts.items()
     }
     found.insert(found.columns.get_loc("steps") + 1, "format", columns["format"])
-    commit, note = found.pop("commit_id"), found.pop("note")
-    return found.assign(tags=columns["tags"], paths=columns["paths"], commit=commit, note=note)
+    last = {name: found.pop(name) for name in ("commit_id", "note", "rules_version")}
+    found = found.assign(tags=columns["tags"], paths=columns["paths"], **last)
+    return found.rename(columns={"commit_id": "commit"})
 
 
 def _tag(key: str, value: str) -> str:

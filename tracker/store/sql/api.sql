@@ -1,6 +1,6 @@
 -- Which functions of the device runtime and driver were called? One row per grain and function.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   level, name; calls; total_ns, self_ns: host time; min_ns, max_ns: of one call
 WITH picked AS (
@@ -22,6 +22,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 )
 
 SELECT

@@ -1,7 +1,8 @@
 -- Where did the time of each rank go, over its whole capture? One row per run and rank.
 -- Parameters: run_ids (list)
 -- Columns: run_id, rank; stage: of the pipeline, NULL: none; host, device_ordinal; settings: the profiler's, JSON;
---   quality (ok, partial), quality_reason; steps: between markers; the fields of tracker.profile.Breakdown
+--   quality (ok, partial), quality_reason; steps: between markers, or summed up by the source;
+--   the fields of tracker.profile.Breakdown
 SELECT
     c.run_id,
     c.rank,
@@ -12,7 +13,7 @@ SELECT
     c.quality,
     c.quality_reason,
     (
-        SELECT COUNT(*)
+        SELECT CAST(COALESCE(SUM(COALESCE(s.steps, 1)), 0) AS BIGINT)
         FROM step AS s
         WHERE s.run_id = c.run_id AND s.rank = c.rank
     ) AS steps,

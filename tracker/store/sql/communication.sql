@@ -1,10 +1,11 @@
 -- Which collectives ran, on what groups and sizes? One row per grain and collective.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown); calls; bytes: payload;
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; transit_ns, wait_ns, synchronization_ns, idle_ns:
---   parts of it, NULL where the source does not say; exposed_ns: not hidden by compute
+--   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it. A part is NULL where it is not
+--   known of every row
 WITH picked AS (
     SELECT
         d.run_id,
@@ -25,7 +26,8 @@ WITH picked AS (
         d.wait_ns,
         d.synchronization_ns,
         d.idle_ns,
-        d.exposed_ns
+        d.exposed_ns,
+        d.exposed_wait_ns
     FROM communication AS d
     INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
     INNER JOIN process_group AS g ON d.process_group_id = g.id
@@ -33,6 +35,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 )
 
 SELECT
@@ -50,11 +53,14 @@ SELECT
     CAST(SUM(p.total_ns) AS BIGINT) AS total_ns,
     MIN(p.min_ns) AS min_ns,
     MAX(p.max_ns) AS max_ns,
-    CAST(SUM(p.transit_ns) AS BIGINT) AS transit_ns,
-    CAST(SUM(p.wait_ns) AS BIGINT) AS wait_ns,
-    CAST(SUM(p.synchronization_ns) AS BIGINT) AS synchronization_ns,
-    CAST(SUM(p.idle_ns) AS BIGINT) AS idle_ns,
-    CAST(SUM(p.exposed_ns) AS BIGINT) AS exposed_ns
+    CASE WHEN COUNT(p.transit_ns) = COUNT(*) THEN CAST(SUM(p.transit_ns) AS BIGINT) END AS transit_ns,
+    CASE WHEN COUNT(p.wait_ns) = COUNT(*) THEN CAST(SUM(p.wait_ns) AS BIGINT) END AS wait_ns,
+    CASE
+        WHEN COUNT(p.synchronization_ns) = COUNT(*) THEN CAST(SUM(p.synchronization_ns) AS BIGINT)
+    END AS synchronization_ns,
+    CASE WHEN COUNT(p.idle_ns) = COUNT(*) THEN CAST(SUM(p.idle_ns) AS BIGINT) END AS idle_ns,
+    CAST(SUM(p.exposed_ns) AS BIGINT) AS exposed_ns,
+    CASE WHEN COUNT(p.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(p.exposed_wait_ns) AS BIGINT) END AS exposed_wait_ns
 FROM picked AS p
 GROUP BY
     p.run_id, p.stage, p.rank, p.step, p.kind, p.group_role, p.group_size, p.data_type, p.size_class_bytes

@@ -1,7 +1,7 @@
 -- What did the collectives move over which link? One row per grain, collective, transport, pair of ranks and packet
 -- size.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown): the collective;
 --   transport; source_rank, target_rank (NULL: all links together); packet_bytes (NULL: packets of all sizes together);
@@ -36,6 +36,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR m.step >= 0)
+        AND (:all_steps = 1 OR m.step IN :steps)
 )
 
 SELECT

@@ -1,6 +1,6 @@
 -- What did the collectives consist of? One row per grain, collective, task name and plane.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown): the collective;
 --   name, plane: the task; calls; total_ns, min_ns, max_ns: device time, of all calls and of one
@@ -29,6 +29,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR m.step >= 0)
+        AND (:all_steps = 1 OR m.step IN :steps)
 )
 
 SELECT

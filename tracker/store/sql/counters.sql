@@ -1,9 +1,9 @@
 -- What else did the profiler count? One row per grain, source, thing and attribute.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   source: the profiler's table; name: what was measured; attribute: the measurement, with its unit;
---   calls: how many values; mean: over them; min, max: of one
+--   calls: how many values; mean: over them, NULL of none; min, max: of one
 WITH picked AS (
     SELECT
         d.run_id,
@@ -23,6 +23,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 )
 
 SELECT
@@ -34,7 +35,7 @@ SELECT
     p.name,
     p.attribute,
     CAST(SUM(p.calls) AS BIGINT) AS calls,
-    SUM(p.mean * p.calls) / SUM(p.calls) AS mean,
+    SUM(p.mean * p.calls) / NULLIF(SUM(p.calls), 0) AS mean,
     MIN(p.min) AS min,
     MAX(p.max) AS max
 FROM picked AS p

@@ -1,7 +1,7 @@
 -- Which kernels ran, launched by which ops? One row per grain, kernel (without types and formats), category and op
 -- (name and shapes). Copies and memsets are among them.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   name, canonical_name, type, core_type, input_shapes; category; op, op_input_shapes: the launching op; calls;
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; sum_squares_ns2: of the calls; wait_ns: before the
@@ -29,6 +29,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 ),
 
 -- numbers group faster than texts

@@ -1,6 +1,6 @@
 -- Which ops allocated memory, and how much? One row per grain, op (name, shapes, types) and component.
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   op, input_shapes, input_types; component; calls: allocations; bytes: allocated while the op was the innermost one;
 --   held_ns: until freed, summed; unreleased_bytes: never freed in the capture
@@ -22,6 +22,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 )
 
 SELECT

@@ -1,5 +1,6 @@
 -- From where was each op called? One row per run, rank and calling context; parents come first.
--- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1)
+-- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
+--   all_steps (1: yes), steps (list, read when all_steps = 0)
 -- Columns: run_id, rank, stage (NULL: none), node, parent (-1: none); name, input_shapes, input_types; calls;
 --   host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below; device_self_ns: by the op
 --   itself; kernel_count: device events launched anywhere below
@@ -24,5 +25,6 @@ WHERE
     t.run_id IN :run_ids
     AND (:all_ranks = 1 OR t.rank IN :ranks)
     AND (:in_steps = 0 OR t.step >= 0)
+    AND (:all_steps = 1 OR t.step IN :steps)
 GROUP BY t.run_id, t.rank, c.stage, t.node, t.parent, k.name, k.input_shapes, k.input_types
 ORDER BY t.run_id, t.rank, t.node

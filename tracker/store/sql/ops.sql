@@ -1,6 +1,6 @@
 -- Which ops ran? One row per grain and op (name, shapes, types, module, phase).
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
---   by_stage, by_rank, by_step (1: keep them apart)
+--   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   name, input_shapes, input_types, module, phase; calls; host_total_ns, host_self_ns: host time, with and without the
 --   ops inside; device_total_ns, device_self_ns: device time launched anywhere below the op, and by itself;
@@ -29,6 +29,7 @@ WITH picked AS (
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
+        AND (:all_steps = 1 OR d.step IN :steps)
 ),
 
 by_stack AS (

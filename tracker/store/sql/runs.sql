@@ -5,7 +5,7 @@
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
 --   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: mean duration of a step of a rank, NULL: unknown;
---   commit_id (of the version); note
+--   commit_id (of the version); note; rules_version: of the rules that made names and categories, NULL: unknown
 WITH picked AS (
     SELECT
         r.id,
@@ -15,6 +15,7 @@ WITH picked AS (
         r.ranks_expected,
         r.world_size,
         r.note,
+        r.rules_version,
         w.name AS workload,
         v.label AS version,
         v.commit_id,
@@ -61,10 +62,19 @@ captures AS (
 markers AS (
     SELECT
         s.run_id,
-        COUNT(DISTINCT s.step) AS steps,
-        CAST(SUM(s.duration_ns) AS BIGINT) / COUNT(s.duration_ns) AS step_ns
-    FROM step AS s
-    WHERE s.run_id IN (SELECT p.id FROM picked AS p)
+        CAST(SUM(s.steps) AS BIGINT) AS steps,
+        CAST(SUM(s.duration_ns) AS BIGINT) / CAST(SUM(s.timed) AS BIGINT) AS step_ns
+    FROM (
+        SELECT
+            d.run_id,
+            d.step,
+            MAX(COALESCE(d.steps, 1)) AS steps,
+            SUM(d.duration_ns * COALESCE(d.steps, 1)) AS duration_ns,
+            SUM(CASE WHEN d.duration_ns IS NOT NULL THEN COALESCE(d.steps, 1) END) AS timed
+        FROM step AS d
+        WHERE d.run_id IN (SELECT p.id FROM picked AS p)
+        GROUP BY d.run_id, d.step
+    ) AS s
     GROUP BY s.run_id
 )
 
@@ -85,7 +95,8 @@ SELECT
     t.e2e_ns,
     m.step_ns,
     p.commit_id,
-    p.note
+    p.note,
+    p.rules_version
 FROM picked AS p
 INNER JOIN captures AS t ON p.id = t.run_id
 LEFT JOIN markers AS m ON p.id = m.run_id

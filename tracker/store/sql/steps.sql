@@ -1,11 +1,13 @@
 -- Where did the time of each step go? One row per run, rank and step.
 -- Parameters: run_ids (list)
--- Columns: run_id, rank, step; start_ns: since the first event of the capture; the fields of tracker.profile.Breakdown
+-- Columns: run_id, rank, step; start_ns: since the first event of the capture; steps: how many the row is the mean of;
+--   the fields of tracker.profile.Breakdown
 SELECT
     s.run_id,
     s.rank,
     s.step,
     s.start_ns,
+    COALESCE(s.steps, 1) AS steps,
     s.timeline,
     s.duration_ns,
     s.e2e_ns,

@@ -22,6 +22,7 @@ from tracker.store.tables.details import (
     Step,
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
+from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series
 from tracker.store.tables.runs import (
     Capture,
     Configuration,
@@ -45,6 +46,8 @@ __all__ = [
     "ConfigurationValue",
     "Counter",
     "Device",
+    "DiffHistory",
+    "Judged",
     "Kernel",
     "KernelKey",
     "KernelMetric",
@@ -56,6 +59,8 @@ __all__ = [
     "ProcessGroup",
     "Run",
     "RunFact",
+    "Sample",
+    "Series",
     "Source",
     "Step",
     "Version",

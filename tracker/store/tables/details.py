@@ -31,6 +31,7 @@ class Step(BreakdownColumns, StepKey, table=True):
 
     __tablename__ = "step"
     __table_args__ = DETAIL
+    steps: int | None = value()
 
 
 class Op(Base, table=True):
@@ -132,6 +133,7 @@ class Communication(Base, table=True):
     synchronization_ns: int | None = value()
     idle_ns: int | None = value()
     exposed_ns: int | None = value()
+    exposed_wait_ns: int | None = value()
 
 
 class CommunicationTask(Base, table=True):

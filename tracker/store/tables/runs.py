@@ -98,6 +98,7 @@ class Run(Base, table=True):
     ended_at_ns: int | None = value()
     rules_version: int | None = value()
     note: str | None = text_value()
+    sample_rules: int | None = value()
 
 
 class RunFact(Base, table=True):

@@ -1,0 +1,256 @@
+"""What `tracker doctor` says of places that hold profiles, damaged files, and other things."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.readers.traces import kernel, launch, op, step, write
+from tracker.doctor import examine
+from tracker.doctor.rules import RULES
+from tracker.profile import ROW_COLUMNS
+from tracker.readers import NAMES
+
+DATA = Path(__file__).parents[1] / "data"
+BASE_NS = 1_700_000_000_000_000_000
+EVENTS = [step(1, 0, 100), op("aten::mm", 10, 20), launch(1, 12), kernel("gemm", 20, 30, 1)]
+
+
+def rank(folder, number, *, world_size=8, start_s=0, name=None, **top):
+    """A trace of one step of a rank: one op that launches one kernel."""
+    folder.mkdir(exist_ok=True)
+    said = {"distributedInfo": {"rank": number, "world_size": world_size}, "record_shapes": 0, "with_stack": 0}
+    # the name makes each content its own
+    events = [*EVENTS, op(f"user_{number}_{start_s}_{name}", 60, 1)]
+    when = {"baseTimeNanoseconds": BASE_NS + start_s * 10**9}
+    return write(folder, events, name=name or f"rank{number}.pt.trace.json", **said, **when, **top)
+
+
+def sentences(out, title):
+    """The lines below a title, without their indent."""
+    lines = out.splitlines()
+    start = lines.index(title) + 1
+    return [line.strip() for line in lines[start : lines.index("", start)]]
+
+
+def test_readable_profiles_form_runs_and_end_in_the_command_to_ingest_them(tracker, tmp_path):
+    for number in (0, 1, 5):
+        rank(tmp_path / "job", number)
+    done = tracker("doctor", tmp_path / "job")
+    assert (done.code, done.err) == (0, "")
+    (run,) = sentences(done.out, "Runs that would form")
+    assert run.startswith("1 run: ranks 0-1, 5 of 8 on NVIDIA H100 80GB HBM3, 1 step (rank0.pt.trace.json, rank1.pt")
+    assert run.endswith("distinct ranks, equal world size, one device model, at the same time")
+    (missing,) = sentences(done.out, "Worth knowing")
+    assert "world size 8, found 3 ranks (0-1, 5), missing 2-4, 6-7" in missing
+    last = f"Next: tracker ingest {tmp_path / 'job'} --version VERSION --workload WORKLOAD"
+    assert done.out.splitlines()[-1] == last
+
+
+def test_the_command_works_once_its_words_are_filled_in(tracker, tmp_path):
+    rank(tmp_path / "job", 0)
+    (tmp_path / "job" / "rank1.pt.trace.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph"')
+    command = json.loads(tracker("doctor", tmp_path / "job", "--format", "json").out)["command"]
+    words = command.replace("VERSION", "v1").replace("WORKLOAD", "w").split()[1:]
+    done = tracker(*words, "--db", tmp_path / "new.db")
+    assert (done.code, done.out.splitlines()[0][:10]) == (0, "run:1  new")
+
+
+def test_one_bad_file_does_not_stop_the_rest_and_is_not_in_the_command(tracker, tmp_path):
+    rank(tmp_path / "good", 0)
+    bad = tmp_path / "bad.pt.trace.json"
+    bad.write_text('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X", "cat": "cpu_op", "na')
+    done = tracker("doctor", tmp_path, "/no/such/folder")
+    assert done.code == 0
+    torn, absent = sentences(done.out, "Unreadable")
+    assert torn.startswith(f"{bad} [torch_profiler]: ")
+    assert absent == "/no/such/folder: no such file or folder; check the path"
+    assert f"tracker ingest {tmp_path / 'good'} --version" in done.out.splitlines()[-1]
+
+
+def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_path):
+    (tmp_path / "notes.txt").write_text("hello")
+    done = tracker("doctor", tmp_path)
+    assert done.code == 2
+    assert "0 readable captures" in done.out
+    assert done.err == f"tracker: {tmp_path}: nothing here can be read; the findings say why\n"
+
+
+def test_a_claim_by_two_readers_is_said_and_the_rest_is_read(tmp_path, monkeypatch):
+    from tracker.readers import ascend_text
+
+    rank(tmp_path, 0)
+    both = rank(tmp_path, 1)
+    monkeypatch.setattr(ascend_text, "sniff", lambda path, head: path == both)
+    found = examine([tmp_path])
+    assert [capture.rank for capture in found.captures] == [0]
+    assert [failure.problem for failure in found.failures] == ["could be ascend_text or torch_profiler"]
+    assert found.failures[0].remedy == "say which with --format"
+
+
+def test_what_stays_empty_has_its_reason_and_what_to_do(tracker, tmp_path):
+    rank(tmp_path / "job", 0, profile_memory=0)
+    lines = sentences(tracker("doctor", tmp_path / "job").out, "What will stay empty, and why")
+    assert "memory: profile_memory was off; profile with profile_memory=True" in lines
+    assert "communication: no collective lies in the capture; capture at least one whole training step" in lines
+    assert any(line.startswith("input shapes of ops: record_shapes was off; profile with record_sh") for line in lines)
+    assert any(line.startswith("call stacks of ops: with_stack was off; ") for line in lines)
+    assert not any(line.startswith(("kernels", "ops:", "steps")) for line in lines)
+
+
+def test_a_capture_without_device_activity_is_cpu_only(tmp_path):
+    write(tmp_path, [op("aten::mm", 10, 20)], deviceProperties=[])
+    (capture,) = examine([tmp_path]).captures
+    why = {lack.what: lack.why for lack in capture.lacks}
+    assert why["kernels"] == "nothing ran on a device (CPU only)"
+    assert why["communication"] == "one process: nothing to exchange"
+    assert why["steps"].startswith("there are no step markers")
+    assert (capture.device, capture.steps, dict(capture.counts)) == ("cpu", 0, {"ops": 1})
+
+
+def test_launches_without_kernels_are_told_from_cpu_only(tmp_path):
+    write(tmp_path, [op("aten::mm", 10, 20), launch(1, 12)])
+    (capture,) = examine([tmp_path]).captures
+    (why,) = [lack.why for lack in capture.lacks if lack.what == "kernels"]
+    assert why == "kernels were launched, but the profiler recorded nothing on the device"
+
+
+def test_an_unnamed_device_asks_for_it_in_the_command(tmp_path):
+    write(tmp_path, EVENTS, deviceProperties=[])
+    found = examine([tmp_path])
+    assert "device name" in [lack.what for lack in found.captures[0].lacks]
+    assert found.command[-2:] == ("--device", "MODEL")
+
+
+def test_captures_that_are_no_ranks_of_one_run_say_why(tmp_path):
+    rank(tmp_path, 0, name="first.pt.trace.json")
+    rank(tmp_path, 0, name="again.pt.trace.json", start_s=60)
+    rank(tmp_path, 1, name="later.pt.trace.json", start_s=120)
+    reasons = {Path(run.paths[0]).name: run.reason for run in examine([tmp_path]).runs}
+    assert reasons["first.pt.trace.json"] == (
+        "not with 1 other run: the same rank; not with 1 other run: not at the same time"
+    )
+
+
+def test_the_same_rank_twice_at_the_same_time_is_worth_knowing(tmp_path):
+    rank(tmp_path, 0, name="a.pt.trace.json")
+    rank(tmp_path, 0, name="b.pt.trace.json")
+    notes = examine([tmp_path]).notes
+    assert any(note.startswith("rank 0 is there twice at the same time: ") for note in notes)
+
+
+def test_files_without_a_rank_may_be_ranks_of_one_job_only_where_they_ran_at_once(tmp_path):
+    for name, start_s in (("a", 0), ("b", 0), ("c", 60)):
+        events = [*EVENTS, op(name, 60, 1)]
+        write(tmp_path, events, name=f"{name}.pt.trace.json", baseTimeNanoseconds=BASE_NS + start_s * 10**9)
+    (note,) = examine([tmp_path]).notes
+    assert note.startswith("2 files that ran at the same time name no rank")
+    (tmp_path / "b.pt.trace.json").unlink()
+    assert not examine([tmp_path]).notes
+
+
+def test_a_copy_of_a_profile_is_taken_once(tmp_path):
+    first = rank(tmp_path, 0, name="a.pt.trace.json")
+    copy = tmp_path / "copy.pt.trace.json"
+    copy.write_bytes(first.read_bytes())
+    found = examine([tmp_path, first])
+    assert len(found.runs) == 1
+    assert f"{copy} holds the same as {first}: ingest takes it once" in found.notes
+
+
+def test_files_that_look_like_profiles_are_counted_and_others_passed_over(tmp_path):
+    rank(tmp_path, 0)
+    for number in range(30):
+        (tmp_path / f"report{number:02}.ncu-rep").write_bytes(b"\0" * 100)
+        (tmp_path / f"notes{number:02}.txt").write_text("hello")
+    (tmp_path / "large.csv").write_text("a,b\n" * 20_000)
+    found = examine([tmp_path])
+    reports = next(kind for kind in found.unclaimed if kind.kind == "report of Nsight Compute")
+    assert (reports.count, reports.bytes, len(reports.examples)) == (30, 3000, 3)
+    assert "whole steps" in reports.remedy
+    assert next(kind for kind in found.unclaimed if kind.kind == "large CSV").count == 1
+    assert found.passed_over == 30
+
+
+def test_a_capture_that_was_never_parsed_says_how_to_parse_it(tmp_path):
+    (tmp_path / "PROF_1" / "device_0").mkdir(parents=True)
+    (tmp_path / "PROF_1" / "device_0" / "a.bin").write_bytes(b"\0" * 50)
+    (failure,) = examine([tmp_path]).failures
+    assert failure.path == str(tmp_path / "PROF_1")
+    assert "msprof --export=on" in failure.remedy
+
+
+def test_json_is_one_document_with_everything(tracker, tmp_path):
+    rank(tmp_path / "job", 3)
+    found = json.loads(tracker("doctor", tmp_path / "job", "--format", "json").out)
+    assert (found["schema"], found["captures"][0]["rank"], found["captures"][0]["world_size"]) == (1, 3, 8)
+    assert found["captures"][0]["counts"] == {"ops": 2, "kernels": 1, "host API calls": 1}
+    assert found["captures"][0]["started_at_ns"] == BASE_NS
+    assert found["runs"][0]["missing_ranks"] == [0, 1, 2, 4, 5, 6, 7]
+
+
+def test_a_single_file_that_no_reader_knows_is_named(tracker, tmp_path):
+    (tmp_path / "a.json").write_text('{"a": 1}')
+    done = tracker("doctor", tmp_path / "a.json")
+    assert done.code == 2
+    assert f"1 x file that was named, 8 B ({tmp_path / 'a.json'}): no reader knows it" in done.out
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reader_is_covered(name):
+    found = examine([DATA / name])
+    assert {capture.format for capture in found.captures} == {name}
+    assert not found.failures
+    assert found.command[:2] == ("tracker", "ingest")
+
+
+def test_every_table_that_can_stay_empty_has_a_rule():
+    covered = {table for rule in RULES for table in rule.tables}
+    assert set(ROW_COLUMNS) <= covered
+
+
+def test_every_rule_has_a_cause_for_everything():
+    for rule in RULES:
+        assert rule.causes[-1].when.__name__ == "_always", rule.what
+
+
+def test_doctor_makes_no_database(tracker, tmp_path, monkeypatch):
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "none.db"))
+    rank(tmp_path / "job", 0)
+    tracker("doctor", tmp_path / "job")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_files_that_name_workload_and_version_need_no_more_words_in_the_command(tracker):
+    done = tracker("doctor", DATA / "paddle_log" / "A100_LOG")
+    assert done.out.splitlines()[-1] == f"Next: tracker ingest {DATA / 'paddle_log' / 'A100_LOG'}"
+    assert "the files name their workload and version: toy (2 versions)" in done.out
+
+
+def test_a_report_of_nsys_beside_its_export_needs_nothing(tmp_path):
+    (tmp_path / "run1.nsys-rep").write_bytes(b"report")
+    shutil.copy(DATA / "nsys_sqlite" / "one_step.sqlite", tmp_path / "run1.sqlite")
+    found = examine([tmp_path])
+    assert not found.failures
+    assert [(kind.kind, kind.count) for kind in found.unclaimed] == [("report of Nsight Systems", 1)]
+
+
+def test_formats_beside_each_other_may_tell_of_one_run(tmp_path):
+    shutil.copy(DATA / "paddle_log" / "timer_only.txt", tmp_path)
+    shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
+    (note,) = [note for note in examine([tmp_path]).notes if "beside each other" in note]
+    assert note.startswith(f"{tmp_path}: paddle_log and paddle_summary lie beside each other")
+    assert note.endswith("take one of them with --input-format paddle_summary")
+
+
+def test_kernels_that_a_summary_does_not_print_are_no_sign_of_a_run_on_the_cpu(tmp_path):
+    text = (DATA / "paddle_summary" / "gpu.txt").read_text()
+    start = text.index("Operator Summary")
+    (tmp_path / "summary.txt").write_text(text[: text.rindex("\n", 0, start)] + "\n")
+    (capture,) = examine([tmp_path]).captures
+    (lack,) = [lack for lack in capture.lacks if lack.what == "kernels"]
+    assert lack.why == "the text holds no table of them"
+    assert "Profiler.summary()" in lack.remedy

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+from xml.etree import ElementTree
+
+import pytest
+from openpyxl import load_workbook
+
+
+def test_history_shows_the_line_of_an_op_and_where_it_stands(tracker, db):
+    lines = tracker("history", "aten::mul", "--db", db).out.splitlines()
+    assert (
+        lines[0]
+        == "aten::mul (op, all shapes, host self time): small_gpt, cpu; 2 versions, 6 runs; series "
+        + (lines[0].rsplit(" ", 1)[1])
+    )
+    assert lines[3] == "  ▁█  1.68 ms to 15.54 ms"
+    second = next(line for line in lines if line.split()[:1] == ["v08"])
+    assert "REGRESSED" in second
+    assert "118 (more)" in second
+    assert lines[-1].startswith("aten::mul: ")
+
+
+def test_a_removed_op_is_a_gap(tracker, db):
+    lines = tracker("history", "aten::gelu", "--db", db).out.splitlines()
+    row = next(line for line in lines if line.split()[:1] == ["v08"])
+    assert row.split() == ["v08", "-", "REMOVED", "0", "-"]
+
+
+def test_history_goes_to_all_formats(tracker, db, tmp_path):
+    found = json.loads(tracker("history", "step", "--db", db, "--format", "json").out)
+    assert [point["version"] for point in found["points"]] == ["v01", "v08"]
+    assert found["series"][0]["unit"] == "ns"
+    assert tracker("history", "step", "--db", db, "--format", "csv").out.startswith("series_id,workload,")
+    assert tracker("history", "step", "--db", db, "--format", "markdown").out.startswith("### step: ")
+    done = tracker("history", "aten::*gelu*", "--db", db, "-o", tmp_path / "gelu.xlsx")
+    assert done.err == f"written: {tmp_path / 'gelu.xlsx'}\n"
+    book = load_workbook(io.BytesIO((tmp_path / "gelu.xlsx").read_bytes()))
+    assert book.sheetnames[-4:] == ["Series", "Points", "Runs", "Environment"]
+    charted = book[book.sheetnames[0]]
+    assert [cell.value for cell in charted[1]][:4] == [
+        "Version", "Median (ms)", "Smallest run (ms)", "Largest run (ms)",
+    ]  # fmt: skip
+    assert len(charted._charts) == 1
+
+
+def test_history_is_drawn(tracker, db, tmp_path):
+    done = tracker("history", "step", "--db", db, "--plot", tmp_path / "step.svg")
+    assert done.err == f"written: {tmp_path / 'step.svg'}\n"
+    drawing = ElementTree.parse(tmp_path / "step.svg").getroot()
+    texts = [element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")]
+    assert "step (of the run as a whole)" in texts
+    assert {"v01", "v08"} <= set(texts)
+
+
+def test_history_is_drawn_as_png(tracker, db, tmp_path):
+    pytest.importorskip("PIL", reason="Pillow, the extra plot, is not installed")
+    assert tracker("history", "step", "--db", db, "--plot", tmp_path / "step.png").code == 0
+    assert (tmp_path / "step.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        ((), "nothing is named"),
+        (("nosuch",), "no series is called 'nosuch'"),
+        (("step", "--plot", "step.gif"), "no drawing ends in .gif"),
+        (("--top", "3"), "no version is pinned"),
+        (("step", "--device", "H100"), "no active runs are left"),
+        (("*", "--kind", "nosuch"), "Invalid value for '--kind'"),
+    ],
+)
+def test_a_question_without_an_answer_is_one_line(tracker, db, words, problem):
+    done = tracker("history", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+    assert done.err.count("\n") == 1
+
+
+def test_png_without_its_library_says_what_to_do(tracker, db, tmp_path, monkeypatch):
+    monkeypatch.setattr("tracker.reports._plot.find_spec", lambda name: None)
+    done = tracker("history", "step", "--db", db, "--plot", tmp_path / "step.png")
+    assert (done.code, done.out) == (2, "")
+    assert "pip install 'tracker[plot]'" in done.err
+
+
+def test_top_needs_a_pin_and_lists_what_drifted_most(tracker, db):
+    tracker("versions", "pin", "v01", "--db", db)
+    lines = tracker("history", "--top", "5", "--db", db).out.splitlines()
+    assert lines[0] == "small_gpt, cpu: the 5 series that drifted most from v01, by their part of the step"
+    assert lines[4].split()[1] == "aten::mul"
+
+
+def test_excluding_a_run_is_followed_at_once(tracker, db):
+    before = tracker("history", "aten::mul", "--db", db).out
+    tracker("runs", "exclude", "4", "5", "6", "--reason", "wrong", "--db", db)
+    assert "v08" not in tracker("history", "aten::mul", "--db", db).out
+    tracker("runs", "restore", "4", "5", "6", "--db", db)
+    assert tracker("history", "aten::mul", "--db", db).out == before
+
+
+def test_versions_are_ordered(tracker, db):
+    done = tracker("versions", "order", "v08", "--before", "v01", "--db", db)
+    assert done.out.splitlines()[0] == "v08 v01"
+    row = next(
+        line for line in tracker("history", "aten::mul", "--db", db).out.splitlines() if line.split()[:1] == ["v01"]
+    )
+    assert "IMPROVED" in row
+    done = tracker("versions", "order", "--db", db)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    """A repository with the tags v08 and v01, in this order."""
+    folder = tmp_path / "model"
+    identity = ("-c", "user.name=A", "-c", "user.email=a@b.c")
+
+    def git(*words):
+        subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+    folder.mkdir()
+    git("init", "-q")
+    for tag in ("v08", "v01"):
+        git("commit", "-q", "--allow-empty", "-m", tag)
+        git("tag", tag)
+    return folder
+
+
+def test_the_order_is_taken_from_git(tracker, db, repository):
+    assert tracker("versions", "order", "--from-git", repository, "--db", db).out.splitlines()[0] == "v08 v01"
+
+
+def test_what_git_does_not_know_stays_behind_what_it_followed(tracker, db, repository):
+    tracker("runs", "edit", "6", "--version", "trial", "--db", db)
+    done = tracker("versions", "order", "--from-git", repository, "--db", db)
+    assert done.out.splitlines()[0] == "v08 trial v01"
+    assert done.err == f"not in {repository}, so left behind the version before: trial\n"
+
+
+def test_a_folder_that_is_no_repository_is_an_error(tracker, db, tmp_path):
+    done = tracker("versions", "order", "--from-git", tmp_path / "nosuch", "--db", db)
+    assert done.code == 2
+    assert "cannot be read as a git repository" in done.err

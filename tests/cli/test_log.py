@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from openpyxl import load_workbook
+
+
+@pytest.fixture
+def tagged(tracker, db):
+    """The bundled profiles, with what an optimisation log reads."""
+    tracker("runs", "tag", 4, 5, 6, "--tag", "direction=operator", "--tag", "expected=+10%", "--db", db)
+    tracker("runs", "edit", 4, 5, 6, "--note", "GELU in Python", "--db", db)
+    return db
+
+
+def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged):
+    lines = tracker("log", "--db", tagged).out.splitlines()
+    first, second = (next(line for line in lines if line.split()[:1] == [label]) for label in ("v01", "v08"))
+    assert "96.24 ms" in first
+    assert [cell.strip() for cell in second.split("  ") if cell.strip()] == [
+        "v08", "operator", "GELU in Python", "122.32 ms", "+27.1 %", "+27.1 %", "-21.3 % / +10.0 %", "3, ±1.3 %",
+    ]  # fmt: skip
+    assert lines[1] == "cpu, step time under a profiler"
+    assert lines[-1].startswith("v08: 122.32 ms, +27.1 % against the first version.  Details: tracker log --workload")
+
+
+def test_log_says_the_same_as_the_diff(tracker, tagged):
+    found = json.loads(tracker("log", "--db", tagged, "--format", "json").out)
+    diff = json.loads(tracker("diff", "v01", "v08", "--db", tagged, "--format", "json").out)
+    step = next(row for row in diff["overall"] if row["metric"] == "step_ns")
+    assert found["schema"] == 1
+    assert [cell["value"] for cell in found["cells"]] == pytest.approx(
+        [step["baseline_value"], step["candidate_value"]]
+    )
+    assert found["cells"][1]["baseline_diff"] == pytest.approx(step["diff"])
+
+
+def test_metric_chooses_what_the_cells_hold(tracker, tagged):
+    assert "MiB" in tracker("log", "--db", tagged, "--metric", "memory").out
+    done = tracker("log", "--db", tagged, "--metric", "throughput")
+    assert (done.code, done.out) == (2, "")
+    assert "no run of small_gpt has a number" in done.err
+
+
+def test_every_format_is_written(tracker, tagged, tmp_path):
+    assert tracker("log", "--db", tagged, "--format", "csv").out.count("\n") == 3
+    assert (
+        "| v08 | operator | GELU in Python | 122.32 ms |" in tracker("log", "--db", tagged, "--format", "markdown").out
+    )
+    assert tracker("log", "--db", tagged, "-o", tmp_path / "log.xlsx").code == 0
+    book = load_workbook(io.BytesIO((tmp_path / "log.xlsx").read_bytes()))
+    assert book.sheetnames == ["Log", "Cells", "Columns", "Directions"]
+    assert [cell.value for cell in book["Log"][3]][:3] == ["v08", "operator", "GELU in Python"]
+
+
+def test_columns_that_do_not_fit_beside_each_other_become_tables(tracker, db, monkeypatch):
+    for run in range(1, 7):
+        tracker("runs", "edit", run, "--config", f"batch={run}", "--db", db)
+    monkeypatch.setenv("COLUMNS", "80")
+    out = tracker("log", "--db", db).out
+    assert "6 columns, all of them: cpu, step time under a profiler" in out
+    assert max(len(line) for line in out.splitlines()[:-1]) <= 80
+    # two beside each other, and what is left of a version alone
+    heads = [line.split() for line in out.splitlines() if line.startswith(("  batch ", "batch="))]
+    found = [[cell for cell in head if cell.isdecimal() or "=" in cell] for head in heads]
+    assert found == [["1", "2"], ["batch=3"], ["4", "5"], ["batch=6"]]
+    assert "batch=5" not in tracker("log", "--db", db, "--config", "batch=4").out
+
+
+def test_python_gives_the_same_log(tagged):
+    import tracker as package
+
+    with package.open_store(str(tagged)) as store:
+        found = package.log(store=store, last=1)
+    assert list(found.versions["version"]) == ["v08"]

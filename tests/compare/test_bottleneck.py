@@ -1,0 +1,139 @@
+"""The model level: what the steps of a side wait for, and what is missing where nobody can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.factories import breakdown, capture, record, save
+from tracker.compare import diff, show
+from tracker.compare.bottleneck import THRESHOLDS
+from tracker.profile import CPU, StepRow
+from tracker.results import Bottleneck, ShowOptions
+from tracker.store import Store, save_run
+
+NO_LOADING = "data loading (the source does not say when a step waits for its data)"
+NO_DEVICE = "device utilisation (there is no device activity in the capture)"
+NO_SPAN = "device utilisation (the source does not say how long the device worked)"
+
+
+def device(busy_ns: int, loading_ns: int | None = None, *, step_ns: int = 1000, e2e_ns: int = 900, number: int = 0):
+    """A step in which the device works for `busy_ns`."""
+    whole = breakdown(
+        duration_ns=step_ns, e2e_ns=e2e_ns, compute_ns=busy_ns, communication_ns=0, overlap_ns=0,
+        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, free_ns=e2e_ns - busy_ns, kernel_count=1,
+        data_loading_ns=loading_ns,
+    )  # fmt: skip
+    return StepRow(number, number * step_ns, whole)
+
+
+def of(store: Store, *ranks: list[StepRow], runs: str = "v1", options: ShowOptions | None = None) -> Bottleneck:
+    """The bottleneck of one run with these steps on its ranks."""
+    captures = [with_steps(capture(rank, world_size=len(ranks)), steps) for rank, steps in enumerate(ranks)]
+    save_run(store, record(runs), captures, formats=["torch_profiler"])
+    found = show(store, runs, options=options).bottleneck
+    assert found is not None
+    return found
+
+
+def with_steps(one, steps):
+    whole = replace(steps[0].breakdown, duration_ns=10**9)
+    return replace(one, rows=replace(one.rows, overall=whole, steps=tuple(steps)))
+
+
+@pytest.mark.parametrize(
+    ("busy_ns", "loading_ns", "bound"),
+    [
+        (799, 50, "host"),
+        (800, 0, "mixed"),
+        (900, 0, "mixed"),
+        (901, 0, "device"),
+        (901, 50, "device"),  # 5 % is not above 5 %
+        (901, 51, "input"),
+        (100, 300, "input"),  # a device that waits for data is no fault of the host
+    ],
+)
+def test_the_thresholds_are_those_of_the_method(store: Store, busy_ns, loading_ns, bound):
+    found = of(store, [device(busy_ns, loading_ns, e2e_ns=950)])
+    assert found.bound == bound
+    assert (found.device_utilisation, found.data_loading_share) == (busy_ns / 1000, loading_ns / 1000)
+    assert found.possible_gain_share == loading_ns / 1000
+    assert (found.missing, found.thresholds) == ((), THRESHOLDS)
+
+
+def test_steps_and_ranks_are_added_up_before_they_are_divided(store: Store):
+    found = of(
+        store,
+        [device(500, 100), device(900, 0, number=1)],
+        [device(700, 200), device(300, 0, number=1, step_ns=3000, e2e_ns=2900)],
+    )
+    assert found.device_utilisation == (500 + 900 + 700 + 300) / 6000
+    assert found.data_loading_share == 300 / 6000
+
+
+def test_chosen_steps_alone_count(store: Store):
+    steps = [device(500, 0), device(950, 0, e2e_ns=960, number=1)]
+    assert of(store, steps, options=ShowOptions(steps=(1,))).bound == "device"
+
+
+def test_several_runs_count_by_their_median(store: Store):
+    for place, busy in enumerate((500, 850, 860)):
+        one = with_steps(capture(started_at_ns=place), [device(busy)])
+        save_run(store, record("v1", started_at_ns=place), [one], formats=["torch_profiler"])
+    before, after = diff(store, "v1", "run:1").bottlenecks
+    assert (before.device_utilisation, before.bound) == (0.85, "mixed")
+    assert (after.device_utilisation, after.bound) == (0.5, "host")
+
+
+def test_a_device_that_outlasts_its_last_step_is_not_busy_for_longer_than_that(store: Store):
+    """The host has queued two steps of 100 in 20; the device then works 180 of 190."""
+    steps = [device(90, step_ns=10, e2e_ns=95), device(90, step_ns=10, e2e_ns=190, number=1)]
+    assert of(store, steps).device_utilisation == 180 / 200
+
+
+def test_without_markers_the_device_is_measured_by_its_own_span(store: Store):
+    one = capture()
+    whole = replace(device(800).breakdown, duration_ns=5000)
+    rows = replace(one.rows, overall=whole, steps=(StepRow(0, 0, whole),))
+    save_run(store, record(), [replace(one, rows=rows)], formats=["nsys_sqlite"])
+    found = show(store, "v1").bottleneck
+    assert (found.device_utilisation, found.utilisation_of) == (800 / 900, "e2e_ns")
+
+
+def test_without_a_device_only_the_test_for_data_loading_applies(store: Store):
+    host = [replace(row, breakdown=replace(row.breakdown, timeline="host")) for row in (device(990, 20),)]
+    one = replace(with_steps(capture(), host), device=CPU)
+    save_run(store, record(device=CPU), [one], formats=["torch_profiler"])
+    found = show(store, "v1").bottleneck
+    assert (found.bound, found.data_loading_share, found.device_utilisation) == (None, 0.02, None)
+    assert found.missing == (NO_DEVICE,)
+
+
+def test_a_log_knows_the_data_loading_and_nothing_of_the_device(store: Store):
+    said = breakdown(timeline="host", duration_ns=100, data_loading_ns=30)
+    one = capture()
+    rows = replace(one.rows, overall=said, steps=(StepRow(0, 0, said),))
+    save_run(store, record(), [replace(one, rows=rows)], formats=["paddle_log"])
+    found = show(store, "v1").bottleneck
+    assert (found.bound, found.possible_gain_share, found.missing) == ("input", 0.3, (NO_SPAN,))
+
+
+def test_what_the_profiler_says_of_its_gpus_stands_in_for_a_timeline(store: Store):
+    said = breakdown(duration_ns=1000, data_loading_ns=1)
+    counters = [
+        ("device_summary", "GPU0", "Utilization (%)", 90.0),
+        ("device_summary", "GPU1", "Utilization (%)", 80.0),
+        ("device_summary", "CPU(Process)", "Utilization (%)", 100.0),
+    ]
+    one = capture(counters=counters)
+    rows = replace(one.rows, overall=said, steps=(StepRow(0, 0, said),))
+    save_run(store, record(), [replace(one, rows=rows)], formats=["paddle_summary"])
+    assert show(store, "v1").bottleneck.device_utilisation == 0.85
+
+
+def test_what_nobody_says_is_missing_and_never_guessed(store: Store):
+    save(store, "v1", steps=2, step_ns=1000, e2e_ns=900, kernels=[("gemm", 850)])
+    found = show(store, "v1").bottleneck
+    assert (found.bound, found.data_loading_share, found.possible_gain_share) == ("mixed", None, None)
+    assert found.missing == (NO_LOADING,)

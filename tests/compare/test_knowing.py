@@ -1,0 +1,199 @@
+"""Who counts in a mean: the runs and ranks that know what is asked, each for the steps that its rows stand for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.factories import EPOCH_NS, capture, record, save
+from tracker.compare import diff, show
+from tracker.profile import MISSING, Breakdown, Capture
+from tracker.results import Diff, DiffOptions, ShowOptions
+from tracker.store import Store, save_run
+
+
+def changed(made: Capture, **values: Any) -> Capture:
+    """`made` with other numbers in the breakdown of its steps and of the whole."""
+
+    def known(breakdown: Breakdown) -> Breakdown:
+        return replace(breakdown, **values)
+
+    steps = tuple(replace(step, breakdown=known(step.breakdown)) for step in made.rows.steps)
+    return replace(made, rows=replace(made.rows, steps=steps, overall=known(made.rows.overall)))
+
+
+def whole_rank(rank: int = 0, **more: Any) -> Capture:
+    return capture(
+        rank, world_size=2, kernels=[("gemm", 50)], ops=[("mm", 50)], communication=[("all_reduce", 40)], **more
+    )
+
+
+def collectives_alone(rank: int = 1, ns: int = 30, **more: Any) -> Capture:
+    """A rank of which nothing but its collectives was read."""
+    hidden = {"exposed_ns": MISSING}
+    made = capture(rank, world_size=2, kernels=[], ops=[], communication=[("all_reduce", ns, hidden)], **more)
+    unknown = ("compute_ns", "e2e_ns", "free_ns", "overlap_ns", "exposed_communication_ns", "kernel_total_ns")
+    return changed(made, **dict.fromkeys(unknown))
+
+
+def save_ranks(store: Store, version: str, *captures: Capture, number: int = 0, **values: Any) -> None:
+    started = EPOCH_NS + number * 10**13
+    moved = [replace(made, started_at_ns=started, ended_at_ns=started + 1000) for made in captures]
+    save_run(store, record(version, started_at_ns=started, **values), moved, formats=["ascend_text"])
+
+
+def of_baseline(result: Diff) -> dict[str, float | None]:
+    frame = result.overall.set_index("metric")["baseline_value"]
+    return {str(name): None if pd.isna(value) else float(value) for name, value in frame.items()}
+
+
+def test_a_rank_of_which_only_collectives_are_known_counts_in_no_other_mean(store: Store):
+    save_ranks(store, "v1", whole_rank(), collectives_alone())
+    result = diff(store, "v1", "v1")
+    found = of_baseline(result)
+    assert found["compute_ns"] == found["matmul"] == found["operator_ns"] == 50
+    assert found["exposed_communication_ns"] == found["exposed_communication_ns:dp x2"] == 40
+    assert found["communication_ns"] == found["communication_total_ns"] == 40  # of the ranks of the other rows
+    assert result.kernels["baseline_ns"].tolist() == [50]
+    assert result.ops["baseline_ns"].tolist() == [50]
+    exchange = result.communication.iloc[0]
+    assert (exchange["baseline_ns"], exchange["baseline_exposed_ns"]) == (35, 40)  # two ranks know one, one the other
+    assert result.notes[0] == (
+        "v1: not all times of rank 1 are known; step, operators and kernels are means of the other ranks."
+    )
+
+
+def test_parts_and_operators_explain_the_change_against_one_of_the_ranks(store: Store):
+    save_ranks(store, "v1", whole_rank(), collectives_alone())
+    explained = diff(store, "v1", "run:1:rank0").explanation
+    assert (explained.delta_ns, explained.explained_ns, explained.rest_ns) == (0, 0, 0)
+
+
+def test_what_a_run_does_not_know_is_not_0_in_the_median_over_the_runs(store: Store):
+    save_ranks(store, "v1", whole_rank(), number=0)
+    save_ranks(store, "v1", collectives_alone(0), number=1)
+    result = diff(store, "v1", "v1")
+    assert of_baseline(result)["matmul"] == result.kernels["baseline_ns"].tolist()[0] == 50
+
+
+def test_where_no_rank_knows_more_than_the_others_all_count(store: Store):
+    save_ranks(store, "v1", collectives_alone(0, 30), collectives_alone(1, 50))
+    assert of_baseline(diff(store, "v1", "v1"))["communication_total_ns"] == 40
+
+
+def test_exposed_time_that_one_side_does_not_know_is_missing_there_and_not_0(store: Store):
+    save_ranks(store, "v1", whole_rank(), collectives_alone())
+    frame = diff(store, "run:1:rank0", "run:1:rank1").overall.set_index("metric")
+    group = frame.loc["exposed_communication_ns:dp x2"]
+    assert group["baseline_value"] == 40
+    assert pd.isna(group["candidate_value"])
+    assert pd.isna(group["delta"])
+
+
+def test_memory_is_a_mean_of_the_ranks_that_have_any(store: Store):
+    save_ranks(store, "v1", whole_rank(memory=[("mm", 4096)]), whole_rank(1))
+    assert diff(store, "v1", "v1").memory["baseline_bytes"].tolist() == [4096]
+
+
+def test_a_rank_of_another_stage_spends_nothing_in_what_it_does_not_run_so_that_rows_add_up(store: Store):
+    first = capture(0, world_size=2, stage=0, kernels=[("gemm", 50), ("embedding", 30)])
+    save_ranks(store, "v1", first, capture(1, world_size=2, stage=1, kernels=[("gemm", 70)]))
+    result = diff(store, "v1", "v1")
+    rows = result.kernels.set_index("name")["baseline_ns"]
+    assert rows.to_dict() == {"gemm": 60, "embedding": 15}
+    assert rows.sum() == of_baseline(result)["operator_ns"] == of_baseline(result)["compute_ns"]
+
+
+def standing_for(made: Capture, *counts: int) -> Capture:
+    """`made`, each of whose rows of steps is the mean of several steps, and its tables their sums."""
+    rows = tuple(replace(step, steps=count) for step, count in zip(made.rows.steps, counts, strict=True))
+    return replace(made, rows=replace(made.rows, steps=rows))
+
+
+def test_a_row_that_is_the_mean_of_several_steps_counts_as_so_many(store: Store):
+    three = capture(steps=1, kernels=[("gemm", 300, {"calls": 3})], ops=[("mm", 300, {"calls": 3})], step_ns=120)
+    save_ranks(store, "v1", standing_for(changed(three, compute_ns=100, e2e_ns=100), 3))
+    for options in (DiffOptions(), DiffOptions(baseline_steps=(0,), candidate_steps=(0,))):
+        result = diff(store, "v1", "v1", options=options)
+        assert (of_baseline(result)["matmul"], of_baseline(result)["compute_ns"]) == (100, 100)
+        assert (result.kernels.loc[0, "baseline_ns"], result.kernels.loc[0, "baseline_calls"]) == (100, 1)
+        assert result.ops["baseline_ns"].tolist() == [100]
+        assert result.baseline.steps == 3
+    chosen = show(store, "v1", options=ShowOptions(steps=(0,)))
+    assert (chosen.overall.loc[0, "compute_ns"], chosen.run["step_ns"]) == (300, 120)
+
+
+def test_a_mean_over_rows_weighs_each_by_its_steps(store: Store):
+    made = capture(steps=2, step_ns=100)
+    first, second = made.rows.steps
+    slow = replace(second, breakdown=replace(second.breakdown, duration_ns=400))
+    made = replace(made, rows=replace(made.rows, steps=(first, slow)))
+    save_ranks(store, "v1", standing_for(made, 2, 1))
+    assert of_baseline(diff(store, "v1", "v1"))["step_ns"] == 200
+    assert show(store, "v1").run["step_ns"] == 200
+    chosen = diff(store, "v1", "v1", options=DiffOptions(baseline_steps=(0,), candidate_steps=(0, 1)))
+    assert (chosen.baseline.steps, chosen.candidate.steps) == (2, 3)
+
+
+def test_kernels_outside_all_steps_are_those_of_the_ranks_that_know_both(store: Store):
+    known = changed(whole_rank(steps=[-1, 0]), kernel_total_ns=90)
+    known = replace(known, rows=replace(known.rows, overall=replace(known.rows.overall, kernel_total_ns=180)))
+    unknown = whole_rank(1, steps=[-1, 0])
+    unknown = replace(unknown, rows=replace(unknown.rows, overall=replace(unknown.rows.overall, kernel_total_ns=None)))
+    save_ranks(store, "v1", known, unknown)
+    assert of_baseline(diff(store, "v1", "v1"))["outside_steps_kernel_total_ns"] == 90
+
+
+def test_waiting_that_one_of_the_runs_does_not_know_is_told_of_none(store: Store):
+    for number, more in enumerate([{"exposed_wait_ns": 10}, {}, {"exposed_wait_ns": 30}]):
+        save(store, "v1", started_at_ns=EPOCH_NS + number * 10**13, communication=[("all_reduce", 100, more)])
+    found = of_baseline(diff(store, "v1", "v1"))
+    assert found["exposed_communication_ns:dp x2"] == 100
+    assert not {"exposed_wait_ns:dp x2", "exposed_transmit_ns:dp x2"} & set(found)
+
+
+def test_what_is_no_waiting_is_a_median_of_its_own(store: Store):
+    for number, (ns, wait) in enumerate([(100, 90), (200, 10), (300, 280)]):
+        at = EPOCH_NS + number * 10**13
+        save(store, "v1", started_at_ns=at, communication=[("all_reduce", ns, {"exposed_wait_ns": wait})])
+    found = of_baseline(diff(store, "v1", "v1"))
+    assert (found["exposed_wait_ns:dp x2"], found["exposed_transmit_ns:dp x2"]) == (90, 20)  # of 10, 190, 20
+
+
+def test_groups_and_what_their_medians_leave_over_sum_to_the_exposed_time(store: Store):
+    for number, (dp, pp) in enumerate([(10, 60), (20, 10), (30, 20)]):
+        exchange = [("all_reduce", dp), ("send", pp, {"group_role": "pp"})]
+        save(store, "v1", started_at_ns=EPOCH_NS + number * 10**13, communication=exchange)
+    result = diff(store, "v1", "v1")
+    found = of_baseline(result)
+    groups = [found[f"exposed_communication_ns:{group}"] for group in ("dp x2", "pp x2")]
+    assert (groups, found["exposed_communication_ns"], found["groups_at_once_ns"]) == ([20, 20], 50, 10)
+    title = result.overall.set_index("metric").loc["groups_at_once_ns", "title"]
+    assert title == "Collectives at the same time (counted twice above), rest of medians"
+
+
+def test_kinds_of_cores_are_told_apart_where_all_runs_have_two(store: Store):
+    def kernels(vector_core: str) -> list[Any]:
+        return [
+            ("MatMul", 60, {"core_type": "AI_CORE"}),
+            ("Add", 30, {"core_type": vector_core, "category": "vector"}),
+        ]
+
+    save(store, "v1", kernels=kernels("AI_VECTOR_CORE"))
+    save(store, "v1", kernels=kernels("AI_CORE"), started_at_ns=EPOCH_NS + 10**13)
+    found = of_baseline(diff(store, "v1", "v1"))
+    assert found["operator_ns"] == 90
+    assert not {"operator_cube_ns", "operator_vector_ns", "matmul:cube"} & set(found)
+
+
+@pytest.mark.parametrize(("rules", "told"), [((2, 3), True), ((3, 3), False), ((None, 3), False)])
+def test_names_made_by_other_rules_are_told(memory_store: Store, rules: tuple[Any, Any], told: bool):
+    for version, number in zip(("v1", "v2"), rules, strict=True):
+        save(memory_store, version, of_run={"rules_version": number})
+    result = diff(memory_store, "v1", "v2")
+    note = "The names and categories of the two sides were made by rules 2 and 3: ingest the older runs again."
+    assert (note in result.notes) is told
+    assert ("naming rules" in set(result.environment["key"])) is (rules[0] != rules[1])

@@ -1,0 +1,177 @@
+"""The overall table: kinds of work, kinds of cores, and exposed communication per process group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from tests.factories import EPOCH_NS, capture, record, save
+from tracker.compare import diff
+from tracker.profile import MISSING
+from tracker.store import Store, save_run
+
+
+def rows(store: Store, baseline: str = "v1", candidate: str = "v2") -> dict[str, list[Any]]:
+    """metric -> baseline value, candidate value, baseline calls, candidate calls; None for missing."""
+    columns = ["baseline_value", "candidate_value", "baseline_calls", "candidate_calls"]
+    frame = diff(store, baseline, candidate).overall.set_index("metric")[columns]
+    return {str(name): [None if pd.isna(value) else value for value in row] for name, row in frame.iterrows()}
+
+
+def npu(name: str, ns: int, core: str, category: str, **more: Any) -> tuple[str, int, dict[str, Any]]:
+    return name, ns, {"type": name, "core_type": core, "category": category, **more}
+
+
+CUBE_AND_VECTOR = [
+    npu("MatMulV3", 60, "AI_CORE", "matmul", calls=2),
+    npu("MemSet", 5, "AI_VECTOR_CORE", "matmul"),
+    npu("Add", 30, "AI_VECTOR_CORE", "vector"),
+]
+ONE_KIND = [npu("MatMul", 80, "AI_CORE", "matmul"), npu("Add", 40, "AI_CORE", "vector")]
+
+
+def test_a_chip_with_two_kinds_of_cores_splits_the_time_of_each_kind_of_work(store: Store):
+    save(store, "v1", kernels=CUBE_AND_VECTOR, steps=2)
+    found = rows(store, "v1", "v1")
+    assert found["matmul"] == [65, 65, 3, 3]
+    assert found["matmul:cube"] == [60, 60, 2, 2]
+    assert found["matmul:vector"] == [5, 5, 1, 1]
+    assert found["vector"] == [30, 30, 1, 1]
+    assert not {"vector:vector", "vector:cube"} & set(found)
+    assert (found["operator_cube_ns"][0], found["operator_vector_ns"][0], found["operator_ns"][0]) == (60, 35, 95)
+
+
+def test_a_chip_with_one_kind_of_core_has_no_cube_time_whatever_it_calls_its_cores(store: Store):
+    save(store, "v1", kernels=ONE_KIND)
+    save(store, "v2", kernels=CUBE_AND_VECTOR)
+    found = rows(store)
+    assert found["matmul"] == [80, 65, 1, 3]
+    assert found["matmul:cube"] == [None, 60, None, 2]
+    assert found["operator_cube_ns"] == [None, 60, None, 2]
+    assert found["operator_ns"] == [120, 95, 2, 4]
+
+
+def test_cores_that_help_out_do_not_make_two_kinds_of_cores(store: Store):
+    save(store, "v1", kernels=[*ONE_KIND, npu("Sub", 10, "AI_VECTOR_CORE", "vector")])
+    assert "operator_cube_ns" not in rows(store, "v1", "v1")
+
+
+def test_a_kind_of_work_without_kernels_took_no_time_so_that_changes_add_up(store: Store):
+    save(store, "v1", kernels=[npu("PagedAttention", 7, "MIX_AIC", "page_attention", calls=3)])
+    save(store, "v2", kernels=[npu("TensorMove", 9, "AI_VECTOR_CORE", "tensor_move")])
+    found = rows(store)
+    assert found["page_attention"] == [7, 0, 3, 0]
+    assert found["tensor_move"] == [0, 9, 0, 1]
+    assert "matmul" not in found  # nothing on either side
+
+
+def test_what_only_npus_tell_apart_is_missing_on_a_gpu_and_not_zero(store: Store):
+    save(store, "v1", kernels=[("gemm", 50), ("cast", 5, {"category": "vector"})])
+    save(store, "v2", kernels=[npu("Cast", 4, "AI_VECTOR_CORE", "vector_trans")])
+    found = rows(store)
+    assert found["matmul"] == [50, 0, 1, 0]
+    assert found["vector_trans"] == [None, 4, None, 1]
+
+
+def test_fused_kernels_stand_by_name_below_their_category(store: Store):
+    fused = npu("MatmulAllReduce", 70, "MIX_AIC", "mc2", calls=2)
+    save(store, "v1", kernels=[fused, npu("AllGatherMatmul", 20, "MIX_AIC", "mc2")])
+    frame = diff(store, "v1", "v1").overall
+    below = frame[frame["metric"].str.startswith("mc2")]
+    assert below[["title", "level", "baseline_value", "baseline_calls"]].values.tolist() == [
+        ["MC2 (compute and communication in one)", 2, 90, 3],
+        ["MC2 (compute and communication in one) (cube)", 3, 90, 3],
+        ["AllGatherMatmul", 3, 20, 1],
+        ["MatmulAllReduce", 3, 70, 2],
+    ]
+
+
+def test_copies_are_counted_beside_the_time_in_which_they_run(store: Store):
+    save(store, "v1", kernels=[("gemm", 50), ("Memcpy HtoD", 7, {"category": "copy", "calls": 4})])
+    assert rows(store, "v1", "v1")["copy_ns"] == [0, 0, 4, 4]  # the breakdown says when; made captures have no copies
+
+
+def test_exposed_communication_is_told_per_group_with_its_waiting(store: Store):
+    collectives = [
+        ("all_reduce", 100, {"exposed_ns": 80, "exposed_wait_ns": 50}),
+        ("all_gather", 40, {"exposed_ns": 20, "exposed_wait_ns": 5}),
+        ("send", 60, {"group_role": "pp", "exposed_ns": 60, "exposed_wait_ns": 60}),
+    ]
+    save(store, "v1", communication=collectives, steps=2)
+    frame = diff(store, "v1", "v1").overall.set_index("metric")
+    below = frame.loc[[name for name in frame.index if ":dp" in name or ":pp" in name]]
+    assert below[["title", "level", "baseline_value"]].values.tolist() == [
+        ["dp x2", 2, 100],
+        ["Wait", 3, 55],
+        ["Transmit (all but wait)", 3, 45],
+        ["pp x2", 2, 60],
+        ["Wait", 3, 60],
+        ["Transmit (all but wait)", 3, 0],
+    ]
+    assert frame.loc["exposed_communication_ns:dp x2", "baseline_calls"] == 2
+
+
+def test_collectives_at_the_same_time_are_taken_back_so_that_groups_sum_to_the_exposed_time(store: Store):
+    made = capture(communication=[("all_reduce", 100), ("send", 60, {"group_role": "pp"})])
+    step = made.rows.steps[0]
+    union = replace(step.breakdown, communication_ns=130, exposed_communication_ns=130)
+    both = replace(made.rows, steps=(replace(step, breakdown=union),))
+    save_run(store, record("v1"), [replace(made, rows=both)], formats=["torch_profiler"])
+    found = rows(store, "v1", "v1")
+    groups = [found[f"exposed_communication_ns:{group}"][0] for group in ("dp x2", "pp x2")]
+    assert (groups, found["groups_at_once_ns"][0]) == ([100, 60], -30)
+    assert sum(groups) + found["groups_at_once_ns"][0] == found["exposed_communication_ns"][0]
+
+
+def test_a_group_whose_waiting_is_known_in_part_says_nothing_of_it(store: Store):
+    save(store, "v1", communication=[("all_reduce", 100, {"exposed_wait_ns": 50}), ("all_gather", 40)])
+    found = rows(store, "v1", "v1")
+    assert found["exposed_communication_ns:dp x2"][:2] == [140, 140]
+    assert "exposed_wait_ns:dp x2" not in found
+
+
+def test_a_group_of_one_side_took_no_time_on_the_other(store: Store):
+    save(store, "v1", communication=[("all_reduce", 100, {"exposed_wait_ns": 50})])
+    save(store, "v2", communication=[("all_reduce", 70, {"group_role": "", "group_size": -1})])
+    found = rows(store)
+    assert found["exposed_communication_ns:dp x2"] == [100, 0, 1, 0]
+    assert found["exposed_wait_ns:dp x2"] == [50, 0, None, None]
+    assert found["exposed_communication_ns:group not named"] == [0, 70, 0, 1]
+
+
+@pytest.mark.parametrize("ranks", [1, 4])
+def test_groups_are_means_per_step_and_rank_and_the_median_over_runs(store: Store, ranks):
+    for at, ns in enumerate((100, 120, 700)):
+        communication = [("all_reduce", ns, {"exposed_wait_ns": ns // 2})]
+        start = EPOCH_NS + at * 10**13
+        save(store, "v1", ranks=ranks, steps=3, communication=communication, started_at_ns=start)
+    found = rows(store, "v1", "v1")
+    assert found["exposed_communication_ns:dp x2"] == [120, 120, 1, 1]
+    assert found["exposed_wait_ns:dp x2"][0] == 60
+
+
+def test_a_rank_of_which_only_the_profilers_own_sums_are_known_adds_up_with_no_rank_of_kernels(store: Store):
+    whole = capture(0, world_size=2, kernels=[("gemm", 50)], communication=[("all_reduce", 40)])
+    part = capture(1, world_size=2, kernels=[("gemm", 70)], communication=[("all_reduce", 30, {"exposed_ns": MISSING})])
+    step = part.rows.steps[0]
+    own = replace(step.breakdown, copy_ns=None, exposed_copy_ns=None, kernel_count=None)
+    part = replace(part, rows=replace(part.rows, steps=(replace(step, breakdown=own),)))
+    save_run(store, record("v1"), [whole, part], formats=["ascend_text"])
+    found = rows(store, "v1", "v1")
+    assert found["compute_ns"][0] == found["matmul"][0] == 50
+    assert rows(store, "run:1:rank1", "run:1:rank1")["compute_ns"][0] == 70
+
+
+def test_what_one_stage_does_not_say_of_its_collectives_is_unknown_of_all(memory_store: Store):
+    said = {"wait_ns": 30, "transit_ns": 70, "exposed_wait_ns": 20}
+    captures = [
+        capture(rank, world_size=2, stage=rank, communication=[("all_reduce", 100, own)])
+        for rank, own in enumerate([said, {**dict.fromkeys(said, MISSING), "transit_ns": 50}])
+    ]
+    save_run(memory_store, record(), captures, formats=["torch_profiler"])
+    frame = diff(memory_store, "v1", "v1").communication
+    columns = [f"baseline_{name}" for name in ("ns", "transit_ns", "wait_ns", "exposed_wait_ns")]
+    assert frame[columns].fillna(-1).to_numpy().tolist() == [[100, 60, -1, -1]]

@@ -1,0 +1,59 @@
+"""The parts of a change where the sources say little: training logs, and summaries without times of ops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.factories import EPOCH_NS, breakdown, capture, record, save
+from tracker.compare import diff
+from tracker.profile import MISSING, StepRow
+from tracker.reports import render_diff
+from tracker.store import Store, save_run
+
+
+def save_log(store: Store, version: str, *steps: tuple[int, int | None], number: int = 0) -> None:
+    """A run of which only step times and what of them is data loading are known."""
+    rows = [breakdown(timeline="host", duration_ns=step, data_loading_ns=loading) for step, loading in steps]
+    one = capture(ops=[], kernels=[], started_at_ns=EPOCH_NS + number)
+    whole = replace(rows[0], duration_ns=sum(step for step, _ in steps))
+    placed = tuple(StepRow(place, 0, row) for place, row in enumerate(rows))
+    made = replace(one, rows=replace(one.rows, overall=whole, steps=placed))
+    save_run(store, record(version, started_at_ns=EPOCH_NS + number), [made], formats=["paddle_log"])
+
+
+def parts(store: Store) -> list[tuple[str, float | None, float | None, float]]:
+    found = diff(store, "v1", "v2").explanation
+    assert sum(part.delta_ns for part in found.parts) == found.delta_ns
+    return [(part.title, part.baseline_ns, part.candidate_ns, part.delta_ns) for part in found.parts]
+
+
+def test_of_a_log_data_loading_is_a_part_of_its_own(store: Store):
+    save_log(store, "v1", (100, 10), (120, 30))
+    save_log(store, "v2", (150, 50), (150, 70))
+    assert parts(store) == [("Data loading", 20, 60, 40), ("All but data loading", 90, 90, 0)]
+
+
+def test_so_it_is_where_the_medians_over_runs_are_compared(store: Store):
+    for number, (step, loading) in enumerate([(100, 10), (110, 30), (150, 20)]):
+        save_log(store, "v1", (step, loading), (step, loading), number=number)
+    save_log(store, "v2", (200, 25), (200, 25))
+    assert parts(store) == [("Data loading", 20, 25, 5), ("All but data loading", 90, 175, 85)]
+
+
+def test_a_step_that_nobody_parts_is_one_part(store: Store):
+    save_log(store, "v1", (100, None), (100, None))
+    save_log(store, "v2", (150, 50), (150, 50))
+    assert parts(store) == [("All of it (the sources do not part it)", 100, 150, 50)]
+
+
+@pytest.mark.parametrize("format", ["text", "json", "csv", "markdown"])
+def test_ops_whose_time_nobody_knows_explain_nothing(store: Store, format):
+    """As `nsys stats` says of ranges: how long all calls took with what was inside, and no time of their own."""
+    unknown = dict.fromkeys(("host_self_ns", "device_self_ns", "device_total_ns"), MISSING)
+    for version in ("v1", "v2"):
+        save(store, version, ops=[("Forward", 0, {"host_total_ns": 500, **unknown})], kernels=[])
+    found = diff(store, "v1", "v2")
+    assert (found.explanation.causes, found.explanation.rollup) == ((), ())
+    assert "nan" not in str(render_diff(found, format)).lower().replace("nano", "")

@@ -1,0 +1,249 @@
+"""The reader of training logs: every dialect, and what path and text say of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracker import readers
+from tracker.errors import SourceError
+from tracker.profile import CPU, UNKNOWN_DEVICE, Capture, Device
+from tracker.readers import paddle_log
+from tracker.readers.paddle_log.lines import Speed, speed_of
+
+DIALECTS = {
+    "timer": ("iter 5:  reader_cost: 0.001 s batch_cost: 0.020 s ips: 800.0 images/s", (5, 20, 1, 800.0, "images/s")),
+    "ppcls": (
+        "[2021/12/21 17:25:18] root INFO: epoch:0   train step:10   lr: 0.1, loss: 7.1 batch_cost: 0.020 s, "
+        "reader_cost: 0.001 s, ips: 800.0 images/sec.",
+        (10, 20, 1, 800.0, "images/s"),
+    ),
+    "ppcls 2020": (
+        "2020-12-16 18:16:34 INFO: epoch:0   train step:7    loss:  7.1 lr: 0.1 elapse: 0.020s ips: 800.0 images/sec.",
+        (7, 20, None, 800.0, "images/s"),
+    ),
+    "PaddleSeg": (
+        "2021-05-01 10:00:00 [INFO]\t[TRAIN] epoch: 1, iter: 10/80000, loss: 1.0, lr: 0.01, batch_cost: 0.0200, "
+        "reader_cost: 0.00100, ips: 800.0 samples/sec | ETA 04:31:18",
+        (10, 20, 1, 800.0, "samples/s"),
+    ),
+    "PaddleNLP": (
+        "tobal step: 10, epoch: 0, batch: 9, loss: 11.2, avg_reader_cost: 0.00100 sec, avg_batch_cost: 0.02000 sec, "
+        "avg_samples: 16.0, ips: 800.0 sequences/sec",
+        (10, 20, 1, 800.0, "sequences/s"),
+    ),
+    "PaddleNLP 2020": (
+        "global step 20, epoch: 0, batch: 19, loss: 11.2, speed: 50.0 step/s, ips :800.0 sequences/s",
+        (20, 20, None, 800.0, "sequences/s"),
+    ),
+    "Transformer": (
+        "step_idx: 100, epoch: 0, batch: 99, avg loss: 9.1, avg_speed: 50.0 step/s, reader_cost: 0.001 sec, "
+        "ips: 800.0 words/sec",
+        (100, 20, 1, 800.0, "words/s"),
+    ),
+    "PaddleDetection": (
+        "[10/01 10:00:00] ppdet.engine INFO: Epoch: [0] [ 20/100] eta: 0:12:32 batch_cost: 0.020 data_cost: 0.001 "
+        "ips: 800.0 images/s",
+        (None, 20, 1, 800.0, "images/s"),
+    ),
+    "avg_ips": ("epoch: 0, batch_cost: 20 ms, avg_ips: 800.0 images/s", (None, 20, None, 800.0, "images/s")),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_every_dialect_says_step_time_reader_time_and_throughput(dialect: str):
+    line, (step, step_ms, loading_ms, throughput, unit) = DIALECTS[dialect]
+    loading = None if loading_ms is None else loading_ms * 1_000_000
+    assert speed_of(line) == Speed(step, step_ms * 1_000_000, loading, throughput, unit)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ips: 127.0.0.1",
+        "LAUNCH INFO 2023-01-05 15:55:40,232 ips: None",
+        "To make the speed faster, some ops are fused",
+        "[2021/12/21 17:26:20] root INFO: END epoch:0  batch_cost: 0.09 s, batch_cost_sum: 63.0 s, ips: 9.0 images/s",
+        "2020-12-16 18:32:38 INFO: END epoch:0   train loss:  6.4  elapse_sum: 959.223s ips: 1335.0 images/sec.",
+        "|    batch_cost   |     0.02766     |     0.03793     |     0.02347     |",
+    ],
+)
+def test_other_lines_and_sums_of_an_epoch_are_no_interval(line: str):
+    assert speed_of(line) is None
+
+
+def log(folder: Path, *lines: str, name: str = "train.log") -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def read(path: Path) -> Capture:
+    assert readers.claim(path) == "paddle_log"
+    (capture,) = paddle_log.read(path).captures
+    return capture
+
+
+def interval(step: int, batch_s: float, ips: float, reader_s: float = 0.001) -> str:
+    return f"iter {step}:  reader_cost: {reader_s} s batch_cost: {batch_s} s ips: {ips} images/s"
+
+
+def test_each_line_is_a_step_row_and_the_warm_up_is_one_of_them(tmp_path: Path):
+    capture = read(log(tmp_path, interval(10, 0.4, 10.0), interval(20, 0.1, 40.0)))
+    rows = capture.rows
+    assert rows is not None
+    assert [(row.step, row.start_ns, row.breakdown.duration_ns) for row in rows.steps] == [
+        (10, 0, 400_000_000),
+        (20, 400_000_000, 100_000_000),
+    ]
+    assert [row.breakdown.samples_per_second for row in rows.steps] == [10.0, 40.0]
+    assert (rows.overall.duration_ns, rows.overall.data_loading_ns) == (500_000_000, 2_000_000)
+    assert rows.overall.samples_per_second == 16.0  # 8 samples in 0.5 s
+    assert rows.overall.compute_ns is None
+    assert capture.settings == {"profiler": "off", "throughput_unit": "images/s"}
+
+
+def test_a_log_that_counts_anew_in_each_epoch_is_numbered_through(tmp_path: Path):
+    rows = read(log(tmp_path, interval(10, 0.1, 40.0), interval(20, 0.1, 40.0), interval(10, 0.1, 40.0))).rows
+    assert rows is not None
+    assert [row.step for row in rows.steps] == [0, 1, 2]
+
+
+def test_colours_and_overwritten_lines_are_taken_away(tmp_path: Path):
+    path = log(
+        tmp_path, "\x1b[32m[2023-01-05 17:02:32,696] [    INFO]\x1b[0m - hello\r", "  0%|  |\r" + interval(5, 0.1, 40.0)
+    )
+    capture = read(path)
+    assert capture.rows is not None
+    assert [row.step for row in capture.rows.steps] == [5]
+
+
+def test_steps_per_second_are_no_samples(tmp_path: Path):
+    capture = read(log(tmp_path, "iter 1: batch_cost: 0.5 s ips: 2.0 steps/s"))
+    assert capture.rows is not None
+    assert capture.rows.overall.samples_per_second is None
+    assert capture.settings["throughput_unit"] == "steps/s"
+
+
+PERF = (
+    "====================Perf Summary====================",
+    "Reader Ratio: 25.000%",
+    "Time Unit: s, IPS Unit: images/s",
+    "|                 |       avg       |       max       |       min       |",
+    "|   reader_cost   |     0.00500     |     0.00600     |     0.00400     |",
+    "|    batch_cost   |     0.02000     |     0.03000     |     0.01000     |",
+    "|       ips       |    800.00000    |    1600.0000    |    533.00000    |",
+)
+
+
+def test_the_perf_summary_is_kept_beside_the_lines(tmp_path: Path):
+    rows = read(log(tmp_path, interval(5, 0.02, 800.0), *PERF)).rows
+    assert rows is not None
+    counters = rows.tables["counter"]
+    assert counters["name"] == ["reader_cost", "batch_cost", "ips", "reader ratio"]
+    assert counters["attribute"] == ["s", "s", "images/s", "%"]
+    assert counters["mean"].tolist() == [0.005, 0.02, 800.0, 25.0]
+    assert counters["max"].tolist()[:3] == [0.006, 0.03, 1600.0]
+
+
+def test_a_perf_summary_alone_gives_its_means(tmp_path: Path):
+    path = log(tmp_path, *PERF)
+    rows = read(path).rows
+    assert rows is not None
+    (one,) = rows.steps
+    assert (one.breakdown.duration_ns, one.breakdown.data_loading_ns) == (20_000_000, 5_000_000)
+    assert one.breakdown.samples_per_second == 800.0
+    assert "only the Perf Summary" in paddle_log.read(path).warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("folder", "configuration", "device"),
+    [
+        ("base_bs96_fp16_gpu8.log", {"batch_size": "96", "precision": "fp16", "devices": "8"}, UNKNOWN_DEVICE),
+        (
+            "A100_LOG/PaddleNLP_bert_base_seqlen128_bs96_fp32_DP_N2C8_log",
+            {"batch_size": "96", "precision": "fp32", "devices": "16", "sequence_length": "128"},
+            Device("NVIDIA", "A100"),
+        ),
+        (
+            "V100-LOG/PaddleClas_ResNet50_bs256_pure_fp16_DP_N1C1_log",
+            {"batch_size": "256", "precision": "pure_fp16", "devices": "1"},
+            Device("NVIDIA", "V100"),
+        ),
+        ("paddle_gpu1_amp_bs128.txt", {"batch_size": "128", "precision": "amp", "devices": "1"}, UNKNOWN_DEVICE),
+    ],
+)
+def test_the_folder_says_configuration_and_device(
+    tmp_path: Path, folder: str, configuration: dict[str, str], device: Device
+):
+    capture = read(log(tmp_path, interval(5, 0.1, 40.0), name=f"{folder}/20230808_69edec3bb7"))
+    assert (dict(capture.configuration), capture.device) == (configuration, device)
+    assert dict(capture.labels) == {"version": "20230808_69edec3bb7", "commit": "69edec3bb7", "date": "2023-08-08"}
+
+
+def test_where_the_folder_is_silent_the_text_counts(tmp_path: Path):
+    capture = read(
+        log(
+            tmp_path,
+            "Namespace(batch_size=32, device='gpu', model_name_or_path='bert-base-uncased', use_amp=True)",
+            "PADDLE_TRAINERS_NUM                        8                      |",
+            "W0105 17:02:37.39  8381 gpu_resources.cc:61] Please NOTE: device: 0, GPU Compute Capability: 8.0, "
+            "Driver API Version: 11.7, Runtime API Version: 11.2",
+            "[2023-01-05 17:02:33,000] [ INFO] - start",
+            interval(5, 0.1, 40.0),
+        )
+    )
+    assert dict(capture.configuration) == {"batch_size": "32", "precision": "amp", "devices": "8"}
+    assert dict(capture.labels) == {"workload": "bert-base-uncased"}
+    assert capture.started_at_ns == 1_672_938_153 * 10**9
+    assert dict(capture.facts) == {
+        "framework": "paddle",
+        "gpu_compute_capability": "8.0",
+        "cuda_driver_version": "11.7",
+        "cuda_runtime_version": "11.2",
+        "time_zone": "not stated; times are taken as UTC",
+    }
+
+
+def test_the_model_of_a_paddleclas_log_is_the_name_below_its_architecture(tmp_path: Path):
+    lines = ("Loss : ", "    name : CELoss", "Arch : ", "    class_num : 1000", "    name : ResNet50", "Optimizer : ",
+             "    name : Momentum")  # fmt: skip
+    path = log(tmp_path, *(f"[2023/08/02 20:53:52] ppcls INFO: {line}" for line in lines), interval(5, 0.1, 40.0))
+    assert read(path).labels == {"workload": "ResNet50"}
+
+
+def test_a_log_of_the_cpu_and_the_rank_of_a_worker(tmp_path: Path):
+    path = log(
+        tmp_path, "[2023/08/02 20:53:52] ppcls INFO:     device : cpu", interval(5, 0.1, 40.0), name="workerlog.3"
+    )
+    assert (read(path).device, read(path).rank) == (CPU, 3)
+
+
+def test_a_log_without_throughput_says_what_was_looked_for(tmp_path: Path):
+    path = log(tmp_path, "epoch 1 [ok]")
+    with pytest.raises(SourceError, match="looked for batch_cost, reader_cost, ips, elapse and speed"):
+        paddle_log.read(path)
+    with pytest.raises(SourceError, match="no reader knows this file"):
+        readers.claim(path)
+
+
+OF_ONE_RANK = ("ppcls", "ppcls 2020", "PaddleSeg", "PaddleNLP", "PaddleNLP 2020")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_throughput_is_per_rank_only_where_the_program_is_known_to_count_so(tmp_path: Path, dialect: str):
+    scope = read(log(tmp_path, DIALECTS[dialect][0])).settings.get("throughput_scope")
+    assert scope == ("per rank" if dialect in OF_ONE_RANK else None)
+
+
+def test_the_end_is_not_known_where_no_later_line_has_a_clock(tmp_path: Path):
+    capture = read(log(tmp_path, "[1970/01/01 00:00:02] ppcls INFO: start", interval(5, 0.1, 40.0)))
+    assert (capture.started_at_ns, capture.ended_at_ns) == (2 * 10**9, None)
+
+
+def test_throughput_of_the_whole_log_is_its_samples_by_its_time(tmp_path: Path):
+    rows = read(log(tmp_path, interval(10, 3.0, 10.0), interval(20, 1.0, 50.0))).rows
+    assert rows is not None
+    assert rows.overall.samples_per_second == 20.0  # 80 samples in 4 s; the mean of the rates would be 30

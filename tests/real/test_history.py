@@ -1,0 +1,59 @@
+"""The labelled changes of a nightly training, as the history of its database shows them."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracker
+from tests.real import data
+
+
+@pytest.fixture(scope="module")
+def nightly():
+    folder = data.path("torch_cpu/nightly_gpt")
+    with tracker.open_store("sqlite://") as store:
+        for number in range(1, 13):
+            paths = sorted(folder.glob(f"v{number:02}_*.gz"))
+            tracker.ingest(paths, version=f"v{number:02}", workload="gpt", store=store)
+        yield store
+
+
+def line(store, key, **options):
+    return tracker.history(key, store=store, **options).points.set_index("version")
+
+
+def called(points, *words):
+    return points.index[points["previous_verdict"].isin(words)].tolist()
+
+
+def test_layer_norm_in_float64_is_slower_in_v05_and_back_in_v07(nightly):
+    for name in ("aten::native_layer_norm", "aten::native_layer_norm_backward"):
+        points = line(nightly, name)
+        assert (called(points, "REGRESSED"), called(points, "IMPROVED")) == (["v05"], ["v07"])
+        assert points.index[points["change_point"].astype(bool)].tolist() == ["v05", "v07"]
+        assert points["previous_diff"]["v05"] == pytest.approx(0.3, abs=0.02)
+
+
+def test_gelu_written_out_is_more_and_slower_mul_in_v08(nightly):
+    points = line(nightly, "aten::mul")
+    assert (called(points, "REGRESSED"), called(points, "IMPROVED")) == (["v08"], ["v09"])
+    assert points["calls_verdict"]["v08"] == "REGRESSED"
+    assert points["calls"].tolist() == [82.0] * 7 + [118.0] + [82.0] * 4
+    gelu = line(nightly, "aten::gelu")
+    assert (called(gelu, "REMOVED"), called(gelu, "ADDED")) == (["v08"], ["v09"])
+
+
+def test_the_step_tells_v08_and_v11_and_late_batches_change_no_operator(nightly):
+    step = line(nightly, "step")
+    assert {"v08", "v11"} <= set(called(step, "REGRESSED"))
+    assert {"v09", "v12"} <= set(called(step, "IMPROVED"))
+    assert not {"v02", "v03", "v04", "v05", "v06", "v07"} & set(called(step, "REGRESSED", "IMPROVED"))
+    assert step.index[step["change_point"].astype(bool)].tolist() == ["v08", "v09", "v11", "v12"]
+    assert called(line(nightly, "free"), "REGRESSED")[-1] == "v11"
+
+
+def test_kept_activations_are_memory_and_copies_in_v10(nightly):
+    memory = line(nightly, "peak memory")
+    assert called(memory, "REGRESSED") == ["v08", "v10"]
+    assert memory["previous_diff"]["v10"] == pytest.approx(0.30, abs=0.01)
+    assert "v10" in called(line(nightly, "aten::copy_"), "REGRESSED")

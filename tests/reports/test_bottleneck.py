@@ -1,0 +1,36 @@
+"""The class of a bottleneck in words; what is not known is named, and nothing is guessed."""
+
+import pytest
+
+from tests.reports.builders import bottleneck
+from tracker.reports._human_bottleneck import words
+
+
+@pytest.mark.parametrize(
+    ("bound", "loading", "utilisation", "sentence"),
+    [
+        (
+            "input", 0.396, 0.575,
+            "input bound: data loading is 39.6 % of the step time (above 5 %), at most that much can be won; the "
+            "device works 57.5 % of the step time (below 80 %).",
+        ),
+        (
+            "device", 0.05, 0.91,
+            "device bound: data loading is 5.0 % of the step time (not above 5 %); the device works 91.0 % of the step "
+            "time (above 90 %).",
+        ),
+        (
+            "mixed", None, 0.8,
+            "neither host nor device bound (mixed): the device works 80.0 % of the step time (between 80 % and 90 %). "
+            "Not known: data loading (nobody says).",
+        ),
+        (
+            None, 0.004, None,
+            "not input bound: data loading is 0.4 % of the step time (not above 5 %). Not known: device utilisation "
+            "(no device). Only the test for data loading applies.",
+        ),
+        (None, None, None, "unknown. Not known: data loading (nobody says), device utilisation (no device)."),
+    ],
+)  # fmt: skip
+def test_the_class_stands_with_its_numbers_and_thresholds(bound, loading, utilisation, sentence):
+    assert words(bottleneck(bound, loading, utilisation)) == sentence

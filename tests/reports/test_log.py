@@ -1,0 +1,99 @@
+"""How an optimisation log looks; the numbers are made by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from tracker import reports
+from tracker.results import LOG_COLUMNS, Log, LogOptions
+
+
+def frame(table, rows):
+    return pd.DataFrame([{**dict.fromkeys(LOG_COLUMNS[table]), **row} for row in rows], columns=LOG_COLUMNS[table])
+
+
+def cell(version, column, value, baseline_diff=None, previous_diff=None, **more):
+    numbers = {"value": value, "runs": 1, "minimum": value, "maximum": value}
+    return {"version": version, "column": column, **numbers} | {
+        "baseline_diff": baseline_diff, "previous_diff": previous_diff, "gain": previous_diff, **more,
+    }  # fmt: skip
+
+
+def column(number, batch):
+    measure = "throughput in images/s without a profiler"
+    return {
+        "column": number, "title": f"batch={batch}, NVIDIA V100, {measure}", "measure": "throughput",
+        "unit": "images/s", "scope": "", "profiler": "off", "device": "NVIDIA V100",
+        "configuration": f"batch={batch}", "higher_is_better": True,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def found():
+    """Two batch sizes; the second version was measured with one of them."""
+    return Log(
+        workload="resnet",
+        baseline="v1",
+        options=LogOptions(),
+        versions=frame("versions", [{"version": "v1", "runs": 2}, {"version": "v2", "runs": 1}]),
+        columns=frame("columns", [column(0, 2), column(1, 4)]),
+        cells=frame("cells", [cell("v1", 0, 100.0, 0.0), cell("v2", 0, 90.0, -0.1, -0.1), cell("v1", 1, 200.0, 0.0)]),
+        directions=frame("directions", []),
+    )
+
+
+def test_columns_are_named_by_what_tells_them_apart_and_a_missing_cell_is_a_dash(found):
+    lines = reports.render_log(found, "text", width=120).splitlines()
+    assert lines[1] == "2 columns, all of them: NVIDIA V100, throughput in images/s without a profiler"
+    assert [line.split() for line in lines[5:9]] == [
+        ["batch", "2", "vs", "vs", "4", "vs", "vs"],
+        ["version", "images/s", "v1", "previous", "images/s", "v1", "previous"],
+        ["v1", "100.00", "0.0", "%", "-", "200.00", "0.0", "%", "-"],
+        ["v2", "90.00", "-10.0", "%", "-10.0", "%", "-", "-", "-"],
+    ]
+
+
+def test_less_throughput_is_worse_and_no_change_has_no_colour(found):
+    page = reports.render_log(found, "text", width=120, color=True)
+    assert page.count("\x1b[31m") == 2
+    assert "\x1b[32m" not in page
+
+
+def test_two_narrow_tables_instead_of_a_wide_one(found):
+    page = reports.render_log(found, "text", width=45)
+    assert "\nbatch=2\n" in page
+    assert "\nbatch=4\n" in page
+    assert max(len(line) for line in page.splitlines()[:-1]) <= 45
+    # a version without a value in the columns of a table has no row there
+    assert page.count("\n  v2 ") == 1
+
+
+@pytest.mark.parametrize("format", reports.NAMES)
+def test_every_format_has_the_document(found, format):
+    kind = bytes if reports.binary(format) else str
+    assert isinstance(reports.render_log(found, format), kind)
+
+
+def test_columns_that_differ_in_several_things_have_a_line_of_the_head_for_each(found):
+    columns = found.columns.assign(configuration=["batch=2 devices=1", "batch=4 devices=8"], scope=["", "per rank"])
+    lines = reports.render_log(replace(found, columns=columns), "text", width=120).splitlines()
+    # one process: per rank and total are the same, so this makes no difference
+    assert lines[1].endswith("throughput in images/s without a profiler, per rank")
+    start = next(number for number, line in enumerate(lines) if line.split()[:1] == ["batch"])
+    assert [line.split()[:2] for line in lines[start : start + 3]] == [
+        ["batch", "2"],
+        ["devices", "1"],
+        ["version", "images/s"],
+    ]
+
+
+def test_columns_of_other_versions_stand_in_a_table_of_their_own(found):
+    cells = found.cells.assign(version=["v1", "v1", "v2"])
+    page = reports.render_log(replace(found, cells=cells[[True, False, True]]), "text", width=60)
+    first, second = page.split("\nbatch=4\n")
+    assert "\n  v1 " in first
+    assert "\n  v2 " not in first
+    assert "\n  v2 " in second

@@ -1,0 +1,79 @@
+"""How an ingest names the captures that it read, and what their readers warned of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestResult, Read
+
+_NAMED: Final = 3
+"""So many are named; more are counted."""
+
+
+def names_of(results: Sequence[IngestResult]) -> dict[str, str]:
+    """Path of each capture -> as much of its end as no other capture shares, and that is not the label of its version.
+
+    Two folders `a/rank0` and `b/rank0` are named with their parents, `c/rank1` is just `rank1`.
+    """
+    versions = {capture.path: result.version for result in results for capture in result.captures}
+    paths = list(versions)
+    return {path: _ending(path, [other for other in paths if other != path], versions[path]) for path in paths}
+
+
+def listed(result: IngestResult, names: Mapping[str, str]) -> str:
+    """The captures of a run: up to three by name, else the first and how many more."""
+    found = list(dict.fromkeys(names[capture.path] for capture in result.captures))
+    return ", ".join(found) if len(found) <= _NAMED else f"{found[0]} and {len(found) - 1} more"
+
+
+def warnings_of(results: Sequence[IngestResult], names: Mapping[str, str]) -> list[str]:
+    """Each distinct warning once, with the captures that it concerns where several were read.
+
+    First what concerns runs, then what the readers said, in their order.
+    """
+    captures = [capture for result in results for capture in result.captures]
+    said = dict.fromkeys(warning for capture in captures for warning in capture.warnings)
+    of_runs = dict.fromkeys(warning for result in results for warning in result.warnings if warning not in said)
+    return [*of_runs, *(_with_captures(warning, results, names, len(captures)) for warning in said)]
+
+
+def _with_captures(warning: str, results: Sequence[IngestResult], names: Mapping[str, str], total: int) -> str:
+    concerned = [
+        (result, [capture for capture in result.captures if warning in capture.warnings]) for result in results
+    ]
+    count = sum(len(captures) for _, captures in concerned)
+    if total == 1:
+        return warning
+    if count > _NAMED:
+        return f"{warning} ({'all ' if count == total else ''}{count} captures)"
+    homes = list(dict.fromkeys(_home(result) for result in results))
+    who = [_in_run(result, captures, names, homes) for result, captures in concerned if captures]
+    return f"{', '.join(who)}: {warning}"
+
+
+def _in_run(result: IngestResult, captures: Sequence[Read], names: Mapping[str, str], homes: Sequence[str]) -> str:
+    """`rank 1, rank 3 of job7` in a run of several captures, else the name of the capture."""
+    if len(result.captures) == 1:
+        return names[captures[0].path]
+    home = _home(result)
+    ranks = ", ".join(f"rank {capture.rank}" for capture in captures)
+    return f"{ranks} of {_ending(home, [other for other in homes if other != home], result.version)}"
+
+
+def _home(result: IngestResult) -> str:
+    """The folder around all captures of a run, or the one file or folder that holds them."""
+    return os.path.commonpath([os.path.abspath(capture.path) for capture in result.captures])
+
+
+def _ending(path: str, others: Sequence[str], version: str) -> str:
+    parts = Path(path).parts
+    ends = [Path(other).parts for other in others]
+    for count in range(1, len(parts)):
+        own = parts[-count:]
+        if not any(end[-count:] == own for end in ends) and str(Path(*own)) != version:
+            return str(Path(*own))
+    return path

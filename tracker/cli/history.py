@@ -1,0 +1,143 @@
+"""`tracker history`: one key over versions."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from tracker.cli import _options as options
+
+
+class SeriesKind(StrEnum):
+    """What is followed."""
+
+    RUN = "run"
+    OP_NAME = "op_name"
+    OP = "op"
+    KERNEL = "kernel"
+    COMMUNICATION = "communication"
+    MODULE = "module"
+    PHASE = "phase"
+    API = "api"
+    MEMORY = "memory"
+
+
+def history(
+    key: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="KEY",
+            help="What to follow: a name such as aten::addmm, step, free or all_reduce; a pattern such as "
+            "'aten::*norm*'; or the number of a series. Default: with --top or --module, none is needed.",
+            show_default=False,
+        ),
+    ] = None,
+    kind: Annotated[
+        SeriesKind | None,
+        typer.Option(
+            help="What kind of series: run (step, compute, free, data loading, peak memory, throughput, ...), op_name "
+            "(all shapes of an op together), op (one per shapes), kernel, communication, module, phase, api, memory. "
+            "Default: the first of these that has the key.",
+            show_default=False,
+        ),
+    ] = None,
+    shape: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="Only ops or kernels with these input shapes. Default: all shapes."),
+    ] = None,
+    module: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN", help="Instead of a key: the time in modules whose path matches. Default: the key."
+        ),
+    ] = None,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Which number, where a key has several, such as exposed_ns beside total_ns. Default: all.",
+            show_default=False,
+        ),
+    ] = None,
+    top: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Instead of a key: the N series that drifted most from the pinned version, by their part of the step. "
+            "Default: the key.",
+            show_default=False,
+        ),
+    ] = None,
+    workload: options.Workload = None,
+    config: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KEY=VALUE", help="Only configurations with this value; may be given again. Default: all."
+        ),
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Only runs on this hardware model. Default: any.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Also draw it: FILE.svg, or FILE.png (needs pip install 'tracker[plot]'). Default: no drawing.",
+            show_default=False,
+        ),
+    ] = None,
+    format: options.ReportFormat = None,
+    output: options.Output = None,
+    db: options.Database = None,
+) -> None:
+    """Since when is it slower: the line of an op, or of anything else that is followed, over the versions.
+
+    A value is the median over the runs of a version, per step. DIFF is without what all operators of a run share, which
+    is the machine, not the code. Lasting changes stand between the rows, and so does what else changed: driver,
+    framework, environment.
+
+    \b
+    Example:
+      tracker history aten::addmm
+      tracker history step --plot step.svg
+      tracker history 'aten::*norm*' --kind op --format xlsx -o norms.xlsx
+      tracker history --top 20
+    """
+    from tracker import config as configuration
+    from tracker import judgement, reports
+    from tracker.cli import _store
+    from tracker.cli._output import check_file, plan, screen, tell, write_file
+    from tracker.errors import UsageError
+    from tracker.results import HistoryOptions
+
+    if key is None and top is None and module is None:
+        raise UsageError("nothing is named", remedy="give a name, a pattern, --module or --top N: tracker history step")
+    delivery = plan(format, output, f"history_{key or module or 'top'}")
+    if plot is not None:
+        reports.check_plot(plot.suffix)
+        check_file(plot)
+    chosen = HistoryOptions(
+        key=key,
+        workload=workload,
+        kind=None if kind is None else kind.value,
+        metric=metric,
+        shape=shape,
+        module=module,
+        device=device,
+        config=options.pairs(config, "--config"),
+        top=top,
+    )
+    with _store.reading(configuration.load(db)) as store:
+        found = judgement.history(store, options=chosen)
+    if plot is not None:
+        write_file(plot, reports.render_plot(found, plot.suffix, tell=tell))
+    look = screen()
+    delivery.deliver(
+        lambda wanted: reports.render_history(found, wanted.value, width=look.width, color=look.color, tell=tell)
+    )
+    if plot is not None:
+        tell(f"written: {plot}")

@@ -1,0 +1,117 @@
+"""Kernel time by kind of work, for the overall table: categories, kinds of cores, and fused kernels by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from tracker.compare import knowing, means, sums
+from tracker.compare.sums import Metric, Sum, Sums
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+_TITLES: Final[Mapping[str, str]] = {
+    "mc2": "MC2 (compute and communication in one)",
+    "flash_attention_forward": "Flash attention (forward)",
+    "flash_attention_backward": "Flash attention (backward)",
+    "convolution_forward": "Convolution (forward)",
+    "convolution_backward": "Convolution (backward)",
+    "matmul": "Matmul",
+    "page_attention": "Page attention",
+    "vector": "Vector",
+    "vector_trans": "Vector (trans)",
+    "ai_cpu": "AI CPU",
+    "tensor_move": "SDMA (tensor move)",
+    "other": "Other (not named)",
+}
+_BY_CORE: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "tensor_move"}
+"""Categories whose kernels run on both kinds of cores; what is vector work by name needs no row that says so."""
+
+_NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
+"""Categories that are told apart on NPUs alone."""
+
+_VECTOR_WORK: Final = ("vector", "vector_trans")
+_CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
+_VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
+
+
+def category_sums(side: Loaded) -> Sums:
+    """Kernel time and kernels per category and of all compute kernels (`operator_ns`); how many copies (`copy_ns`).
+
+    A category without kernels is 0, but for those that are told apart on NPUs alone. On a device with two kinds of
+    cores also `<category>:cube`, `<category>:vector`, `operator_cube_ns` and `operator_vector_ns`, where all runs ran
+    on such a device; per fused kernel `mc2:<name>`. What such a kernel spends on either side of the fusion is not told:
+    its pipes run at the same time, and what a profiler measures of each does not sum to the kernel.
+    """
+    side = side.that_knows(knowing.TIMES)
+    frame = side.ask(queries.kernels)
+    compute = frame[frame["category"].isin(list(_TITLES))]
+    cores = kinds_of_cores(compute)
+    if set(compute["run_id"]) - set(compute["run_id"][cores != ""]):  # a median over runs needs all of them
+        cores = pd.Series("", index=compute.index, dtype=object)
+    copied = frame[frame["category"].isin(["copy", "memset"])].assign(key="copy_ns")
+    keyed = pd.concat([*_keyed(compute, cores), copied])
+    per_run = means.per_run(side, keyed, ["key"], ["total_ns", "calls"])
+    found = sums.medians(side, per_run, "key")
+    times = {key: Sum(sums.known(row["total_ns"]), sums.known(row["calls"])) for key, row in found}
+    # the time of copies is a union over each step, which the breakdown has
+    copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
+    if compute.empty:
+        return copies
+    npu = bool((compute["core_type"] != "").any() or compute["category"].isin(_NPU_ONLY).any())
+    names = [name for name in _TITLES if npu or name not in _NPU_ONLY]
+    names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if (cores != "").any()]
+    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **copies}
+
+
+def _keyed(compute: pd.DataFrame, cores: pd.Series) -> list[pd.DataFrame]:
+    """Compute kernels once for each row of the overall table in which they count, its name as `key`."""
+    split, core = compute[cores != ""], cores[cores != ""]
+    fused = compute[compute["category"] == "mc2"]
+    return [
+        compute.assign(key=compute["category"]),
+        compute.assign(key="operator_ns"),
+        split.assign(key=split["category"] + ":" + core),
+        split.assign(key="operator_" + core + "_ns"),
+        fused.assign(key="mc2:" + fused["canonical_name"]),
+    ]
+
+
+def kinds_of_cores(kernels: pd.DataFrame) -> pd.Series:
+    """Per row of kernels the kind of core, `cube` or `vector`; "" where the profiler does not say, or has one kind.
+
+    Chips with two kinds (910B) run vector work on vector cores, those with one (910A, and 310P, whose vector cores
+    only help out) call every core AI_CORE: where most vector work of a run is on AI_CORE, such a core does both.
+    """
+    core = kernels["core_type"]
+    on_vector, on_cube = core.isin(_VECTOR_CORES), core.isin(_CUBE_CORES)
+    work = kernels["total_ns"].where(kernels["category"].isin(_VECTOR_WORK)).fillna(0).astype("float64")
+    runs = kernels["run_id"]
+    two_kinds = (on_vector | (core == "MIX_AIC")).groupby(runs).any()
+    two_kinds &= work.where(on_vector, 0.0).groupby(runs).sum() >= work.where(on_cube, 0.0).groupby(runs).sum()
+    told = runs.map(two_kinds).fillna(False).astype(bool)
+    kinds = pd.Series("", index=kernels.index, dtype=object)
+    return kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
+
+
+def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
+    """The rows of the categories that either side has, in reading order."""
+    found = {key for side in sides for key, summed in side.items() if summed.ns or summed.calls}
+    rows = []
+    for name, title in _TITLES.items():
+        if name not in found:
+            continue
+        rows.append(Metric(name, title, 2, in_e2e=True))
+        rows += [
+            Metric(f"{name}:{core}", f"{title} ({core})", 3, in_e2e=True)
+            for core in ("cube", "vector")
+            if name in _BY_CORE and f"{name}:{core}" in found
+        ]
+        if name == "mc2":
+            fused = sorted(key for key in found if key.startswith("mc2:") and key not in ("mc2:cube", "mc2:vector"))
+            rows += [Metric(key, key.removeprefix("mc2:"), 3, in_e2e=True) for key in fused]
+    return rows

@@ -1,0 +1,49 @@
+"""What profilers count in tables of their own, on two sides."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from tracker.compare import join
+from tracker.profile import MODULE_CALLS
+from tracker.results import BOTH, COUNTER_KEY, DIFF_COLUMNS, REPEATED_COUNTERS
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracker.compare.sides import Loaded
+
+_KEY: Final = list(COUNTER_KEY)
+
+
+def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
+    """The `counters` frame of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
+    before, after = (_medians(side) for side in (baseline, candidate))
+    joined = join.outer(before, after)
+    joined = joined[joined["status"] == BOTH]
+    delta = joined["candidate_mean"] - joined["baseline_mean"]
+    joined = joined.assign(delta=delta, diff=join.ratio(joined["baseline_mean"], joined["candidate_mean"]))
+    return join.by_size(joined, "diff", [])[list(DIFF_COLUMNS["counters"])]
+
+
+def of_side(side: Loaded, by: Sequence[str]) -> pd.DataFrame:
+    """The counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
+
+    Without the calls of modules, which the tree of modules shows.
+    """
+    steps = side.chosen_steps if side.is_part else None
+    frame = queries.counters(side.store, side.run_ids, by=by, ranks=side.ranks, steps=steps)
+    return frame[frame["source"] != MODULE_CALLS].reset_index(drop=True)
+
+
+def _medians(side: Loaded) -> pd.DataFrame:
+    """Means over all values of a run, the median over the runs; index: source, name, attribute."""
+    frame = of_side(side, ("run",))
+    frame = frame[~frame["source"].isin(list(REPEATED_COUNTERS))]
+    numbers = {name: frame[name].astype("Float64").astype("float64") for name in ("calls", "mean", "min", "max")}
+    grouped = frame.assign(**numbers).groupby(_KEY)
+    found: pd.DataFrame = grouped[["calls", "mean"]].median()
+    return found.assign(min=grouped["min"].min(), max=grouped["max"].max())

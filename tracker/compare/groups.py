@@ -1,0 +1,106 @@
+"""Exposed communication by process group, for the overall table: how much of it waits for other ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from tracker.compare import knowing, means, sums
+from tracker.compare.sums import Metric, Sum, Sums
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+EXPOSED: Final = knowing.EXPOSED
+AT_ONCE: Final = "groups_at_once_ns"
+_WAIT: Final = "exposed_wait_ns"
+_TRANSMIT: Final = "exposed_transmit_ns"
+
+
+def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
+    """`exposed_communication_ns:<group>` with the collectives of each group; how many there are (`communication_ns`).
+
+    Of the exposed time the waiting (`exposed_wait_ns:<group>`) and all but waiting (`exposed_transmit_ns:<group>`),
+    where the waiting of all collectives of the group is known in all runs.
+
+    Time in which collectives of several groups (or several of one) are exposed at once counts in each of them.
+    `groups_at_once_ns` takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed communication
+    of the side; with several runs also what their medians leave over. It is left out where the exposed time is not
+    computed from the same events (host timeline). None where no rank knows its exposed time.
+    """
+    if side.steps[knowing.EXPOSED].isna().all():
+        return None
+    side = side.that_knows(knowing.EXPOSED)
+    frame = side.ask(queries.communication)
+    if frame.empty:
+        return {}
+    frame["group"] = [
+        group_name(role, size) for role, size in zip(frame["group_role"], frame["group_size"], strict=True)
+    ]
+    found: dict[str, Sum] = {}
+    for group, row in sums.medians(side, _per_run(side, frame), "group"):
+        calls, exposed, wait, transmit = (sums.known(row[name]) for name in ("calls", "exposed_ns", _WAIT, _TRANSMIT))
+        found[f"{EXPOSED}:{group}"] = Sum(exposed, calls)
+        found[f"{_WAIT}:{group}"] = Sum(wait)
+        found[f"{_TRANSMIT}:{group}"] = Sum(transmit)
+    of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
+    every = means.per_run(side, frame.assign(group="all"), ["group"], ["calls"])
+    found["communication_ns"] = Sum(None, sum(float(row["calls"]) for _, row in sums.medians(side, every, "group")))
+    if side.side.timeline == "device":
+        told = not frame["exposed_ns"].isna().any()
+        found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
+    return found
+
+
+def _per_run(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
+    """Exposed time and collectives of each group in each run; waiting and the rest where every run that has the group
+    says it of all its collectives.
+    """
+    per_run = means.per_run(side, frame, ["group"], ["exposed_ns", _WAIT, "calls"])
+    partly = frame[_WAIT].isna().groupby(frame["group"]).any()
+    groups = per_run.index.get_level_values("group")
+    per_run[_WAIT] = per_run[_WAIT].mask(partly.reindex(groups).to_numpy())
+    return per_run.assign(**{_TRANSMIT: per_run["exposed_ns"] - per_run[_WAIT]})
+
+
+def group_name(role: str, size: int | None) -> str:
+    """A process group by what it is for and its size, which mean the same in every run.
+
+    >>> group_name("dp", 8), group_name("", 4), group_name("", None)
+    ('dp x8', 'group x4', 'group not named')
+    """
+    count = "" if size is None or pd.isna(size) or size < 0 else f"x{size}"
+    return " ".join(filter(None, (role or ("group" if count else "group not named"), count)))
+
+
+def with_absent(sides: Sequence[Sums | None]) -> list[Sums]:
+    """The sides with 0 for each group that only another side has: its collectives did not run there. A side that does
+    not know its exposed time (None) has none.
+    """
+    known = {
+        key: Sum(0.0, None if found.calls is None else 0.0) for side in sides for key, found in (side or {}).items()
+    }
+    absent = {key: nothing for key, nothing in known.items() if ":" in key}
+    return [{} if side is None else {**absent, **side} for side in sides]
+
+
+def group_metrics(sides: Sequence[Sums], *, several_runs: bool) -> list[Metric]:
+    """The rows of the groups that either side has, the largest first; `several_runs`: some side has more than one."""
+    size: dict[str, float] = {}
+    for side in sides:
+        for key, found in side.items():
+            if key.startswith(f"{EXPOSED}:"):
+                group = key.removeprefix(f"{EXPOSED}:")
+                size[group] = max(size.get(group, 0.0), found.ns or 0.0)
+    rows = []
+    for group in sorted(size, key=lambda group: (-size[group], group)):
+        rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_e2e=True))
+        rows.append(Metric(f"{_WAIT}:{group}", "Wait", 3, in_e2e=True))
+        rows.append(Metric(f"{_TRANSMIT}:{group}", "Transmit (all but wait)", 3, in_e2e=True))
+    if any(side[AT_ONCE].ns for side in sides if AT_ONCE in side):
+        title = "Collectives at the same time (counted twice above)"
+        rows.append(Metric(AT_ONCE, f"{title}, rest of medians" if several_runs else title, 2, in_e2e=True))
+    return rows

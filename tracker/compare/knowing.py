@@ -1,0 +1,83 @@
+"""Which runs and ranks of a side know what is asked, and how many steps they stand for: the denominators of all means.
+
+What is read of a rank may be a part: its collectives alone, its steps without its memory. What it lacks is not 0 but
+unknown, so a mean leaves the rank out, above and below the line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import pandas as pd
+
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+
+TIMES: Final = "compute_ns"
+"""Known where the timeline of a rank is: its kernels and ops, and all parts of its steps."""
+EXPOSED: Final = "exposed_communication_ns"
+_LEAST_TOLD: Final = "exposed_copy_ns"
+"""What a profiler's own sums leave out: a rank of which only these are known adds up with none of kernels and ops."""
+COLLECTIVES: Final = "communication_total_ns"
+MEMORY: Final = "has_memory"
+API: Final = "has_api"
+_RANK: Final = ["run_id", "rank"]
+
+
+def part_that_knows(side: Loaded, what: str) -> Loaded:
+    """`side` with only the runs, ranks and steps that know `what`: a number of the breakdown, or MEMORY or API.
+
+    All of `side` where nothing of it does: what none knows tells none apart.
+    """
+    if what in (MEMORY, API):
+        told = queries.told(side.store, side.run_ids)
+        known, steps = _only(side.captures, told[told[what] == 1]), side.steps
+    else:
+        steps = side.steps[side.steps[what].notna()]
+        if what in (TIMES, EXPOSED) and steps[_LEAST_TOLD].notna().any():
+            steps = steps[steps[_LEAST_TOLD].notna()]
+        without_steps = ~_pairs(side.captures).isin(_pairs(side.steps)) & side.captures[what].notna()
+        known = side.captures[_pairs(side.captures).isin(_pairs(steps)) | without_steps]
+    steps = _only(steps, known)
+    if known.empty or (len(known) == len(side.captures) and len(steps) == len(side.steps)):
+        return side
+    captures = with_step_counts(known.reset_index(drop=True), steps)
+    run_ids = tuple(run_id for run_id in side.run_ids if (captures["run_id"] == run_id).any())
+    return replace(
+        side,
+        side=replace(side.side, run_ids=run_ids, runs=len(run_ids)),
+        runs=side.runs[side.runs["run_id"].isin(run_ids)].reset_index(drop=True),
+        captures=captures,
+        steps=steps,
+        weights=weights(captures),
+        is_selection=True,
+        answers={},
+        parts={},
+    )
+
+
+def with_step_counts(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+    """`captures` with the number of steps that the rows of `steps` stand for."""
+    counted = steps.groupby(_RANK)["steps"].sum().reindex(pd.MultiIndex.from_frame(captures[_RANK]))
+    return captures.assign(steps=counted.fillna(0).astype("Int64").to_numpy())
+
+
+def weights(captures: pd.DataFrame) -> pd.Series:
+    """run_id -> how many steps of ranks; a capture that holds no step counts as one. float64."""
+    return captures["steps"].clip(lower=1).groupby(captures["run_id"]).sum().astype("float64")
+
+
+def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
+    """The rows of `frame` (columns run_id, rank) that are of one of `captures`."""
+    return _only(frame, captures).reset_index(drop=True)
+
+
+def _only(frame: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
+    return frame[_pairs(frame).isin(_pairs(ranks))]
+
+
+def _pairs(frame: pd.DataFrame) -> pd.MultiIndex:
+    return pd.MultiIndex.from_frame(frame[_RANK].astype("int64"))

@@ -1,0 +1,246 @@
+"""The trees of `--by module|phase|op|kernel`, of one run and of two sides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from tracker.compare import join, knowing
+from tracker.compare.leaves import Wanted, plant
+from tracker.compare.operators import own_time
+from tracker.compare.tree import (
+    DEVICE_SELF,
+    DEVICE_TOTAL,
+    HOST_SELF,
+    HOST_TOTAL,
+    NUMBERS,
+    Numbers,
+    Tree,
+    ordered,
+)
+from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions, ShowOptions
+
+_BESIDE: Final = ("ns", "self_ns", "share", "step_share", *NUMBERS)
+_COMPARED: Final = (
+    "status",
+    *(f"{side}_{name}" for side in ("baseline", "candidate") for name in _BESIDE),
+    "delta_ns",
+)
+_PLACES: Final = {"device_self_ns": (DEVICE_TOTAL, DEVICE_SELF), "host_self_ns": (HOST_TOTAL, HOST_SELF)}
+"""Where the total and the self time are by which a side is judged."""
+
+Size = dict[int, tuple[float, ...]]
+
+
+def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
+    """`Shown.tree`: a tree for each rank and step that are kept apart, in their order."""
+    tree, grains = Tree(), options.grains
+    flat = bool(options.op or options.module) or _lacks_contexts((side,))
+    plant(tree, side, Wanted(options.tree, grains, options.op, options.module, flat=flat, outside=True))
+    rows: list[list[Any]] = []
+    for group in sorted(tree.values):
+        values = tree.values[group]
+        _complete(tree, values)
+        judged = _Judged.of(tree, values, own_time(side), _step_time(side, dict(zip(grains, group[1:], strict=True))))
+        place: dict[int, int] = {}
+        for node, level in ordered(tree, judged.sizes(options.minimum_ns), options.depth):
+            place[node] = len(rows)
+            cells = (*values[node], judged.share(node), judged.step_share(node))
+            rows.append([*group[1:], *_identity(tree, node, level, place), *cells])
+    frame = pd.DataFrame(rows, columns=[*grains, *TREE_COLUMNS])
+    for name in frame.columns:
+        if name not in ("kind", "path", "name", "input_shapes"):
+            frame[name] = pd.array(frame[name].tolist(), dtype="Float64" if name.endswith("share") else "Int64")
+    return frame
+
+
+def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
+    """`Diff.tree`."""
+    tree, sides = Tree(), (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES))
+    flat = bool(options.op or options.module) or _lacks_contexts(sides)
+    judged = []
+    for position, side in enumerate(sides):
+        tree.values = {}
+        wanted = Wanted(
+            options.tree,
+            op=options.op,
+            module=options.module,
+            with_shapes=options.match == "shape",
+            op_map=options.op_map if position == 0 else {},
+            flat=flat,
+        )
+        plant(tree, side, wanted)
+        means = _means(side, tree)
+        judged.append(_Judged.of(tree, means, own_time(side), _mean_step_time(side)))
+    pair = _Pair(judged[0], judged[1])
+    rows: list[list[Any]] = []
+    place: dict[int, int] = {}
+    for node, level in ordered(tree, pair.sizes(options.minimum_ns), options.depth):
+        place[node] = len(rows)
+        rows.append([*_identity(tree, node, level, place), *pair.cells(node)])
+    frame = pd.DataFrame(rows, columns=[*NODE, *_COMPARED])
+    numbers = list(_COMPARED[1:])
+    frame[numbers] = frame[numbers].astype("float64")
+    frame["diff"] = join.ratio(frame["baseline_ns"], frame["candidate_ns"])
+    return frame[list(TREE_DIFF_COLUMNS)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """The numbers of the rows of a tree, and which of them the tree is judged by.
+
+    `whole`: the sum of that time over all ops; `step_ns`: the time of the steps, None where a source does not say.
+    """
+
+    tree: Tree
+    values: Mapping[int, Numbers]
+    total_at: int
+    self_at: int
+    whole: float
+    step_ns: float | None
+
+    @classmethod
+    def of(cls, tree: Tree, values: Mapping[int, Numbers], own: str, step_ns: float | None) -> _Judged:
+        """`own`: the self time that ops are judged by."""
+        total_at, self_at = _PLACES[own]
+        roots = [values[node] for node in tree.roots if node in values]
+        whole = sum(numbers[total_at] or 0.0 for numbers in roots if numbers[self_at] is not None)
+        return cls(tree, values, total_at, self_at, whole, step_ns)
+
+    def total(self, node: int) -> float | None:
+        """The time that ranks a row, None where it is not known."""
+        return self.values[node][self.total_at] if node in self.values else None
+
+    def share(self, node: int) -> float | None:
+        """Of the time of all ops; None for what counts time of other rows once more."""
+        return self._of(node, self.whole)
+
+    def step_share(self, node: int) -> float | None:
+        """Of the time of the steps; None outside them."""
+        return None if self._is_outside(node) else self._of(node, self.step_ns)
+
+    def _of(self, node: int, whole: float | None) -> float | None:
+        total = self.total(node)
+        if total is None or not whole or (self.values[node][self.self_at] is None and self.tree.names[node][0] == "op"):
+            return None
+        return total / whole
+
+    def _is_outside(self, node: int) -> bool:
+        while self.tree.parents[node] >= 0:
+            node = self.tree.parents[node]
+        return self.tree.names[node][0] == "outside"
+
+    def sizes(self, minimum_ns: int | None) -> Size:
+        """By which rows are ordered: the judged time, then the other one; without rows below `minimum_ns`."""
+        sizes = {
+            node: (self.total(node) or 0.0, *(numbers[place] or 0.0 for place in (DEVICE_TOTAL, HOST_TOTAL)))
+            for node, numbers in self.values.items()
+        }
+        return {node: size for node, size in sizes.items() if minimum_ns is None or size[0] >= minimum_ns}
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """Both sides of one tree."""
+
+    baseline: _Judged
+    candidate: _Judged
+
+    def cells(self, node: int) -> list[Any]:
+        """The columns of _COMPARED for one row."""
+        sides = (self.baseline, self.candidate)
+        there = [node in side.values for side in sides]
+        status = BOTH if all(there) else REMOVED if there[0] else ADDED
+        return [status, *(cell for side in sides for cell in self._beside(side, node)), self._delta(node)]
+
+    @staticmethod
+    def _beside(side: _Judged, node: int) -> Iterator[Any]:
+        if node not in side.values:
+            yield from [None] * len(_BESIDE)
+            return
+        numbers = side.values[node]
+        yield from (numbers[side.total_at], numbers[side.self_at], side.share(node), side.step_share(node), *numbers)
+
+    def _delta(self, node: int) -> float | None:
+        before, after = self.baseline.total(node), self.candidate.total(node)
+        return None if before is None and after is None else (after or 0.0) - (before or 0.0)
+
+    def sizes(self, minimum_ns: int | None) -> Size:
+        """By which rows are ordered: the size of the change, then the larger side."""
+        found: Size = {}
+        for node in {**self.baseline.values, **self.candidate.values}:
+            larger = max(self.baseline.total(node) or 0.0, self.candidate.total(node) or 0.0)
+            if minimum_ns is None or larger >= minimum_ns:
+                found[node] = (round(abs(self._delta(node) or 0.0), 6), larger)
+        return found
+
+
+def _complete(tree: Tree, values: Mapping[int, Numbers]) -> None:
+    """A row whose ops are all in the rows below has no time of its own: 0, not missing."""
+    for node, numbers in values.items():
+        if tree.names[node][0] in ("module", "phase", "outside"):
+            for total_at, self_at in _PLACES.values():
+                if numbers[self_at] is None and numbers[total_at] is not None:
+                    numbers[self_at] = 0
+
+
+def _means(side: Loaded, tree: Tree) -> dict[int, Numbers]:
+    """Per row the mean over all steps and ranks of a run, the median over runs; a run without the row counts as 0."""
+    nodes = sorted({node for values in tree.values.values() for node in values})
+    for values in tree.values.values():
+        _complete(tree, values)
+    absent: Numbers = [0.0] * len(NUMBERS)
+    found: dict[int, Numbers] = {}
+    for node in nodes:
+        runs = [
+            (tree.values.get((run_id,), {}).get(node, absent), float(side.weights[run_id])) for run_id in side.run_ids
+        ]
+        found[node] = [
+            _median([value / weight for numbers, weight in runs if (value := numbers[place]) is not None])
+            for place in range(len(NUMBERS))
+        ]
+    return found
+
+
+def _median(values: Sequence[float]) -> float | None:
+    known, middle = sorted(values), len(values) // 2
+    if not known:
+        return None
+    return known[middle] if len(known) % 2 else (known[middle - 1] + known[middle]) / 2
+
+
+def _identity(tree: Tree, node: int, level: int, place: Mapping[int, int]) -> list[Any]:
+    kind, name, shapes = tree.names[node]
+    return [place[node], place.get(tree.parents[node], -1), level, kind, tree.path(node), name, shapes]
+
+
+def _lacks_contexts(sides: Sequence[Loaded]) -> bool:
+    """Whether some run has ops of which nobody knows from where they were called."""
+    for side in sides:
+        known = set(side.op_tree()["run_id"])
+        if set(side.ask(queries.ops)["run_id"]) - known:
+            return True
+    return False
+
+
+def _step_time(side: Loaded, chosen: Mapping[str, int]) -> float | None:
+    """The time of all steps (of the chosen rank and step), E2E without markers; None where a source does not say."""
+    steps = side.steps
+    for name, value in chosen.items():
+        steps = steps[steps[name] == value]
+    each = steps["duration_ns"] if side.has_markers else steps["e2e_ns"].fillna(steps["duration_ns"])
+    times = (each * steps["steps"]).dropna()
+    return float(times.sum()) if len(times) else None
+
+
+def _mean_step_time(side: Loaded) -> float | None:
+    whole = _step_time(side, {})
+    return None if whole is None else whole / float(side.weights.sum())

@@ -1,0 +1,95 @@
+"""What collectives moved over which link of two sides, or of one: bytes, bandwidth, packets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from tracker.compare import join, knowing, means
+from tracker.compare.filters import matching
+from tracker.results import DIFF_COLUMNS, LINK_KEY
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions, Selection
+
+_KEY: Final = list(LINK_KEY)
+_NUMBERS: Final = ("group_size", "source_rank", "target_rank")
+_SUMS: Final = ["calls", "packets", "bytes", "transit_ns"]
+_COLLECTIVE: Final = ("run_id", "rank", "step", "kind", "group_role", "group_size")
+_PARTS_OF_SDMA: Final = ["HCCS", "PCIE", "SIO"]
+_ENDS: Final = ["source_rank", "target_rank", "packet_bytes"]
+
+
+def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bool) -> pd.DataFrame:
+    """The links of a side at the grain `by`, with `bandwidth_gb_per_s` (bytes per ns of transit).
+
+    A transport of which the source only says single links gets a row for all of them together. SDMA of collectives
+    whose HCCS, PCIE or SIO is there as well is left out: it stands for these together. The share of large packets is
+    missing where no packets were counted. `options.minimum_ns` drops rows, but no part of a sum.
+    """
+    frame = side.ask(queries.communication_links, by=by, in_steps=in_steps)
+    frame = matching(matching(frame, "kind", options.kind), "group_role", options.group)
+    frame = _with_totals(_without_sums(frame))
+    if options.minimum_ns is not None:
+        frame = frame[(frame["transit_ns"].fillna(0) >= options.minimum_ns).astype(bool)].reset_index(drop=True)
+    frame["large_packet_ratio"] = frame["large_packet_ratio"].where(frame["packets"].notna())
+    transit = frame["transit_ns"].astype("Float64")
+    return frame.assign(bandwidth_gb_per_s=frame["bytes"].astype("Float64") / transit.where(transit > 0))
+
+
+def _without_sums(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` without SDMA where its parts have rows of their own: the bytes would be there twice."""
+    key = [name for name in frame.columns if name in _COLLECTIVE]
+    rows = pd.MultiIndex.from_frame(frame[key].astype(object).where(frame[key].notna(), -1))
+    is_sum = (frame["transport"] == "SDMA").to_numpy(dtype=bool)
+    return frame[~(is_sum & rows.isin(rows[frame["transport"].isin(_PARTS_OF_SDMA).to_numpy(dtype=bool)]))]
+
+
+def _with_totals(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` and, per collective and transport without a row for all links together, the sum of its single links."""
+    key = [name for name in frame.columns if name not in (*_SUMS, *_ENDS, "large_packet_ratio")]
+    is_whole = frame["source_rank"].isna() & frame["packet_bytes"].isna()
+    pairs = frame[frame["source_rank"].notna() & frame["packet_bytes"].isna()]
+    if pairs.empty:
+        return frame.reset_index(drop=True)
+    sums = pairs.groupby(key, dropna=False, sort=False)[_SUMS].sum(min_count=1)
+    known = frame[is_whole].groupby(key, dropna=False).size().index
+    added = sums[~sums.index.isin(known)].reset_index()
+    added = added.reindex(columns=frame.columns).astype(frame.dtypes.to_dict())
+    return pd.concat([added, frame], ignore_index=True)
+
+
+def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
+    """The `communication_links` frame of a Diff. Numbers are means per step and rank, of the ranks that use a link, the
+    median over the runs; a run that does not use it counts as 0.
+    """
+    tables = []
+    for side in (baseline.that_knows(knowing.COLLECTIVES), candidate.that_knows(knowing.COLLECTIVES)):
+        frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
+        tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
+    joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
+    for name in _NUMBERS:
+        number = joined[name].astype("Int64")
+        joined[name] = number.where(number >= 0)
+    return joined[list(DIFF_COLUMNS["communication_links"])]
+
+
+def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
+    numbers = {name: frame[name].astype("Float64").astype("float64") for name in (*_SUMS, "large_packet_ratio")}
+    frame = frame.assign(**numbers, **{name: frame[name].fillna(-1) for name in _NUMBERS})
+    frame["large"] = frame["large_packet_ratio"] * frame["bytes"]
+    frame["told"] = frame["bytes"].where(frame["large_packet_ratio"].notna())
+    steps = side.captures[["run_id", "rank"]].assign(steps=side.captures["steps"].clip(lower=1).astype("float64"))
+    users = frame[["run_id", "rank", *_KEY]].drop_duplicates().merge(steps, on=["run_id", "rank"])
+    weight = users.groupby(["run_id", *_KEY])["steps"].sum()
+    sums = frame.groupby(["run_id", *_KEY])[[*_SUMS, "large", "told"]].sum(min_count=1)
+    per_step = means.median_over_runs(side, sums.div(weight, axis=0), _KEY)
+    per_step["bandwidth_gb_per_s"] = per_step["bytes"] / per_step["transit_ns"].replace(0.0, np.nan)
+    per_step["large_packet_ratio"] = per_step.pop("large") / per_step.pop("told").replace(0.0, np.nan)
+    return per_step

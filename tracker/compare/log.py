@@ -1,0 +1,368 @@
+"""The optimisation log: what each version of a workload reached, per configuration, and what it gained."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from statistics import median
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from tracker.errors import UsageError
+from tracker.profile import UNKNOWN_DEVICE
+from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+DIRECTION: Final = "direction"
+EXPECTED: Final = "expected"
+"""Run tags that the log reads: what kind of optimisation a version is, and the gain that was hoped for."""
+
+UNSAID: Final = "per rank or total: not stated"
+"""The scope of a throughput of a job of several processes where the profile does not tell."""
+
+_UNIT: Final = "samples/s"  # where a profile does not say what it counts
+_PER_CENT: Final = re.compile(r"(?P<sign>[+-]?)\s*(?P<number>\d+(?:\.\d+)?)\s*%")
+_TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d+)?)\s*x")
+_DIGITS: Final = re.compile(r"(\d+)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """`source`: the column of sql/run_numbers.sql; `unit`: None where the profile names it.
+
+    `of_log`: the column for runs without a profiler, where it is another one. The first interval of a training log
+    holds the start-up, which can be a fifth of a mean; medians leave it out. Under a profiler steps are few and chosen,
+    and the mean is the number of a diff, whose parts must add up.
+    """
+
+    name: str
+    source: str
+    unit: str | None
+    higher_is_better: bool = False
+    of_log: str = ""
+
+    def of(self, run: _Run) -> float | None:
+        """What `run` reached, None where it is not known."""
+        number = run.row[self.of_log if self.of_log and not run.is_profiled else self.source]
+        return None if number is None else float(number)
+
+
+_MEASURES: Final = {
+    "throughput": _Measure("throughput", "samples_per_second", None, higher_is_better=True),
+    "step": _Measure("step", "mean_step_ns", "ns", of_log="median_step_ns"),
+    "e2e": _Measure("e2e", "mean_e2e_ns", "ns"),
+    "memory": _Measure("memory", "peak_allocated_bytes", "bytes"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """What makes a column: numbers of different keys are never compared."""
+
+    measure: str
+    unit: str
+    scope: str
+    profiler: str
+    device: str
+    configuration: tuple[tuple[str, str], ...]
+
+    @property
+    def order(self) -> tuple[object, ...]:
+        """Measures in their own order, then devices, then configurations with their numbers as numbers."""
+        place = list(_MEASURES).index(self.measure)
+        return (place, self.profiler, self.device, _natural(self.words), self.unit, self.scope)
+
+    @property
+    def words(self) -> str:
+        """The configuration as text."""
+        return " ".join(f"{key}={value}" for key, value in self.configuration)
+
+    @property
+    def title(self) -> str:
+        """All that makes the column, in words."""
+        where = PROFILERS[self.profiler]
+        what = LOG_TITLES[self.measure]
+        if self.measure == "throughput":
+            what = f"{what} in {self.unit}"
+        device = "unknown device" if self.device == UNKNOWN_DEVICE.model else self.device
+        return ", ".join(filter(None, (self.words, device, f"{what} {where}", self.scope)))
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """One number of one run."""
+
+    version: str
+    key: _Key
+    number: float
+    expected: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run with what is known of it beside its numbers."""
+
+    row: Mapping[str, Any]
+    configuration: Mapping[str, str]
+    tags: Mapping[str, str]
+    settings: Mapping[str, str]
+
+    @property
+    def is_profiled(self) -> bool:
+        """Whether the numbers were measured under a profiler."""
+        return self.settings.get("profiler") != "off"
+
+
+def log(store: Store, *, options: LogOptions | None = None) -> Log:
+    """The versions of a workload in their order, with what each reached per column and its change.
+
+    Only active runs count. DIFF is against the baseline, and against the version before that has runs in the same
+    column; both are looked for among all versions, also those that `options.last` hides. Raises UsageError for a
+    workload, version or configuration that is not there.
+    """
+    options = options or LogOptions()
+    workload = _workload(store, options.workload)
+    runs = _runs(store, workload)
+    versions = list(dict.fromkeys(str(run.row["version"]) for run in runs))
+    baseline = _baseline(runs, versions, options, workload)
+    values = list(_values(runs, options))
+    if not values and runs:
+        raise UsageError(
+            f"no run of {workload} has a number that these options ask for",
+            remedy="tracker log without --config, --device and --metric shows all there is",
+        )
+    keys = sorted({value.key for value in values}, key=lambda key: key.order)
+    cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline)]
+    rows = [_version(version, runs, cells) for version in versions]
+    narrowed = bool(options.config or options.device or options.metric != "best")
+    shown = [row for row in rows if row["runs"] or not narrowed]
+    shown = shown[-options.last :] if options.last is not None else shown
+    names = {row["version"] for row in shown}
+    filled = {cell["column"] for cell in cells if cell["version"] in names}
+    direction_of = {str(row["version"]): str(row["direction"] or "") for row in rows}
+    return Log(
+        workload=workload,
+        baseline=baseline,
+        options=options,
+        versions=_frame("versions", shown),
+        columns=_frame("columns", [_described(place, key) for place, key in enumerate(keys) if place in filled]),
+        cells=_frame("cells", [cell for cell in cells if cell["version"] in names]),
+        directions=_frame("directions", list(_directions(cells, direction_of))),
+    )
+
+
+def _workload(store: Store, name: str | None) -> str:
+    known = list(dict.fromkeys(str(row) for row in queries.versions(store)["workload"]))
+    if name is None:
+        if len(known) == 1:
+            return known[0]
+        if not known:
+            raise UsageError("there are no runs yet", remedy="tracker ingest adds some")
+        raise UsageError(f"there are several workloads: {', '.join(known)}", remedy="choose one with --workload")
+    if name not in known:
+        close = get_close_matches(name, known, n=3) or known
+        raise UsageError(
+            f"there is no workload {name!r}",
+            remedy=f"choose from {', '.join(close)}" if close else "tracker ingest adds runs",
+        )
+    return name
+
+
+def _runs(store: Store, workload: str) -> list[_Run]:
+    found = queries.run_numbers(store, workload)
+    facts = queries.facts(store, [int(number) for number in found["run_id"]])
+    known: dict[tuple[int, str], dict[str, str]] = {}
+    for run_id, kind, key, value in zip(facts["run_id"], facts["kind"], facts["key"], facts["value"], strict=True):
+        known.setdefault((int(run_id), str(kind)), {})[str(key)] = str(value)
+    plain = found.astype(object).where(found.notna(), None)
+    return [
+        _Run(
+            row,
+            known.get((int(row["run_id"]), "configuration"), {}),
+            known.get((int(row["run_id"]), "tag"), {}),
+            queries.settings_of(str(row["settings"])),
+        )
+        for row in plain.to_dict("records")
+    ]
+
+
+def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions, workload: str) -> str | None:
+    """The version that the user names, else the pinned one; None for the first of each column."""
+    if options.baseline is None:
+        return next((str(run.row["version"]) for run in runs if run.row["pinned"]), None)
+    if options.baseline not in versions:
+        close = get_close_matches(options.baseline, versions, n=3)
+        meant = f"did you mean {' or '.join(close)}? " if close else ""
+        raise UsageError(
+            f"there is no version {options.baseline!r} of workload {workload!r} with active runs",
+            remedy=f"{meant}tracker versions lists them",
+        )
+    return options.baseline
+
+
+def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
+    """The numbers of each run that the options ask for."""
+    for run in runs:
+        parts = {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
+        device = f"{run.row['vendor']} {run.row['device']}".strip()
+        if any(parts.get(key) != value for key, value in options.config.items()):
+            continue
+        if options.device is not None and options.device.lower() not in device.lower():
+            continue
+        measure = _measure(run, options.metric)
+        number = measure.of(run)
+        if number is not None:
+            key = _key(run, measure, device, parts)
+            yield _Value(str(run.row["version"]), key, number, run.tags.get(EXPECTED, ""))
+
+
+def _measure(run: _Run, metric: str) -> _Measure:
+    if metric != "best":
+        return _MEASURES[metric]
+    return _MEASURES["step" if run.row["samples_per_second"] is None else "throughput"]
+
+
+def _key(run: _Run, measure: _Measure, device: str, configuration: Mapping[str, str]) -> _Key:
+    scope = ""
+    if measure.name == "throughput":
+        scope = run.settings.get("throughput_scope", UNSAID) if _many(run) else ""
+    return _Key(
+        measure=measure.name,
+        unit=measure.unit or run.settings.get("throughput_unit", _UNIT),
+        scope=scope,
+        profiler=profiler if (profiler := run.settings.get("profiler", "")) in PROFILERS else "on",
+        device=device,
+        configuration=tuple(sorted(configuration.items())),
+    )
+
+
+def _many(run: _Run) -> bool:
+    """Whether the job has several processes, so that a throughput could mean one of them or all."""
+    said = [run.configuration.get(key, "") for key in ("devices", "world_size")]
+    counts = [int(text) for text in said if text.isascii() and text.isdigit()]
+    return max([int(run.row["ranks"]), int(run.row["world_size"] or 1), *counts]) > 1
+
+
+def _column(
+    place: int, key: _Key, values: Sequence[_Value], versions: Sequence[str], baseline: str | None
+) -> Iterator[dict[str, Any]]:
+    """The cells of one column, in the order of versions."""
+    of_version: dict[str, list[_Value]] = {}
+    for value in values:
+        if value.key == key:
+            of_version.setdefault(value.version, []).append(value)
+    medians = {name: median(value.number for value in found) for name, found in of_version.items()}
+    higher = _MEASURES[key.measure].higher_is_better
+    present = [name for name in versions if name in of_version]
+    start = medians.get(baseline) if baseline is not None else medians[present[0]]
+    before: str | None = None
+    for name in present:
+        numbers = [value.number for value in of_version[name]]
+        expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
+        previous = None if before is None else medians[before]
+        yield {
+            "version": name,
+            "column": place,
+            "value": medians[name],
+            "runs": len(numbers),
+            "minimum": min(numbers),
+            "maximum": max(numbers),
+            "baseline_diff": _diff(start, medians[name]),
+            "previous_diff": _diff(previous, medians[name]),
+            "previous_version": before,
+            "gain": _diff(previous, medians[name]) if higher else _diff(medians[name], previous),
+            "expected": expected or None,
+            "expected_gain": expected_gain(expected),
+        }
+        before = name
+
+
+def _diff(baseline: float | None, candidate: float | None) -> float | None:
+    return None if not baseline or candidate is None else candidate / baseline - 1
+
+
+def expected_gain(text: str) -> float | None:
+    """The gain in speed that a tag `expected` names, per cent or a factor; None where it is neither.
+
+    >>> expected_gain("+10 %"), expected_gain("-5%"), expected_gain("1.5x"), expected_gain("much")
+    (0.1, -0.05, 0.5, None)
+    """
+    text = text.strip()
+    if match := _PER_CENT.fullmatch(text):
+        number = float(match["number"]) / 100
+        return -number if match["sign"] == "-" else number
+    if match := _TIMES.fullmatch(text):
+        return float(match["before"] or match["behind"]) - 1
+    return None
+
+
+def _version(version: str, runs: Sequence[_Run], cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    own = [run for run in runs if run.row["version"] == version]
+    first = own[0].row
+    notes = [first["version_note"], *(run.row["note"] for run in own)]
+    return {
+        "version": version,
+        "ordinal": first["ordinal"],
+        "commit": first["commit"],
+        "direction": _texts([run.tags.get(DIRECTION) for run in own]),
+        "note": _texts(notes, "; "),
+        "pinned": first["pinned"],
+        "runs": sum(cell["runs"] for cell in cells if cell["version"] == version),
+    }
+
+
+def _texts(texts: Sequence[str | None], separator: str = ", ") -> str | None:
+    return separator.join(dict.fromkeys(text for text in texts if text)) or None
+
+
+def _described(place: int, key: _Key) -> dict[str, Any]:
+    return {
+        "column": place,
+        "title": key.title,
+        "measure": key.measure,
+        "unit": key.unit,
+        "scope": key.scope,
+        "profiler": key.profiler,
+        "device": key.device,
+        "configuration": key.words,
+        "higher_is_better": _MEASURES[key.measure].higher_is_better,
+    }
+
+
+def _directions(cells: Sequence[Mapping[str, Any]], direction_of: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    """What the versions of each direction gained together: speeds multiply. Nothing where no version has one."""
+    factors: dict[tuple[str, int], list[float]] = {}
+    for cell in cells:
+        direction = direction_of[cell["version"]]
+        if direction and cell["gain"] is not None:
+            factors.setdefault((direction, cell["column"]), []).append(1 + cell["gain"])
+    for (direction, column), found in factors.items():
+        gain = 1.0
+        for factor in found:
+            gain *= factor
+        yield {"direction": direction, "column": column, "versions": len(found), "gain": gain - 1}
+
+
+def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
+    """A sort key in which 96 comes before 128."""
+    return tuple((0, int(part), "") if part.isdecimal() else (1, 0, part) for part in _DIGITS.split(text))
+
+
+_TYPES: Final = {
+    "ordinal": "Int64", "runs": "Int64", "column": "Int64", "versions": "Int64", "value": "Float64",
+    "minimum": "Float64", "maximum": "Float64", "baseline_diff": "Float64", "previous_diff": "Float64",
+    "gain": "Float64", "expected_gain": "Float64", "pinned": "boolean", "higher_is_better": "boolean",
+}  # fmt: skip
+
+
+def _frame(table: str, rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Rows as a frame of LOG_COLUMNS; what is no number is text, and missing is NA."""
+    return pd.DataFrame(
+        {name: pd.array([row[name] for row in rows], dtype=_TYPES.get(name, "string")) for name in LOG_COLUMNS[table]}
+    )

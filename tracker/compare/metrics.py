@@ -1,0 +1,269 @@
+"""Why a kernel is slower, as far as the profiler measured it: the metrics of its calls (PMU, AI Core) on both sides.
+
+The pipes of a core work side by side, so the times of the metrics overlap: their shares of a change may sum to more
+than 1. A metric that moved with the time of its kernel goes along with it; it need not be its cause.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from tracker.compare import join, knowing, means
+from tracker.compare.kernel_rows import canonical
+from tracker.compare.placed import core_names, with_cores
+from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
+from tracker.store import queries
+from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
+    from tracker.results import Cause, DiffOptions
+
+KERNEL: Final = ["name", "input_shapes", "core_type"]
+"""What identifies a kernel here; `name` is the canonical one."""
+
+MAX_KERNELS: Final = 100
+_CHANGED: Final = 0.02  # a kernel whose calls take this much longer or shorter has a change to speak of
+_MOVED: Final = 0.1  # a metric that covers this share of the change of its kernel moved with it
+_UNCHANGED: Final = 0.02
+_LARGE: Final = 0.1  # a pipe that works this share of the kernel's time
+_NAMED: Final = 2
+_LISTED: Final = 6
+
+_TIME: Final = re.compile(r"(?P<name>\w+_time)\((?P<unit>ns|us|ms)\)")
+_UNIT_NS: Final = {"ns": 1, "us": NS_PER_US, "ms": NS_PER_MS}
+_CORE_TIMES: Final = ("aicore_time", "aic_time", "aiv_time")
+_PIPES: Final = {
+    "mac": "cube",
+    "vec": "vector",
+    "scalar": "scalar",
+    "mte1": "between on-chip buffers",
+    "mte2": "from memory",
+    "mte3": "to memory",
+    "fixpipe": "cube results out",
+}
+"""What the pipes of an AI Core do, by the last word of their metric."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The metrics that both sides have of kernels that both sides have: `DIFF_COLUMNS["kernel_metrics"]`.
+
+    `why`: KERNEL -> a sentence, for kernels whose calls take longer or shorter. `cores`: what kernels are called that
+    the sides run on other cores, an answer of `placed.core_names`. `notes`: what cannot be compared.
+    """
+
+    table: pd.DataFrame
+    why: Mapping[tuple[str, ...], str]
+    cores: pd.Series
+    notes: tuple[str, ...] = ()
+
+
+def kind_of(metric: str) -> str:
+    """What a metric is, by its name: the time of a pipe or of all of a core, cycles, a ratio, or something else.
+
+    >>> kind_of("aic_mte2_time(us)"), kind_of("aicore_time(us)"), kind_of("cube_utilization(%)"), kind_of("mac_fops")
+    ('pipe time', 'core time', 'ratio', 'other')
+    """
+    if match := _TIME.fullmatch(metric):
+        return CORE_TIME if match["name"] in _CORE_TIMES else PIPE_TIME
+    if metric.endswith("cycles"):
+        return CYCLES
+    return RATIO if metric.endswith(("_ratio", "_rate", "(%)")) else OTHER_METRIC
+
+
+def measure(baseline: Loaded, candidate: Loaded) -> Measured:
+    """What the profilers measured in the kernels of both sides: means over the calls of whole captures, the median
+    over the runs.
+    """
+    nothing = Measured(pd.DataFrame(columns=list(DIFF_COLUMNS["kernel_metrics"])), {}, pd.Series(dtype=object))
+    sides = (baseline, candidate)
+    if any(side.is_part for side in sides):  # the profiler does not say in which step
+        return nothing
+    kernels = [canonical(queries.kernels(side.store, side.run_ids, ranks=side.ranks)) for side in sides]
+    cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
+    before, after = (_means(side, cores) for side in sides)
+    if before.empty or after.empty:
+        notes = () if before.empty and after.empty else (_lacking(sides, (before, after)),)
+        return replace(nothing, notes=notes)
+    table = join.outer(before, after)
+    table = table[table["status"] == BOTH].drop(columns="status")
+    table = _with_kernel_times([with_cores(frame, cores) for frame in kernels], table)
+    table = table.assign(kind=[kind_of(metric) for metric in table["metric"]])
+    table["delta"] = table["candidate_mean"] - table["baseline_mean"]
+    table["diff"] = join.ratio(table["baseline_mean"], table["candidate_mean"])
+    table = _with_shares(table)[list(DIFF_COLUMNS["kernel_metrics"])]
+    why = {key: _sentence(rows) for key, rows in table.groupby(KERNEL, sort=False)}
+    told = {key: text for key, text in why.items() if text}
+    return Measured(table, told, cores, _differing(sides, before, after, table))
+
+
+def of_kernels(measured: Measured, kernels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The frames `kernels` of a Diff with its column `why`, and `kernel_metrics`: of the kernels that changed most."""
+    keys = list(zip(*(kernels[name] for name in KERNEL), strict=True))
+    kernels = kernels.assign(why=[measured.why.get(key, "") for key in keys])
+    known = set(zip(*(measured.table[name] for name in KERNEL), strict=True))
+    chosen = [key for key in dict.fromkeys(keys) if key in known][:MAX_KERNELS]
+    place = {key: number for number, key in enumerate(chosen)}
+    table = measured.table
+    order = [place.get(key, MAX_KERNELS) for key in zip(*(table[name] for name in KERNEL), strict=True)]
+    table = table.assign(_place=order, _size=table["share"].abs().fillna(-1.0))
+    table = table[table["_place"] < MAX_KERNELS]
+    table = table.sort_values(["_place", "_size", "metric"], ascending=[True, False, True], kind="stable")
+    return kernels, table.drop(columns=["_place", "_size"]).reset_index(drop=True)
+
+
+def op_reasons(
+    measured: Measured, sides: tuple[Loaded, Loaded], causes: Sequence[Cause], options: DiffOptions, *, by_name: bool
+) -> list[str]:
+    """For each cause that is slower or faster per call: what the metrics of its kernel that changed most say, or ""."""
+    asked = {cause.name for cause in causes if _per_call(cause)}
+    if not measured.why or not asked:
+        return [""] * len(causes)
+    key = ["op"] if by_name else ["op", "op_input_shapes"]
+    tables = []
+    for side, renames in zip(sides, (options.op_map, {}), strict=True):
+        timed = side.that_knows(knowing.TIMES)
+        frame = with_cores(canonical(timed.ask(queries.kernels), renames), measured.cores)
+        if options.match == "name":
+            frame["op_input_shapes"] = ""
+        tables.append(means.per_step(timed, frame[frame["op"].isin(list(asked))], [*key, *KERNEL], ["ns"]))
+    joined = join.with_difference(join.outer(*tables), "ns")
+    return [_reason(cause, joined, measured) if _per_call(cause) else "" for cause in causes]
+
+
+def _per_call(cause: Cause) -> bool:
+    """Whether the calls of an op take longer or shorter, rather than being more or fewer."""
+    calls, price = cause.calls_delta_ns, cause.per_call_delta_ns
+    return calls is not None and price is not None and abs(price) > abs(calls)
+
+
+def _reason(cause: Cause, kernels: pd.DataFrame, measured: Measured) -> str:
+    of_op = kernels["op"] == cause.name
+    if "op_input_shapes" in kernels:
+        of_op &= kernels["op_input_shapes"] == cause.input_shapes
+    for row in kernels[of_op & (kernels["delta_ns"] * cause.delta_ns > 0)].head(1).to_dict("records"):
+        text = measured.why.get(tuple(row[name] for name in KERNEL), "")
+        return f"{row['name']}: {text}" if text else ""
+    return ""
+
+
+def _means(side: Loaded, cores: pd.Series) -> pd.DataFrame:
+    """Each metric of each kernel: the mean over the calls of a run, the median over runs; index: KERNEL, metric."""
+    frame = canonical(queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks))
+    frame = with_cores(frame, cores)
+    key = [*KERNEL, "metric"]
+    calls = frame["calls"].astype("float64")
+    frame = frame.assign(calls=calls, sum=frame["mean"].astype("float64") * calls)
+    by_run = frame.groupby(["run_id", *key], sort=False)[["calls", "sum"]].sum(min_count=1)
+    return (by_run["sum"] / by_run["calls"]).groupby(level=key).median().to_frame("mean")
+
+
+def _with_kernel_times(kernels: Sequence[pd.DataFrame], table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with the mean time of a call of its kernel, over the whole captures as its metrics are."""
+    index = pd.MultiIndex.from_frame(table[KERNEL])
+    added = {}
+    for name, frame in zip(("baseline", "candidate"), kernels, strict=True):
+        sums = frame.groupby(["run_id", *KERNEL], sort=False)[["ns", "calls"]].sum(min_count=1).astype("Float64")
+        average = (sums["ns"] / sums["calls"]).astype("float64").groupby(level=KERNEL).median()
+        added[f"{name}_average_ns"] = average.reindex(index).to_numpy()
+    return table.assign(**added)
+
+
+def _with_shares(table: pd.DataFrame) -> pd.DataFrame:
+    """`table` with `share` and `moved`, both NA where they say nothing: see `Diff`."""
+    change = table["candidate_average_ns"] - table["baseline_average_ns"]
+    unit = [_UNIT_NS[match["unit"]] if (match := _TIME.fullmatch(name)) else float("nan") for name in table["metric"]]
+    share = table["delta"] * pd.Series(unit, index=table.index, dtype="float64") / change.where(change != 0)
+    moved = (share >= _MOVED).astype("boolean")
+    is_news = change.abs() >= _CHANGED * table["baseline_average_ns"]
+    return table.assign(share=share, moved=moved.where(share.notna() & is_news.fillna(False)))
+
+
+def _sentence(rows: pd.DataFrame) -> str:
+    """What moved with the time of one kernel, and the largest pipe that did not; "" where its time did not change."""
+    told = rows[rows["moved"].notna()]
+    if told.empty:
+        return ""
+    pipes = told[told["kind"] == PIPE_TIME].sort_values(["share", "metric"], ascending=[False, True])
+    moved = pipes[pipes["moved"].astype(bool)].head(_NAMED)
+    words = [_moved(row) for row in moved.to_dict("records")]
+    for row in _still(pipes).to_dict("records"):
+        words.append(f"{_named(row)} stayed at {_span(row).partition(' ->')[0]}")
+    if words and len(moved):
+        return "; ".join(words)
+    cores = told[told["kind"] == CORE_TIME].sort_values(["share", "metric"], ascending=[False, True])
+    for row in cores.head(1).to_dict("records"):
+        if row["moved"]:
+            return "; ".join([_moved(row), *(["no pipe that was measured moved with it"] if len(pipes) else [])])
+        return f"not in the cores: {_named(row)} {_span(row)}"
+    return "no pipe that was measured moved with it" if len(pipes) else ""
+
+
+def _still(pipes: pd.DataFrame) -> pd.DataFrame:
+    """The pipe with most work among those that work as long as before."""
+    unchanged = pipes["delta"].abs() <= _UNCHANGED * pipes["baseline_mean"]
+    large = pipes["share"].notna() & (_time_ns(pipes) >= _LARGE * pipes["baseline_average_ns"])
+    return pipes[unchanged & large].sort_values(["baseline_mean", "metric"], ascending=[False, True]).head(1)
+
+
+def _time_ns(rows: pd.DataFrame) -> pd.Series:
+    units = [_UNIT_NS[match["unit"]] for name in rows["metric"] if (match := _TIME.fullmatch(name))]
+    return rows["baseline_mean"] * pd.Series(units, index=rows.index, dtype="float64")
+
+
+def _moved(row: Mapping[Any, Any]) -> str:
+    return f"{_named(row)} {_span(row)} ({row['share'] * 100:.0f} % of the change)"
+
+
+def _named(row: Mapping[Any, Any]) -> str:
+    name = str(row["metric"]).partition("(")[0]
+    does = _PIPES.get(name.removesuffix("_time").rpartition("_")[2])
+    return f"{name} ({does})" if does else name
+
+
+def _span(row: Mapping[Any, Any]) -> str:
+    match = _TIME.fullmatch(str(row["metric"]))
+    size = _UNIT_NS[match["unit"]] if match else 1
+    before, after = row["baseline_mean"] * size, row["candidate_mean"] * size
+    unit = time_unit(before, after)
+    texts = format_ns(before, unit), format_ns(after, unit)
+    return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
+
+
+def _lacking(sides: Sequence[Loaded], means_of: Sequence[pd.DataFrame]) -> str:
+    side = next(side for side, found in zip(sides, means_of, strict=True) if found.empty)
+    return f"Kernel metrics cannot be compared: the profiler of {side.side.label} measured none{_groups(sides)}."
+
+
+def _differing(
+    sides: Sequence[Loaded], before: pd.DataFrame, after: pd.DataFrame, table: pd.DataFrame
+) -> tuple[str, ...]:
+    """A sentence where the two profilers measured other pipes."""
+    names = [list(dict.fromkeys(found.index.get_level_values("metric"))) for found in (before, after)]
+    pipes = [[name for name in found if kind_of(name) == PIPE_TIME] for found in names]
+    if set(names[0]) == set(names[1]) or set(pipes[0]) & set(pipes[1]) or not (pipes[0] or pipes[1]):
+        return ()
+    both = sorted(set(names[0]) & set(names[1]))
+    listed = " against ".join(_listed(sorted(set(found) - set(both))) for found in names)
+    left = f"only {_listed(both)} can be compared" if both else "nothing of them can be compared"
+    return (f"The two sides measured different kernel metrics{_groups(sides)}: {listed}; {left}.",)
+
+
+def _groups(sides: Sequence[Loaded]) -> str:
+    """The metric groups that the profilers were asked for, where they differ."""
+    found = []
+    for side in sides:
+        settings = [queries.settings_of(text) for text in side.captures["settings"]]
+        found.append(" | ".join(sorted({group for chosen in settings if (group := chosen.get("aic_metrics"))})) or "?")
+    return f" (aic_metrics: {found[0]} against {found[1]})" if found[0] != found[1] else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more if names else "nothing else"

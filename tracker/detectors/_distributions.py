@@ -1,0 +1,195 @@
+"""Student's t, its quantiles, and the functions that fitting a prior needs; arrays in, arrays out.
+
+Written out here so that judging loads nothing heavier than NumPy. Sources: Abramowitz and Stegun, Handbook of
+Mathematical Functions (A&S), with the number of the formula; Press et al., Numerical Recipes, 3rd edition, 6.4 for the
+continued fraction of the incomplete beta function.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+F64 = NDArray[np.float64]
+
+_SMALLEST: Final = 1e-300
+_CONVERGED: Final = 1e-15
+_MAX_TERMS: Final = 2000
+_ALMOST_NORMAL: Final = 2e4  # above, the normal approximation of t is exact to 1e-9 of the probability at |t| < 10
+_ASYMPTOTIC: Final = 8.0
+
+_erfc = np.frompyfunc(math.erfc, 1, 1)
+_lgamma = np.frompyfunc(math.lgamma, 1, 1)
+
+
+def digamma(x: F64) -> F64:
+    """Derivative of ln Gamma(x) for x > 0; relative error below 1e-12. Infinity at infinity.
+
+    A&S 6.3.5 (recurrence) up to 8, then 6.3.18 (asymptotic series).
+
+    >>> digamma(np.array([1.0, 0.5])).round(10).tolist()
+    [-0.5772156649, -1.963510026]
+    """
+    x, total = _raised(x, -1)
+    square = 1.0 / (x * x)
+    series = square * (
+        1 / 12
+        - square * (1 / 120 - square * (1 / 252 - square * (1 / 240 - square * (1 / 132 - square * 691 / 32760))))
+    )
+    return np.asarray(total + np.log(x) - 0.5 / x - series)
+
+
+def trigamma(x: F64) -> F64:
+    """Second derivative of ln Gamma(x) for x > 0; relative error below 1e-12. 0 at infinity.
+
+    A&S 6.4.6 (recurrence) up to 8, then 6.4.12 (asymptotic series).
+
+    >>> trigamma(np.array([1.0, 0.5])).round(10).tolist()
+    [1.6449340668, 4.9348022005]
+    """
+    x, total = _raised(x, 2)
+    inverse = 1.0 / x
+    square = inverse * inverse
+    series = 1 / 6 - square * (1 / 30 - square * (1 / 42 - square * (1 / 30 - square * (5 / 66 - square * 691 / 2730))))
+    return np.asarray(total + inverse + 0.5 * square + inverse * square * series)
+
+
+def _raised(x: F64, power: int) -> tuple[F64, F64]:
+    """x raised by whole numbers to at least 8, and the sum over the steps: of -1/x (power -1) or of 1/x^2 (power 2)."""
+    x = np.array(x, dtype=np.float64)
+    total = np.zeros_like(x)
+    while (low := x < _ASYMPTOTIC).any():
+        total[low] += 1.0 / x[low] ** 2 if power == 2 else -1.0 / x[low]
+        x[low] += 1.0
+    return x, total
+
+
+def trigamma_inverse(y: float) -> float:
+    """The x > 0 with trigamma(x) = y, for y > 0.
+
+    Newton on 1 / trigamma, which is convex and nearly linear, so that it converges from below without overshooting:
+    Smyth (2004), Linear models and empirical Bayes methods, appendix.
+
+    >>> round(trigamma_inverse(1.6449340668482264), 9)
+    1.0
+    """
+    if y <= 0:
+        raise ValueError(f"trigamma takes only positive values, not {y}")
+    if y > 1e7:
+        return 1.0 / math.sqrt(y)
+    if y < 1e-6:
+        return 1.0 / y
+    x = 0.5 + 1.0 / y
+    for _ in range(50):
+        value = float(trigamma(np.array([x]))[0])
+        step = value * (1.0 - value / y) / _tetragamma(x)
+        x += step
+        if -step / x < 1e-10:
+            break
+    return x
+
+
+def _tetragamma(x: float) -> float:
+    """Third derivative of ln Gamma(x), x > 0: A&S 6.4.6 and 6.4.13."""
+    total = 0.0
+    while x < _ASYMPTOTIC:
+        total -= 2.0 / x**3
+        x += 1.0
+    square = 1.0 / (x * x)
+    series = 1 / 2 - square * (1 / 6 - square * (1 / 6 - square * (3 / 10 - square * 5 / 6)))
+    return total - square - square / x - square * square * series
+
+
+def t_above(t: F64, freedom: F64) -> F64:
+    """P(T > t) for Student's t with `freedom` > 0 degrees of freedom, infinity being the normal; nan where t is nan.
+
+    A&S 26.7.1 through the incomplete beta function; above 20,000 degrees 26.7.8.
+
+    >>> t_above(np.array([2.015, 0.0]), np.array([5.0, 5.0])).round(4).tolist()
+    [0.05, 0.5]
+    """
+    t, freedom = np.broadcast_arrays(np.asarray(t, dtype=np.float64), np.asarray(freedom, dtype=np.float64))
+    above = np.full(t.shape, np.nan)
+    known = ~np.isnan(t)
+    normal = known & (freedom > _ALMOST_NORMAL)
+    exact = known & ~normal
+    if normal.any():
+        nu = freedom[normal]
+        z = t[normal] * (1.0 - 0.25 / nu) / np.sqrt(1.0 + t[normal] ** 2 * (0.5 / nu))
+        above[normal] = 0.5 * np.asarray(_erfc(z / math.sqrt(2.0)), dtype=np.float64)
+    if exact.any():
+        nu, square = freedom[exact], t[exact] ** 2
+        tail = 0.5 * _incomplete_beta(0.5 * nu, square, nu)
+        above[exact] = np.where(t[exact] > 0, tail, 1.0 - tail)
+    return above
+
+
+def _incomplete_beta(a: F64, square: F64, nu: F64) -> F64:
+    """I_x(a, 1/2) at x = nu / (nu + square); x and 1 - x are formed without cancellation."""
+    b = np.full_like(a, 0.5)
+    x, rest = nu / (nu + square), square / (nu + square)
+    with np.errstate(divide="ignore"):
+        log_front = _log_gamma(a + b) - _log_gamma(a) - _log_gamma(b) + a * np.log(x) + b * np.log(rest)
+    front = np.exp(log_front)  # 0 where square is 0; the tail is then 1 / 2 of 1
+    swapped = x > (a + 1.0) / (a + b + 2.0)
+    first, second = np.where(swapped, b, a), np.where(swapped, a, b)
+    fraction = _continued_fraction(first, second, np.where(swapped, rest, x))
+    part = front * fraction / first
+    return np.where(swapped, 1.0 - part, part)
+
+
+def _log_gamma(x: F64) -> F64:
+    return np.asarray(_lgamma(x), dtype=np.float64)
+
+
+def _continued_fraction(a: F64, b: F64, x: F64) -> F64:
+    """The continued fraction of the incomplete beta function, by Lentz's method (Numerical Recipes 6.4)."""
+    c = np.ones_like(x)
+    d = 1.0 / _away_from_zero(1.0 - (a + b) * x / (a + 1.0))
+    value = d.copy()
+    for term in range(1, _MAX_TERMS):
+        even = term * (b - term) * x / ((a + 2 * term - 1) * (a + 2 * term))
+        d, c = 1.0 / _away_from_zero(1.0 + even * d), _away_from_zero(1.0 + even / c)
+        value = value * d * c
+        odd = -(a + term) * (a + b + term) * x / ((a + 2 * term) * (a + 2 * term + 1))
+        d, c = 1.0 / _away_from_zero(1.0 + odd * d), _away_from_zero(1.0 + odd / c)
+        value = value * d * c
+        if np.abs(d * c - 1.0).max() < _CONVERGED * 10:
+            break
+    return value
+
+
+def _away_from_zero(x: F64) -> F64:
+    return np.where(np.abs(x) < _SMALLEST, _SMALLEST, x)
+
+
+@lru_cache(maxsize=4096)
+def t_exceeded(tail: float, freedom: float) -> float:
+    """The t that is exceeded with probability `tail`, 0 < tail < 1; `freedom` > 0, infinity being the normal.
+
+    Bisection of `t_above`.
+
+    >>> round(t_exceeded(0.05, 5.0), 3), round(t_exceeded(0.2, math.inf), 4)
+    (2.015, 0.8416)
+    """
+    if not 0.0 < tail < 1.0:
+        raise ValueError(f"a probability lies between 0 and 1; this one is {tail}")
+    if tail > 0.5:
+        return -t_exceeded(1.0 - tail, freedom)
+
+    def above(t: float) -> float:
+        return float(t_above(np.array([t]), np.array([freedom]))[0])
+
+    low, high = 0.0, 1.0
+    while above(high) > tail and high < 1e100:
+        low, high = high, high * 4.0
+    while high - low > 1e-12 * max(1.0, high):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        low, high = (middle, high) if above(middle) > tail else (low, middle)
+    return 0.5 * (low + high)

@@ -1,0 +1,361 @@
+"""The life of a finding: one series, one direction, from the first suspicion to its end (JUDGEMENT 6).
+
+A pure machine: `step` takes a finding and one event and gives the finding after it, with a row per transition that says
+why. `replay` runs all events of a series; the same events always give the same rows, so that states need not be stored
+to be known, and another rule can be run over the same history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Final, Literal
+
+from tracker.detectors import rule
+
+State = Literal[
+    "normal", "suspect", "new", "persisting", "acknowledged", "recovering", "recovered", "reopened",
+    "expected", "muted", "vanished", "invalid",
+]  # fmt: skip
+Action = Literal["ack", "expect", "mute", "unmute", "invalid"]
+
+NOTIFIED: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
+"""States of a finding that is confirmed and bad."""
+
+OPEN: Final = NOTIFIED | {"suspect", "recovering", "muted"}
+ENDED: Final = frozenset({"expected", "invalid"})
+"""States that nothing leaves: the next change of the series is a finding of its own."""
+
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    "normal": frozenset({"suspect"}),
+    "suspect": frozenset({"normal", "new", "expected", "muted", "vanished", "invalid"}),
+    "new": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "persisting": frozenset({"acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "acknowledged": frozenset({"recovering", "expected", "muted", "vanished", "invalid"}),
+    "recovering": frozenset(
+        {"recovered", "persisting", "acknowledged", "expected", "muted", "vanished", "invalid"}
+    ),
+    "recovered": frozenset({"reopened", "normal", "vanished", "invalid"}),
+    "reopened": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "muted": frozenset(
+        {"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "normal", "expected", "vanished",
+         "invalid"}
+    ),
+    "vanished": frozenset({"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "recovered",
+                           "muted", "invalid"}),
+    "expected": frozenset(),
+    "invalid": frozenset(),
+}  # fmt: skip
+"""From each state, those that one transition can lead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeRule:
+    """`effect`: log change that opens; half of it closes. `recovery_runs`: R. `reopen_versions`: how long a recovered
+    finding can come back as itself. `version`: of the rule, written on every row.
+    """
+
+    effect: float = rule.Limits().effect
+    recovery_runs: int = 2
+    reopen_versions: int = 5
+    opposite_step: float = 0.75
+    worse_share: float = 0.25
+    version: int = rule.RULE_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one run says of the series, in the finding's direction: positive `effect` is worse, as a log.
+
+    `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
+    ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
+    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other way, if any.
+    """
+
+    run: int
+    version: int
+    when_ns: int
+    effect: float | None
+    screens: bool = False
+    confirms: bool | None = None
+    gone: bool = False
+    opposite_step: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a user did, and why. A mute ends at `until_ns` or with the first run of version `until_version`: one of the
+    two must be given.
+    """
+
+    action: Action
+    who: str
+    when_ns: int
+    reason: str
+    until_ns: int | None = None
+    until_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Time went by without a run."""
+
+    when_ns: int
+
+
+Event = Observed | Acted | Passed
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where a finding stands. `number` counts the findings of the series from 1; 0: there was none yet.
+
+    `size`: log change when it was confirmed. `notified_level`: the level that was last told. `good_runs`, `worse_runs`:
+    in a row. `before`, `muted_before`, `vanished_before`: the state that a recovery, a mute, a disappearance
+    interrupted. `told`: a message about it was due at least once.
+    """
+
+    state: State = "normal"
+    number: int = 0
+    first_bad_run: int | None = None
+    first_bad_version: int | None = None
+    size: float = 0.0
+    notified_level: float = 0.0
+    good_runs: int = 0
+    worse_runs: int = 0
+    reopened: int = 0
+    recovered_version: int | None = None
+    before: State = "normal"
+    muted_before: State = "normal"
+    vanished_before: State = "normal"
+    told: bool = False
+    until_ns: int | None = None
+    until_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row of a finding's history. `source` = `target` for what changes no state: `worsened`, `ignored`.
+
+    `who`: a user, or "rule". `notifies`: a message is due; at most one per `key`.
+    """
+
+    number: int
+    source: State
+    target: State
+    kind: str
+    who: str
+    when_ns: int
+    run: int | None
+    rule_version: int
+    reason: str
+    notifies: bool = False
+
+    @property
+    def key(self) -> str:
+        """What makes a message of this row a repetition: finding, kind, and the time it happened."""
+        return f"{self.number}:{self.kind}:{self.when_ns}"
+
+
+def replay(events: Iterable[Event], life: LifeRule | None = None) -> tuple[Finding, list[Transition]]:
+    """The finding after all `events`, in order of time, and every transition on the way."""
+    life = life or LifeRule()
+    finding, rows = Finding(), []
+    for event in events:
+        finding, more = step(finding, event, life)
+        rows += more
+    return finding, rows
+
+
+def step(finding: Finding, event: Event, life: LifeRule) -> tuple[Finding, list[Transition]]:
+    """The finding after one event, and the transitions it made: none, one, or a few in a row."""
+    walk = _Walk(finding, event, life)
+    if finding.state == "muted":
+        walk.end_of_mute()
+    if isinstance(event, Acted):
+        walk.acted(event)
+    elif isinstance(event, Observed):
+        walk.observed(event)
+    return walk.finding, walk.rows
+
+
+class _Walk:
+    """One event on its way through the machine: the finding so far, and the rows so far."""
+
+    def __init__(self, finding: Finding, event: Event, life: LifeRule) -> None:
+        self.finding, self.event, self.life = finding, event, life
+        self.rows: list[Transition] = []
+
+    def to(self, target: State, kind: str, reason: str, *, notifies: bool = False, **changes: Any) -> None:
+        """One transition; `changes` are fields of the finding."""
+        event, source = self.event, self.finding.state
+        if target != source and target not in TRANSITIONS[source]:
+            raise AssertionError(f"no transition leads from {source} to {target}")
+        self.finding = replace(self.finding, state=target, told=self.finding.told or notifies, **changes)
+        self.rows.append(
+            Transition(
+                self.finding.number,
+                source,
+                target,
+                kind,
+                event.who if isinstance(event, Acted) else "rule",
+                event.when_ns,
+                event.run if isinstance(event, Observed) else None,
+                self.life.version,
+                reason,
+                notifies,
+            )
+        )
+
+    def end_of_mute(self) -> None:
+        """Unmutes when its time or version has come."""
+        finding, event = self.finding, self.event
+        if finding.until_ns is not None and event.when_ns >= finding.until_ns:
+            self.unmute("its time is over")
+        elif (
+            finding.until_version is not None and isinstance(event, Observed) and event.version >= finding.until_version
+        ):
+            self.unmute("the version it was muted until is here")
+
+    def unmute(self, reason: str) -> None:
+        target = self.finding.muted_before
+        untold = target in NOTIFIED and not self.finding.told
+        self.to(target, "unmuted", reason, notifies=untold, until_ns=None, until_version=None)
+
+    def acted(self, event: Acted) -> None:
+        state = self.finding.state
+        if event.action == "ack" and state in NOTIFIED - {"acknowledged"}:
+            self.to("acknowledged", "acknowledged", event.reason)
+        elif event.action == "expect" and state in OPEN:
+            self.to("expected", "expected", event.reason)
+        elif event.action == "invalid" and state not in ENDED | {"normal"}:
+            self.to("invalid", "invalid", event.reason)
+        elif event.action == "unmute" and state == "muted":
+            self.unmute(event.reason)
+        elif event.action == "mute" and state in OPEN - {"muted"} and self._ends(event):
+            self.to(
+                "muted", "muted", event.reason, muted_before=state, until_ns=event.until_ns,
+                until_version=event.until_version,
+            )  # fmt: skip
+        else:
+            why = f"a finding that is {state} cannot be changed by {event.action}"
+            if event.action == "mute" and not self._ends(event):
+                why = "a mute needs an end that lies ahead"
+            self.to(state, "ignored", why)
+
+    @staticmethod
+    def _ends(event: Acted) -> bool:
+        return event.until_version is not None or (event.until_ns is not None and event.until_ns > event.when_ns)
+
+    def observed(self, event: Observed) -> None:
+        if event.gone:
+            if self.finding.state not in ENDED | {"normal", "vanished"}:
+                self.to(
+                    "vanished", "vanished", "no run of this version has the series", vanished_before=self.finding.state
+                )
+            return
+        if event.effect is None:
+            return
+        if self.finding.state == "vanished":
+            self.to(self.finding.vanished_before, "returned", "the series is back")
+        if self.finding.state in ENDED or self.finding.state == "normal":
+            self._open(event)
+        elif self.finding.state == "recovered":
+            self._recovered(event)
+        elif self._state() == "suspect":
+            self._suspect(event)
+        elif self._state() == "recovering":
+            self._recovering(event, event.effect)
+        else:
+            self._bad(event, event.effect)
+
+    def _state(self) -> State:
+        """The state, or the one below the mute: what is muted is still measured."""
+        return self.finding.muted_before if self.finding.state == "muted" else self.finding.state
+
+    def _open(self, event: Observed) -> None:
+        if not event.screens:
+            return
+        self.finding = Finding(number=self.finding.number + 1, first_bad_run=event.run, first_bad_version=event.version)
+        self.to("suspect", "suspected", "one run passes the screen; the next runs decide")
+        if event.confirms:
+            self._confirm(event)
+
+    def _suspect(self, event: Observed) -> None:
+        if event.confirms:
+            if self.finding.state == "muted":
+                self.finding = replace(self.finding, muted_before="new", **self._measured(event))
+            else:
+                self._confirm(event)
+        elif event.confirms is False:
+            if self.finding.state == "muted":
+                self.unmute("the confirming runs decided")
+            self.to("normal", "cleared", "the confirming runs do not show it")
+
+    def _confirm(self, event: Observed) -> None:
+        self.to("new", "confirmed", "the confirming runs show it too", notifies=True, **self._measured(event))
+
+    def _measured(self, event: Observed) -> dict[str, Any]:
+        level = max(event.effect or 0.0, 0.0)
+        return {"size": level, "notified_level": level}
+
+    def _bad(self, event: Observed, effect: float) -> None:
+        """A confirmed finding: is it over, worse, or simply still there?"""
+        life, finding = self.life, self.finding
+        good = finding.good_runs + 1 if effect < 0.5 * life.effect else 0
+        turned = finding.size > 0 and event.opposite_step >= life.opposite_step * finding.size
+        if good >= life.recovery_runs or turned:
+            if finding.state == "muted":
+                self.unmute("it recovers")
+            reason = "a step back" if turned else f"{good} runs below half of the smallest change that counts"
+            self.to("recovering", "recovering", reason, before=self._after_recovery(), good_runs=0, worse_runs=0)
+            return
+        beyond = max(life.effect, life.worse_share * finding.size)
+        worse = finding.worse_runs + 1 if effect - finding.notified_level >= beyond else 0
+        self.finding = replace(finding, good_runs=good, worse_runs=worse)
+        if worse >= life.recovery_runs:
+            self._worsen(effect)
+        later = finding.first_bad_version is not None and event.version > finding.first_bad_version
+        if self.finding.state in {"new", "reopened"} and later and good == 0:
+            self.to("persisting", "persisted", "the next version is still bad")
+
+    def _worsen(self, effect: float) -> None:
+        if self.finding.state == "muted":
+            self.unmute("it got worse")
+        reason = "worse than when it was told, by the smallest change that counts and a quarter of its size"
+        self.to(
+            self.finding.state, "worsened", reason, notifies=True, notified_level=effect, worse_runs=0
+        )  # fmt: skip
+
+    def _after_recovery(self) -> State:
+        return "acknowledged" if self._state() == "acknowledged" else "persisting"
+
+    def _recovering(self, event: Observed, effect: float) -> None:
+        life, finding = self.life, self.finding
+        if effect >= life.effect:
+            if finding.state == "muted":
+                self.finding = replace(finding, muted_before=finding.before, good_runs=0)
+            else:
+                self.to(finding.before, "relapsed", "bad again before it had recovered", good_runs=0)
+            return
+        good = finding.good_runs + 1 if effect < 0.5 * life.effect else 0
+        self.finding = replace(finding, good_runs=good)
+        if good < life.recovery_runs:
+            return
+        if self.finding.state == "muted":
+            self.unmute("it recovered")
+        reason = f"{good} more runs below half of the smallest change that counts"
+        self.to("recovered", "recovered", reason, notifies=True, good_runs=0, recovered_version=event.version)
+
+    def _recovered(self, event: Observed) -> None:
+        finding, life = self.finding, self.life
+        since = event.version - (finding.recovered_version or 0)
+        if since > life.reopen_versions:
+            self.to("normal", "closed", f"{life.reopen_versions} versions have passed since it recovered")
+            self._open(event)
+        elif event.confirms and event.effect is not None and event.effect >= life.effect:
+            self.to(
+                "reopened", "reopened", "bad again soon after it recovered", notifies=True,
+                reopened=finding.reopened + 1, first_bad_version=event.version, first_bad_run=event.run,
+                good_runs=0, worse_runs=0, **self._measured(event),
+            )  # fmt: skip

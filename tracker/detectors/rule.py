@@ -1,0 +1,59 @@
+"""The words of a judgement, and the limits that it is made with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+REGRESSED: Final = "REGRESSED"
+IMPROVED: Final = "IMPROVED"
+UNCHANGED: Final = "UNCHANGED"
+UNCLEAR: Final = "UNCLEAR"
+SUSPECT: Final = "SUSPECT"
+TOO_FEW_RUNS: Final = "TOO_FEW_RUNS"
+ADDED: Final = "ADDED"
+REMOVED: Final = "REMOVED"
+
+VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
+
+RULE_VERSION: Final = 1
+"""Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
+
+TESTED_SHARE: Final = 1e-4
+"""Series below 0.01 % of the step are not tested: they cannot matter, and each test costs the others power."""
+
+COMMUNICATION_RATIO: Final = 0.10
+DEVICE_TIMED_STEP_RATIO: Final = 0.02
+HOST_TIMED_STEP_RATIO: Final = 0.05
+MIN_CONTRIBUTION: Final = 0.001
+CREEP_RATIO: Final = 0.08
+POWER: Final = 0.8
+
+# Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
+ROUNDING: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a change must pass to be a finding (JUDGEMENT 4.5, 4.6).
+
+    `min_ratio`: smallest change of a series that matters, 0.03 = 3 %. `alpha`: share of false discoveries that is
+    borne. `min_contribution`: smallest change of the step that matters, as a fraction of the larger step.
+    """
+
+    min_ratio: float = 0.03
+    alpha: float = 0.05
+    min_contribution: float = MIN_CONTRIBUTION
+
+    def __post_init__(self) -> None:
+        if not (self.min_ratio >= 0 and 0 < self.alpha < 1 and self.min_contribution >= 0):
+            raise ValueError(
+                f"min_ratio {self.min_ratio} and min_contribution {self.min_contribution} must not be negative, "
+                f"alpha {self.alpha} must lie between 0 and 1"
+            )
+
+    @property
+    def effect(self) -> float:
+        """The smallest change that matters, as a log."""
+        return math.log1p(self.min_ratio)

@@ -1,0 +1,119 @@
+"""Step time and the other numbers of a whole run: judged raw and centred, since a drifting machine moves them too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors import _arrays, rule
+from tracker.detectors import _distributions as distributions
+from tracker.detectors._arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.detectors.centre import Centre
+from tracker.detectors.fdr import q_values
+from tracker.detectors.spread import floored, pooled
+from tracker.detectors.verdicts import exceeded, ladder
+
+EXPLAINED: Final = 0.5
+"""Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
+
+
+def judge_totals(
+    baseline: F64,
+    candidate: F64,
+    centre: Centre,
+    *,
+    explained: F64 | None = None,
+    timed: BOOL | None = None,
+    device_timed: bool,
+    alpha: float = 0.05,
+) -> pd.DataFrame:
+    """Which run-level series changed (JUDGEMENT 4.9); their own family, plain t, Benjamini-Hochberg per direction.
+
+    `baseline` (n, A), `candidate` (n, B): one positive number per run of step time, compute, free time, data loading,
+    peak memory, ...; nan is missing. `centre`: what the operators of the same runs share. `timed`: which series
+    are times; the others (memory) share no clock with the operators and are not centred; None: all are. Where more is
+    better (throughput), give the inverse. `explained`: per series the
+    change that named findings (ops, added ops, calls, data loading) explain, in the unit of the values, signed; None or
+    nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %.
+
+    REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
+    explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most; two
+    runs in all say nothing. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`, `explained` (fraction of
+    the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
+    """
+    one, other = _arrays.pair(baseline, candidate)
+    named = _arrays.per_series(explained, len(one), "explained")
+    limits = rule.Limits(rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO, alpha)
+    x, y = _arrays.logs(one, "baseline"), _arrays.logs(other, "candidate")
+    raw = _change(x, y, limits)
+    clock = np.ones((len(x), 1)) if timed is None else timed[:, None].astype(np.float64)
+    centred = _change(x - clock * centre.baseline, y - clock * centre.candidate, limits)
+    before, after = (np.exp(mean_of_rows(side)) for side in (x, y))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        fraction = np.full(len(x), np.nan) if named is None else named / (after - before)
+    same_way = centred.passes & (np.sign(centred.d) == np.sign(raw.d))
+    named_half = np.nan_to_num(fraction) >= EXPLAINED
+    verdict, reason = _words(raw, same_way, named_half, counts(x), counts(y), limits)
+    return pd.DataFrame(
+        {
+            "ratio": np.expm1(raw.d),
+            "centred_ratio": np.expm1(centred.d),
+            "p": raw.p,
+            "q": raw.q,
+            "centred_q": centred.q,
+            "explained": fraction,
+            "baseline_runs": counts(x),
+            "candidate_runs": counts(y),
+            "verdict": verdict,
+            "reason": reason,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Change:
+    d: F64
+    standard_error: F64
+    freedom: F64
+    p: F64
+    q: F64
+    effect: BOOL
+    passes: BOOL
+
+
+def _change(x: F64, y: F64, limits: rule.Limits) -> _Change:
+    spread = floored(pooled(x, y))
+    d = mean_of_rows(y) - mean_of_rows(x)
+    known = (counts(x) > 0) & (counts(y) > 0) & (spread.freedom > 0)
+    weight = [np.divide(1.0, counts(side), out=np.full(len(d), np.nan), where=known) for side in (x, y)]
+    error = np.sqrt(spread.variance * (weight[0] + weight[1]))
+    up, down = np.full(len(d), np.nan), np.full(len(d), np.nan)
+    up[known] = distributions.t_above(d[known] / error[known], spread.freedom[known])
+    down[known] = distributions.t_above(-d[known] / error[known], spread.freedom[known])
+    slower = d >= 0
+    p, q = np.where(slower, up, down), np.where(slower, q_values(up), q_values(down))
+    effect = np.abs(d) >= limits.effect - rule.ROUNDING
+    return _Change(d, error, spread.freedom, p, q, effect, effect & (q <= limits.alpha))
+
+
+def _words(
+    raw: _Change, centred: BOOL, named: BOOL, before: I64, after: I64, limits: rule.Limits
+) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    single = np.minimum(before, after) == 1
+    finding = raw.passes & (centred | named)
+    cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
+    inside = np.abs(raw.d) + exceeded(0.05, raw.freedom) * raw.standard_error <= limits.effect + rule.ROUNDING
+    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+        (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),
+        (finding & single, rule.SUSPECT, cause),
+        (finding & (raw.d > 0), rule.REGRESSED, cause),
+        (finding, rule.IMPROVED, cause),
+        (raw.passes, rule.UNCHANGED, "machine drift: the operators share it and no finding explains it"),
+        (raw.effect, rule.UNCLEAR, "effect passes, q does not"),
+        (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
+    ]
+    return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")

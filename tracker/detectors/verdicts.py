@@ -1,0 +1,132 @@
+"""From the evidence of a family to one word and one reason per series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors._arrays import BOOL, F64, I64
+from tracker.detectors._distributions import t_exceeded
+from tracker.detectors.rule import Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the runs say of each series; one element per series in every field.
+
+    `d`, `standard_error`, `freedom`: change as a log, its error (nan: unknown) and degrees of freedom. `p`, `q`: in the
+    direction of d, nan where not tested. `contribution`: signed fraction of the step. `large`: at least 0.01 % of the
+    step on either side. `apart`: all candidate runs lie beyond all baseline runs, on the side that d points to.
+    """
+
+    d: F64
+    standard_error: F64
+    freedom: F64
+    p: F64
+    q: F64
+    contribution: F64
+    large: BOOL
+    apart: BOOL
+    baseline_runs: I64
+    candidate_runs: I64
+
+
+def verdicts(evidence: Evidence, limits: Limits) -> pd.DataFrame:
+    """One row per series: the value of every gate, the verdict and the reason (JUDGEMENT 4.7 and 4.8).
+
+    The columns are those of `judging.Judged`.
+    """
+    e = evidence
+    size = np.abs(e.d)
+    effect = size >= limits.effect - rule.ROUNDING
+    significant = e.q <= limits.alpha
+    matters = e.large & (np.abs(e.contribution) >= limits.min_contribution - rule.ROUNDING)
+    half_width = exceeded(0.05, e.freedom) * e.standard_error
+    inside = size + half_width <= limits.effect + rule.ROUNDING
+    verdict, reason = _ladder(e, effect, significant, matters, inside)
+    return pd.DataFrame(
+        {
+            "ratio": np.expm1(e.d),
+            "low": np.expm1(e.d - half_width),
+            "high": np.expm1(e.d + half_width),
+            "t": e.d / e.standard_error,
+            "freedom": e.freedom,
+            "p": e.p,
+            "q": e.q,
+            "contribution": e.contribution,
+            "detectable": detectable(e, limits.alpha),
+            "effect_passes": effect,
+            "q_passes": significant,
+            "contribution_passes": matters,
+            "baseline_runs": e.baseline_runs,
+            "candidate_runs": e.candidate_runs,
+            "verdict": verdict,
+            "reason": reason,
+        }
+    )
+
+
+def _ladder(
+    e: Evidence, effect: BOOL, significant: BOOL, matters: BOOL, inside: BOOL
+) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Verdict and reason per series: the first rung whose condition holds."""
+    fewer, more = np.minimum(e.baseline_runs, e.candidate_runs), np.maximum(e.baseline_runs, e.candidate_runs)
+    unknown = np.isnan(e.standard_error)
+    passes = effect & matters
+    single = fewer == 1
+    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+        (e.baseline_runs == 0, rule.TOO_FEW_RUNS, "no baseline run has it"),
+        (e.candidate_runs == 0, rule.TOO_FEW_RUNS, "no candidate run has it"),
+        (unknown, rule.TOO_FEW_RUNS, "one run against one: nothing says how much it varies"),
+        (passes & significant & ~single & (e.d > 0), rule.REGRESSED, "effect, q and contribution pass"),
+        (passes & significant & ~single, rule.IMPROVED, "effect, q and contribution pass"),
+        (passes & significant & single, rule.SUSPECT, "effect, q and contribution pass, on a single run"),
+        (passes & e.apart & single & (more > 1), rule.SUSPECT, "beyond all runs of the other side, on a single run"),
+        (passes, rule.UNCLEAR, "effect and contribution pass, q does not"),
+        (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
+        (effect & significant, rule.UNCHANGED, "below the contribution floor"),
+    ]
+    return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
+
+
+def ladder(
+    rungs: Sequence[tuple[BOOL, str, str | NDArray[np.str_]]], verdict: str, reason: str
+) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Verdict and reason per series, of the first rung (condition, verdict, reason or reasons) whose condition holds.
+
+    `verdict`, `reason`: where none does.
+    """
+    shape = rungs[0][0].shape
+    conditions = [condition for condition, _, _ in rungs]
+    words, reasons = (
+        np.select(conditions, [np.broadcast_to(np.asarray(rung[part], dtype=object), shape) for rung in rungs], last)
+        for part, last in ((1, np.full(shape, verdict, dtype=object)), (2, np.full(shape, reason, dtype=object)))
+    )
+    return words, reasons
+
+
+def detectable(e: Evidence, alpha: float) -> F64:
+    """The smallest slow-down of each series, as a ratio, that these runs would show four times in five; nan: unknown.
+
+    JUDGEMENT 4.7: (t_{1-a} + t_{0.8}) standard errors, a = alpha k / m, with m tests and k discoveries (at least one).
+    """
+    m = int((~np.isnan(e.q)).sum())
+    if m == 0:
+        return np.full(len(e.d), np.nan)
+    found = e.q <= alpha
+    k = max(1, int((found & (e.d > 0)).sum()), int((found & (e.d < 0)).sum()))
+    quantiles = exceeded(alpha * k / m, e.freedom) + exceeded(1.0 - rule.POWER, e.freedom)
+    return np.asarray(np.expm1(quantiles * e.standard_error))
+
+
+def exceeded(tail: float, freedom: F64) -> F64:
+    """The t that is exceeded with probability `tail`, per freedom; nan where that is 0."""
+    # freedoms repeat, so few quantiles are computed
+    distinct, place = np.unique(freedom, return_inverse=True)
+    values = [t_exceeded(tail, float(number)) if number > 0 else np.nan for number in distinct]
+    return np.asarray(values, dtype=np.float64)[place]

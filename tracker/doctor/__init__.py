@@ -1,0 +1,12 @@
+"""What a place on disk holds, before anything is ingested: profiles, runs, what stays empty, what cannot be read.
+
+Reads as `tracker ingest` reads, but goes on behind every problem, and knows no database.
+"""
+
+from __future__ import annotations
+
+from tracker.doctor.examine import examine
+from tracker.doctor.findings import CaptureFound, Failure, Findings, Lack, RunFormed, Unclaimed
+from tracker.doctor.runs import ranges
+
+__all__ = ["CaptureFound", "Failure", "Findings", "Lack", "RunFormed", "Unclaimed", "examine", "ranges"]

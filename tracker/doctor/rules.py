@@ -1,0 +1,357 @@
+"""Why something of a capture will stay empty in the database: one table of rules, from settings and contents.
+
+A rule says what, how to see that it is not there, and its causes; the first cause that holds gives the reason and, by
+family of profilers, what to do to have it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tracker.doctor.findings import Lack
+from tracker.profile import CPU, UNKNOWN_DEVICE, Capture, Rows
+
+FAMILIES: Final[Mapping[str, str]] = {
+    "torch": "torch",
+    "ascend": "ascend",
+    "cann": "cann",
+    "msprof": "cann",
+    "mindspore": "ascend",
+    "paddle": "paddle",
+    "nsys": "nsys",
+    "nsight": "nsys",
+}
+"""How the name of a format starts -> the profilers that it comes from."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A capture as the rules see it; `counts` as in `CaptureFound`."""
+
+    capture: Capture
+    rows: Rows
+    format: str
+    counts: Mapping[str, int]
+    has_markers: bool
+
+    @property
+    def family(self) -> str:
+        """The profilers that the format comes from, "" where it is none of them."""
+        return next((family for start, family in FAMILIES.items() if self.format.startswith(start)), "")
+
+    def setting(self, name: str) -> str:
+        """A setting of the profiler in lower case, "" where the profile does not say."""
+        return self.capture.settings.get(name, "").lower()
+
+    def is_off(self, name: str) -> bool:
+        """Whether the profile says that a setting was off."""
+        return self.setting(name) in ("off", "0", "false")
+
+    def has_rows(self, table: str) -> bool:
+        """Whether the table of the database will have rows of this capture."""
+        return any(len(column) for column in self.rows.tables.get(table, {}).values())
+
+    def says(self, column: str) -> bool:
+        """Whether any op has a text in `column` of op or op_key."""
+        tables = self.rows.tables
+        texts = tables.get("op", {}).get(column, tables.get("op_key", {}).get(column, ()))
+        return any(bool(text) for text in texts)
+
+    @property
+    def on_device(self) -> bool:
+        """Whether anything ran on a device."""
+        return self.has_rows("kernel")
+
+
+Test = Callable[[View], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """`remedies`: family -> what to do; the key "" is for all others."""
+
+    when: Test
+    why: str
+    remedies: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`tables`: those of the database that it speaks for."""
+
+    what: str
+    lacks: Test
+    causes: tuple[Cause, ...]
+    tables: tuple[str, ...] = ()
+
+
+def lacks_of(view: View) -> tuple[Lack, ...]:
+    """What stays empty of this capture, in the order of RULES."""
+    if view.setting("profiler") == "off" and not view.has_rows("op") and not view.on_device:
+        why = "measured without a profiler: it holds step times and throughput"
+        first = Lack("everything below a step (ops, kernels, communication, memory)", why, "profile a few steps too")
+        return (first, *_found(view, [rule for rule in RULES if not rule.tables]))
+    return tuple(_found(view, RULES))
+
+
+def _found(view: View, rules: list[Rule] | tuple[Rule, ...]) -> list[Lack]:
+    found = []
+    for rule in rules:
+        if rule.lacks(view):
+            cause = next(cause for cause in rule.causes if cause.when(view))
+            remedy = cause.remedies.get(view.family, cause.remedies.get("", ""))
+            found.append(Lack(rule.what, cause.why, remedy))
+    return found
+
+
+def _always(_: View) -> bool:
+    return True
+
+
+def _no(table: str) -> Test:
+    return lambda view: not view.has_rows(table)
+
+
+def _off(setting: str) -> Test:
+    return lambda view: view.is_off(setting)
+
+
+def _family(*names: str) -> Test:
+    return lambda view: view.family in names
+
+
+def _no_text(column: str) -> Test:
+    return lambda view: view.has_rows("op") and not view.says(column)
+
+
+def _one_process(view: View) -> bool:
+    return view.capture.world_size == 1 or (view.capture.world_size is None and not view.capture.rank)
+
+
+def _level_is_none(view: View) -> bool:
+    return view.setting("profiler_level").endswith("none")
+
+
+def _level_is_low(view: View) -> bool:
+    return view.setting("profiler_level") in ("level0", "level_none")
+
+
+def _launched(view: View) -> bool:
+    """Whether the host called for kernels that the profile does not have."""
+    api = view.rows.tables.get("api", {})
+    return any("launch" in str(name).lower() for name in api.get("name", ()))
+
+
+def _lacks_table(view: View) -> bool:
+    """Whether the text of a summary tells of a device, so that the table was rather not printed, or left out."""
+    return view.setting("profiler") == "summary" and view.capture.device.model != CPU.model
+
+
+_MEMORY: Final = {
+    "torch": "profile with profile_memory=True",
+    "ascend": "profile with profile_memory=True",
+    "paddle": "profile with profile_memory=True",
+    "nsys": "nsys profile --cuda-memory-usage=true",
+}
+_SHAPES: Final = {
+    "torch": "profile with record_shapes=True; without shapes ops of different sizes fall together",
+    "ascend": "profile with record_shapes=True; without shapes ops of different sizes fall together",
+    "paddle": "profile with record_shapes=True; without shapes ops of different sizes fall together",
+}
+_STACKS: Final = {
+    "torch": "profile with with_stack=True (slower; for the code line of an op)",
+    "ascend": "profile with with_stack=True (slower; for the code line of an op)",
+}
+_ACTIVITIES: Final = {
+    "torch": "profile on a machine with a device, with ProfilerActivity.CUDA among the activities",
+    "ascend": "profile with ProfilerActivity.NPU among the activities",
+    "paddle": "profile on a machine with a device, with targets=[ProfilerTarget.CPU, ProfilerTarget.GPU]",
+    "nsys": "nsys profile --trace=cuda,nvtx, over steps that run on the device",
+}
+_LEVEL: Final = {"ascend": "profile with profiler_level=ProfilerLevel.Level1"}
+_NO_TABLE: Final = "the text holds no table of them"
+_TABLES: Final = {
+    "paddle": "keep all tables that Profiler.summary() prints",
+    "nsys": "keep all tables that nsys stats prints, and trace CUDA: nsys profile --trace=cuda,nvtx",
+}
+_NO_SUCH: Final = "profiles of this format do not have it"
+
+RULES: Final = (
+    Rule(
+        "steps",
+        lambda view: not view.has_markers,
+        (
+            Cause(
+                _always,
+                "there are no step markers: the whole capture counts as one step",
+                {
+                    "torch": "call profiler.step() after every iteration",
+                    "ascend": "call profiler.step() after every iteration",
+                    "paddle": "call profiler.step(num_samples=...) after every iteration",
+                    "nsys": "mark every iteration with an NVTX range",
+                    "cann": "profile through torch_npu.profiler and call profiler.step() after every iteration",
+                },
+            ),
+        ),
+        ("step",),
+    ),
+    Rule(
+        "ops",
+        _no("op"),
+        (
+            Cause(_lacks_table, _NO_TABLE, _TABLES),
+            Cause(
+                _always,
+                "the profile holds no operators of the framework",
+                {
+                    "torch": "profile with ProfilerActivity.CPU among the activities",
+                    "ascend": "profile with ProfilerActivity.CPU among the activities",
+                    "paddle": "profile with targets=[ProfilerTarget.CPU, ProfilerTarget.GPU]",
+                    "nsys": "nsys profile --trace=cuda,nvtx, with NVTX ranges around the operators",
+                    "cann": "profile through torch_npu.profiler, which knows the operators of the framework",
+                },
+            ),
+        ),
+        ("op", "op_tree", "op_key", "call_stack"),
+    ),
+    Rule(
+        "kernels",
+        _no("kernel"),
+        (
+            Cause(_level_is_none, "profiler_level is Level_none", _LEVEL),
+            Cause(_lacks_table, _NO_TABLE, _TABLES),
+            Cause(
+                _launched,
+                "kernels were launched, but the profiler recorded nothing on the device",
+                {
+                    "": "let only one profiler run at a time, and give it access to the device's counters",
+                },
+            ),
+            Cause(_always, "nothing ran on a device (CPU only)", _ACTIVITIES),
+        ),
+        ("kernel", "kernel_key"),
+    ),
+    Rule(
+        "communication",
+        _no("communication"),
+        (
+            Cause(_one_process, "one process: nothing to exchange"),
+            Cause(_always, "no collective lies in the capture", {"": "capture at least one whole training step"}),
+        ),
+        ("communication", "process_group"),
+    ),
+    Rule(
+        "communication tasks and links",
+        lambda view: not view.has_rows("communication_task") and not view.has_rows("communication_link"),
+        (
+            Cause(_no("communication"), "there is no communication"),
+            Cause(_level_is_low, "profiler_level is too low", _LEVEL),
+            Cause(_family("ascend", "cann"), "the profile holds no details of its collectives", _LEVEL),
+            Cause(_always, _NO_SUCH),
+        ),
+        ("communication_task", "communication_link"),
+    ),
+    Rule(
+        "memory",
+        _no("memory"),
+        (
+            Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(_family("cann"), _NO_SUCH),
+            Cause(_always, "the profile holds no allocations", _MEMORY),
+        ),
+        ("memory",),
+    ),
+    Rule(
+        "memory over time",
+        _no("memory_curve"),
+        (
+            Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(_always, "the profile holds no course of memory", _MEMORY),
+        ),
+        ("memory_curve",),
+    ),
+    Rule(
+        "host API calls",
+        _no("api"),
+        (
+            Cause(_lacks_table, _NO_TABLE),
+            Cause(lambda view: not view.on_device, "nothing ran on a device (CPU only)"),
+            Cause(_level_is_none, "profiler_level is Level_none", _LEVEL),
+            Cause(_always, "the profile holds no calls of the device runtime"),
+        ),
+        ("api",),
+    ),
+    Rule(
+        "kernel metrics",
+        _no("kernel_metric"),
+        (
+            Cause(
+                lambda view: view.setting("aic_metrics").endswith("none"),
+                "aic_metrics was off",
+                {"ascend": "profile with profiler_level=Level1 and aic_metrics=AiCMetrics.PipeUtilization"},
+            ),
+            Cause(
+                _family("ascend", "cann"),
+                "the profile holds no AI Core metrics",
+                {
+                    "ascend": "profile with profiler_level=Level1 and aic_metrics=AiCMetrics.PipeUtilization",
+                    "cann": "msprof --aic-metrics=PipeUtilization",
+                },
+            ),
+            Cause(_always, _NO_SUCH),
+        ),
+        ("kernel_metric",),
+    ),
+    Rule("counters", _no("counter"), (Cause(_always, _NO_SUCH),), ("counter",)),
+    Rule(
+        "input shapes of ops",
+        _no_text("input_shapes"),
+        (
+            Cause(_off("record_shapes"), "record_shapes was off", _SHAPES),
+            Cause(_always, "the profile holds no shapes", _SHAPES),
+        ),
+    ),
+    Rule(
+        "call stacks of ops",
+        _no_text("call_stack"),
+        (
+            Cause(_off("with_stack"), "with_stack was off", _STACKS),
+            Cause(_always, "the profile holds no Python stacks", _STACKS),
+        ),
+    ),
+    Rule(
+        "modules of ops",
+        _no_text("module"),
+        (
+            Cause(_off("with_stack"), "with_stack was off", {"": "profile with with_stack=True, with_modules=True"}),
+            Cause(
+                _always,
+                "the profile names no modules",
+                {
+                    "torch": "profile with with_stack=True, with_modules=True",
+                    "ascend": "profile with with_stack=True, with_modules=True",
+                    "nsys": "mark the modules with NVTX ranges",
+                },
+            ),
+        ),
+    ),
+    Rule(
+        "device name",
+        lambda view: view.capture.device.model == UNKNOWN_DEVICE.model,
+        (
+            Cause(
+                _always,
+                "the profile does not name the hardware; unknown matches only itself",
+                {"": "ingest with --device MODEL"},
+            ),
+        ),
+    ),
+    Rule(
+        "start time",
+        lambda view: view.capture.started_at_ns is None,
+        (Cause(_always, "the profile's clock does not say the date"),),
+    ),
+)
+"""In the order in which a user reads them; rules without tables speak for columns."""

@@ -1,0 +1,181 @@
+"""The runs that an ingest would form, why, and what is odd about them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from tracker.doctor.findings import CaptureFound, RunFormed
+from tracker.intake import Piece, why_apart
+
+_NAMED: Final = 10  # ranks or files that a sentence names
+
+Files = dict[tuple[str, ...], list[Piece]]
+
+
+def formed(
+    groups: Sequence[Sequence[Piece]], pieces: Sequence[Piece], captures: Sequence[CaptureFound]
+) -> tuple[RunFormed, ...]:
+    """`groups` as `form_runs` made them of `pieces`; `captures` are what was found in these."""
+    files = _by_file(pieces)
+    leads = [_by_file(group) for group in groups]
+    steps = {capture.paths: capture.steps for capture in captures}
+    return tuple(
+        _run(group, _reason(lead, leads, files), max(steps[paths] for paths in lead))
+        for group, lead in zip(groups, leads, strict=True)
+    )
+
+
+def _by_file(pieces: Sequence[Piece]) -> Files:
+    files: Files = {}
+    for piece in pieces:
+        files.setdefault(piece.paths, []).append(piece)
+    return files
+
+
+def _run(group: Sequence[Piece], reason: str, steps: int) -> RunFormed:
+    captures = [piece.capture for piece in group]
+    ranks = tuple(sorted(capture.rank for capture in captures if capture.rank is not None))
+    starts = [capture.started_at_ns for capture in captures if capture.started_at_ns is not None]
+    world_size = captures[0].world_size
+    return RunFormed(
+        ranks=ranks,
+        world_size=world_size,
+        missing_ranks=tuple(sorted(set(range(world_size or 0)) - set(ranks))),
+        device=f"{captures[0].device.vendor} {captures[0].device.model}".strip(),
+        steps=steps,
+        started_at_ns=min(starts, default=None),
+        paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
+        reason=reason,
+    )
+
+
+def _reason(own: Files, groups: Sequence[Files], files: Files) -> str:
+    """Why these files are a run, and why the others are not in it; `files` has the ranks that the files name."""
+    first = files[next(iter(own))]
+    parts = []
+    if len(own) > 1:
+        same_world = "equal world size, " if first[0].capture.world_size is not None else ""
+        parts = [f"distinct ranks, {same_world}one device model, at the same time"]
+    elif len(first) > 1:
+        parts = ["one file"]
+    if first[0].capture.rank is None and len(groups) > 1:
+        return "it names no rank, so it is a run of its own"
+    others = [files[next(iter(other))] for other in groups if other is not own]
+    others = [other for other in others if other[0].capture.rank is not None]  # the rest say so of themselves
+    apart = Counter(why for other in others if (why := why_apart(first, other)) is not None)
+    parts += [f"not with {counted(count, 'other run')}: {why}" for why, count in apart.items()]
+    return "; ".join(parts) or "nothing else to form a run with"
+
+
+def notes(runs: Sequence[RunFormed], pieces: Sequence[Piece]) -> Iterator[str]:
+    """What a user should know before an ingest: ranks that are missing or there twice, files without a rank."""
+    for run in runs:
+        if run.missing_ranks:
+            found = [rank for rank in run.ranks if rank < (run.world_size or 0)]
+            yield (
+                f"{_name(run.paths)}: world size {run.world_size}, found {counted(len(found), 'rank')} "
+                f"({ranges(found)}), missing {ranges(run.missing_ranks)}. That is fine where only some ranks were "
+                "profiled; where the others come later or from other machines, ingest with --expect-ranks"
+            )
+    files = list(_by_file(pieces).values())
+    yield from _twice(files)
+    yield from _labels(files)
+    nameless = _at_once([file[0] for file in files if file[0].capture.rank is None])
+    if nameless:
+        yield (
+            f"{counted(nameless, 'file')} that ran at the same time name no rank, so each is a run of its own; where "
+            "they are ranks of one job, ingest them with --as-run"
+        )
+
+
+def _labels(files: Sequence[Sequence[Piece]]) -> Iterator[str]:
+    """What the files call themselves, where all of them do."""
+    versions: dict[str, set[str]] = {}
+    for file in files:
+        said = file[0].capture.labels
+        if not said.get("workload") or not said.get("version"):
+            return
+        versions.setdefault(said["workload"], set()).add(said["version"])
+    if versions:
+        words = ", ".join(f"{workload} ({counted(len(found), 'version')})" for workload, found in versions.items())
+        yield f"the files name their workload and version: {words}; --workload and --version would override them"
+
+
+def _at_once(pieces: Sequence[Piece]) -> int:
+    """How many of `pieces` ran while another one of the same labels and configuration did; a clock that is not absolute
+    tells nothing.
+    """
+    alike: dict[tuple[object, ...], list[Piece]] = {}
+    for piece in pieces:
+        said = (*sorted(piece.capture.labels.items()), None, *sorted(piece.capture.configuration.items()))
+        alike.setdefault(said, []).append(piece)
+    return sum(_overlapping(group) for group in alike.values())
+
+
+def _overlapping(pieces: Sequence[Piece]) -> int:
+    windows = sorted(
+        (piece.capture.started_at_ns, piece.capture.ended_at_ns)
+        for piece in pieces
+        if piece.capture.started_at_ns is not None and piece.capture.ended_at_ns is not None
+    )
+    together: set[int] = set()
+    latest, end = 0, None
+    for place, (start, stop) in enumerate(windows):
+        if end is not None and start <= end:
+            together |= {latest, place}
+        if end is None or stop > end:
+            latest, end = place, stop
+    return len(together)
+
+
+def _twice(files: Sequence[Sequence[Piece]]) -> Iterator[str]:
+    """The same rank of one job captured twice at the same time."""
+    seen: dict[tuple[object, ...], list[Piece]] = {}
+    for file in files:
+        piece = file[0]
+        capture, name = piece.capture, piece.paths[0]
+        if capture.rank is None or capture.started_at_ns is None or capture.ended_at_ns is None:
+            continue
+        place = (capture.rank, capture.world_size, capture.device)
+        for other in seen.setdefault(place, []):
+            start, end = other.capture.started_at_ns or 0, other.capture.ended_at_ns or 0
+            if start <= capture.ended_at_ns and capture.started_at_ns <= end:
+                yield (
+                    f"rank {capture.rank} is there twice at the same time: {other.paths[0]} and {name}; "
+                    "they become two runs"
+                )
+                break
+        seen[place].append(piece)
+
+
+def _name(paths: Sequence[str]) -> str:
+    names = [Path(path).name for path in paths]
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "file"), counted(2, "file")
+    ('1 file', '2 files')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Consecutive numbers as ranges, the first ten of them.
+
+    >>> ranges([0, 1, 2, 5])
+    '0-2, 5'
+    """
+    groups: list[list[int]] = []
+    for number in numbers:
+        if groups and number == groups[-1][-1] + 1:
+            groups[-1].append(number)
+        else:
+            groups.append([number])
+    words = [f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups[:_NAMED]]
+    return ", ".join([*words, "..."] if len(groups) > _NAMED else words)

@@ -1,0 +1,70 @@
+"""Each series against the best level that it held: small steps that the version before does not show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors.centre import MIN_SERIES
+from tracker.detectors.creep import best_version, judge_creep
+from tracker.detectors.judging import Weights
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+
+def compare_with_best(
+    values: F64, versions: Sequence[Sequence[int]], candidate: Sequence[int], shared: F64, step: float
+) -> tuple[pd.DataFrame, I64]:
+    """The times in the rows of `values` (series, runs) of the `candidate` columns against the best level before.
+
+    `versions`: the columns of each version before the candidate, in order. `shared`: per run the factor that is taken
+    out, see `shared_factor`. `step`: the larger step, in the unit of the values.
+
+    Returns the table of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
+    """
+    centred = values / np.exp(shared)
+    levels = np.column_stack([_median(centred[:, list(columns)]) for columns in versions])
+    best = best_version(levels)
+    widest = max(sum(len(columns) for columns in versions[max(at - 1, 0) : at + 2]) for at in range(len(versions)))
+    baseline = np.full((len(values), widest), np.nan)
+    steps = np.abs(np.diff(np.log(levels), axis=1))
+    largest = np.full(len(values), np.nan)
+    now = np.log(_median(centred[:, list(candidate)])) - np.log(levels[:, -1])
+    for at in np.unique(best[best >= 0]).tolist():
+        rows = best == at
+        columns = [column for version in versions[at - 1 : at + 2] for column in version]
+        baseline[np.ix_(rows, range(len(columns)))] = centred[np.ix_(rows, columns)]
+        since = np.column_stack([steps[rows, at:], np.abs(now[rows])])
+        largest[rows] = np.where(np.isnan(since), 0.0, since).max(axis=1)
+    judged = judge_creep(baseline, centred[:, list(candidate)], largest, Weights(step=step))
+    return judged.table, best
+
+
+def shared_factor(leaves: F64) -> F64:
+    """What the leaves (series, runs) of each run share, as a log about their usual level: 0.05 is a run in which all
+    are 5 % slower.
+
+    Series that are in every run count; with fewer than 20 of them there is nothing to subtract.
+
+    >>> runs = np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1])
+    >>> shared_factor(runs).round(3).tolist()
+    [0.0, 0.0, 0.095]
+    """
+    own = leaves[~np.isnan(leaves).any(axis=1)]
+    if len(own) < MIN_SERIES:
+        return np.zeros(leaves.shape[1])
+    logs = np.log(own)
+    return np.asarray(np.median(logs - np.median(logs, axis=1)[:, None], axis=0))
+
+
+def _median(values: F64) -> F64:
+    """The median of the known values of each row, nan where none is."""
+    known = ~np.isnan(values)
+    found = np.full(len(values), np.nan)
+    some = known.any(axis=1)
+    found[some] = np.nanmedian(values[some], axis=1)
+    return found

@@ -1,0 +1,34 @@
+"""What else changed from version to version: the facts of the runs of a line."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tracker.judgement.find import Place
+from tracker.results import HISTORY_COLUMNS
+from tracker.store import Store, queries
+
+
+def changes(store: Store, place: Place) -> pd.DataFrame:
+    """The facts that no run of a version shares with any run of the version before; columns as in HISTORY_COLUMNS.
+
+    Several values of a version join with ` | `; what differs from run to run is no change of the version.
+    """
+    version_of = {run.run_id: run.version for run in place.runs}
+    known: dict[str, dict[str, set[str]]] = {run.version: {} for run in place.runs}
+    facts = queries.facts(store, list(version_of))
+    for fact in facts[facts["kind"] == "fact"].itertuples():
+        known[version_of[int(fact.run_id)]].setdefault(fact.key, set()).add(fact.value)
+    rows = []
+    before: dict[str, set[str]] | None = None
+    for version, after in known.items():
+        for key in sorted({*(before or {}), *after}) if before is not None else ():
+            one, other = (before or {}).get(key, set()), after.get(key, set())
+            if not one & other:
+                rows.append((place.workload, place.configuration, place.device, version, key, _text(one), _text(other)))
+        before = after
+    return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
+
+
+def _text(values: set[str]) -> str | None:
+    return " | ".join(sorted(values)) or None

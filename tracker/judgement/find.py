@@ -1,0 +1,117 @@
+"""From what a user names to the series it means; errors say what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.errors import UsageError
+from tracker.results import SERIES_KINDS, HistoryOptions
+from tracker.store import Store, judged, queries
+from tracker.store.judged import JudgedVersion, Line, LineRun
+
+_LIST = "tracker history '*' lists them"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line with its names, its active runs and what was judged of it."""
+
+    line: Line
+    workload: str
+    configuration: str
+    device: str
+    runs: tuple[LineRun, ...]
+    judged: dict[int, JudgedVersion]
+
+    @property
+    def pinned(self) -> str | None:
+        """The pinned version, where it has runs here."""
+        return next((run.version for run in self.runs if run.pinned), None)
+
+
+def places(store: Store, options: HistoryOptions) -> list[Place]:
+    """The lines that the options leave; UsageError where there are none, or several workloads."""
+    rows = queries.lines(store, options.workload)
+    rows = rows[rows["runs"] > 0]
+    if options.device is not None:
+        wanted = options.device.lower()
+        rows = rows[[wanted in f"{row.vendor} {row.device}".lower() for row in rows.itertuples()]]
+    for key, value in options.config.items():
+        rows = rows[[f"{key}={value}" in text.split(" ") for text in rows["configuration"]]]
+    workloads = list(dict.fromkeys(rows["workload"]))
+    if len(workloads) > 1:
+        raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
+    if not workloads:
+        raise UsageError("no active runs are left to show", remedy="tracker runs lists what there is")
+    with store.connect() as connection:
+        found = []
+        for row in rows.itertuples():
+            line = Line(int(row.workload_id), int(row.configuration_id), int(row.device_id))
+            name = f"{row.vendor} {row.device}".strip()
+            runs = tuple(judged.runs_of(connection, line))
+            known = judged.judged_of(connection, line)
+            found.append(Place(line, row.workload, row.configuration, name, runs, known))
+    return found
+
+
+def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list[pd.DataFrame]:
+    """The series that the options name, a frame per place; UsageError where no place has one."""
+    key = options.key
+    if options.module is not None and key is not None:
+        raise UsageError(
+            "an op is not followed module by module", remedy="give the name of an op, or --module PATTERN alone"
+        )
+    all_of = [_filtered(queries.line_series(store, place.line), options) for place in found]
+    if key is not None and key.isascii() and key.isdigit():
+        matching = [frame[frame["series_id"] == int(key)] for frame in all_of]
+    elif options.module is not None:
+        matching = [frame[_like(frame["name"], options.module)] for frame in all_of]
+    else:
+        matching = [frame[_like(frame["name"], key or "*")] for frame in all_of]
+        kinds = {kind for frame in matching for kind in frame["kind"]}
+        kind = _first_kind(kinds, options)
+        matching = [frame[frame["kind"] == kind] for frame in matching]
+    if all(frame.empty for frame in matching):
+        raise _nothing(all_of, options)
+    return matching
+
+
+def _filtered(series: pd.DataFrame, options: HistoryOptions) -> pd.DataFrame:
+    if options.kind is not None:
+        series = series[series["kind"] == options.kind]
+    if options.metric is not None:
+        series = series[series["metric"] == options.metric]
+    if options.module is not None:
+        series = series[series["kind"] == "module"]
+    if options.shape is not None:
+        series = series[_like(series["input_shapes"], options.shape) & (series["input_shapes"] != "")]
+    return series
+
+
+def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
+    """The kind that is meant where several have the name; a pattern of all names means ops."""
+    order = SERIES_KINDS if options.key is not None else SERIES_KINDS[1:]
+    if options.key is not None and any(char in options.key for char in "*?["):
+        order = (*SERIES_KINDS[1:], SERIES_KINDS[0])
+    return next((kind for kind in order if kind in kinds), None)
+
+
+def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:
+    """Which texts are `pattern`, or match it; shapes hold brackets, so only `*` and `?` are special."""
+    escaped = pattern.replace("[", "[[]")
+    return np.array([text == pattern or fnmatchcase(text, escaped) for text in column], dtype=bool)
+
+
+def _nothing(all_of: Sequence[pd.DataFrame], options: HistoryOptions) -> UsageError:
+    names = sorted({str(name) for frame in all_of for name in frame["name"]})
+    wanted = options.key or options.module or options.shape or "these options"
+    close = get_close_matches(wanted, names, n=3)
+    meant = f"did you mean {' or '.join(close)}? " if close else ""
+    return UsageError(f"no series is called {wanted!r}", remedy=f"{meant}{_LIST}")

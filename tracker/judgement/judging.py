@@ -1,0 +1,215 @@
+"""One version against others, family by family: pure functions on the values of a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors.centre import Centre, no_centre
+from tracker.detectors.judging import Weights, judge_series
+from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.detectors.totals import judge_totals
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Family = tuple[str, str]
+
+RUN: Final = "run"
+_LEAVES: Final = ("op", "kernel")
+"""Kinds whose series say what all of them share: the first that has any."""
+
+_UNCOUNTED: Final = frozenset({"module", "phase"})
+"""Kinds whose calls say nothing beyond those of the ops in them."""
+
+_OWN_CLOCK: Final = frozenset({"api"})
+"""Kinds that another clock times than the leaves, so that they share something else."""
+
+_BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
+FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """What the runs of a line say. `families`: (kind, metric) per series, `names` with it. `values`, `calls`: (series,
+    runs), nan where a run does not have a series.
+    """
+
+    families: Sequence[Family]
+    names: Sequence[str]
+    values: F64
+    calls: F64
+
+    def of(self, family: Family) -> I64:
+        """The rows of a family."""
+        return np.array([row for row, own in enumerate(self.families) if own == family], dtype=np.int64)
+
+    def row(self, name: str) -> int | None:
+        """The row of a run-level series."""
+        found = (row for row, own in enumerate(self.families) if own[0] == RUN and self.names[row] == name)
+        return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """Candidate runs against baseline runs; `table` has a row per series of the line.
+
+    Columns: `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed
+    fraction of the larger step, nan for what is no time), `verdict`, `calls_verdict`, `reason`, `large` (at least
+    0.01 % of the step on either side, or no time). nan and None where there is nothing to say.
+    """
+
+    table: pd.DataFrame
+    centre: Centre
+
+
+def compare(line: Values, baseline: Sequence[int], candidate: Sequence[int], *, device_timed: bool) -> Compared:
+    """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it."""
+    step = step_of(line, baseline, candidate)
+    count = len(line.families)
+    table = pd.DataFrame(
+        {
+            **{name: np.full(count, np.nan) for name in ("diff", "p", "q", "contribution")},
+            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
+            "large": np.zeros(count, dtype=bool),
+        }
+    )
+    families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
+    leaf = leaf_of(line.families)
+    centre = no_centre(len(baseline), len(candidate))
+    # the leaves first: they say what the others share
+    for family in sorted(families, key=lambda family: family != leaf):
+        rows = line.of(family)
+        shared: Centre | bool = centre if family[1].endswith("_ns") else False
+        shared = True if family == leaf or family[0] in _OWN_CLOCK else shared
+        judged, of_family = _judge_family(line, rows, baseline, candidate, step, shared)
+        table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
+        centre = of_family if family == leaf else centre
+    table = table.astype(dict.fromkeys(("diff", "p", "q", "contribution"), "float64") | {"large": bool})
+    rows = np.array([row for row, family in enumerate(line.families) if family[0] == RUN], dtype=np.int64)
+    if len(rows):
+        explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf])
+        totals = _judge_run(line, rows, baseline, candidate, centre, explained * step, device_timed)
+        for name in totals.columns:
+            table.loc[rows, name] = totals[name].to_numpy()
+    return Compared(table, centre)
+
+
+def leaf_of(families: Sequence[Family]) -> Family | None:
+    """The family of leaves: ops where there are any, else kernels; device time before host time."""
+    found = sorted((_LEAVES.index(kind), metric, kind) for kind, metric in set(families) if kind in _LEAVES)
+    return (found[0][2], found[0][1]) if found else None
+
+
+def step_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) -> float:
+    """The larger step of the two sides; where the runs state none, the sum of the leaves; nan for neither."""
+    for name in ("step", "e2e"):
+        row = line.row(name)
+        if row is not None:
+            means = [_mean(line.values[row, np.array(side)]) for side in (baseline, candidate)]
+            if not np.isnan(means).all():
+                return float(np.nanmax(means))
+    leaf = leaf_of(line.families)
+    if leaf is None:
+        return float("nan")
+    rows = line.of(leaf)
+    return float(
+        max(np.nansum(line.values[np.ix_(rows, np.array(side))]) / len(side) for side in (baseline, candidate))
+    )
+
+
+def _mean(values: F64) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else float("nan")
+
+
+def _judge_family(
+    line: Values, rows: I64, baseline: Sequence[int], candidate: Sequence[int], step: float, shared: Centre | bool
+) -> tuple[pd.DataFrame, Centre]:
+    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    kind, metric = line.families[rows[0]]
+    is_time = metric.endswith("_ns") and not np.isnan(step)
+    weights = Weights(step=step) if is_time else Weights()
+    limits = rule.Limits(rule.COMMUNICATION_RATIO) if kind == "communication" else rule.Limits()
+    judged = judge_series(x, y, weights, limits=limits, center=shared)
+    whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
+    found = judged.table.rename(columns={"ratio": "diff"})[["diff", "p", "q", "contribution", "verdict", "reason"]]
+    presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
+    one_sided = (presence["verdict"] != "").to_numpy()
+    for name in ("contribution", "verdict", "reason"):
+        found[name] = np.where(one_sided, presence[name], found[name])
+    calls = [line.calls[np.ix_(rows, np.array(side))] for side in (baseline, candidate)]
+    by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].to_numpy(dtype=object)
+    uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in _UNCOUNTED)
+    found["calls_verdict"] = np.where(uncounted, None, by_calls)
+    with np.errstate(invalid="ignore"):
+        level = np.fmax(np.nan_to_num(x).max(axis=1, initial=0.0), np.nan_to_num(y).max(axis=1, initial=0.0))
+    found["large"] = (level >= rule.TESTED_SHARE * step) if is_time else level > 0
+    if not is_time:
+        found["contribution"] = np.nan
+    absent = (np.isnan(x).all(axis=1)) & (np.isnan(y).all(axis=1))
+    found.loc[absent, ["verdict", "reason", "calls_verdict"]] = None
+    return found, judged.centre
+
+
+def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
+    """The change of the step that named findings of the leaves make, as a fraction of it."""
+    own = table.iloc[list(leaves)]
+    named = own["verdict"].isin([rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED])
+    return float(own.loc[named, "contribution"].sum())
+
+
+def _judge_run(
+    line: Values,
+    rows: I64,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    centre: Centre,
+    explained: float,
+    device_timed: bool,
+) -> pd.DataFrame:
+    """The run-level series: twice, since what data loading and idle time explain is known after the first time."""
+    metrics = [line.families[row][1] for row in rows]
+    names = [line.names[row] for row in rows]
+    inverse = np.array([metric in _BETTER_IF_MORE for metric in metrics])
+    x, y = (
+        np.where(inverse[:, None], 1.0 / values, values)
+        for values in (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    )
+    timed = np.array([metric.endswith("_ns") or metric in _BETTER_IF_MORE for metric in metrics])
+    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed)
+    waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
+    share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
+    parts = np.array([share.get(name, np.nan) for name in names])
+    found = judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed)
+    presence = judge_presence(x, y, step_of(line, baseline, candidate))
+    one_sided = (presence["verdict"] != "").to_numpy()
+    # more throughput is a positive DIFF, however it was judged
+    ratio = found["ratio"].to_numpy()
+    absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
+    words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
+    return pd.DataFrame(
+        {
+            "diff": np.where(inverse, 1.0 / (1.0 + ratio) - 1.0, ratio),
+            "p": found["p"].to_numpy(),
+            "q": found["q"].to_numpy(),
+            **{name: np.where(absent, None, column) for name, column in words.items()},
+            "large": ~absent,
+        }
+    )
+
+
+def _waiting(first: pd.DataFrame, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:
+    """The change (ns) of the first of `causes` that passes by itself. On the host timeline, time in which no op runs is
+    the wait for data that nobody measured.
+    """
+    for row in (names.index(name) for name in causes if name in names):
+        change = _mean(y[row]) - _mean(x[row])
+        if first["verdict"].iloc[row] in (rule.REGRESSED, rule.IMPROVED) and not np.isnan(change):
+            return change
+    return 0.0

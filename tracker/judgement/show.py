@@ -1,0 +1,210 @@
+"""The history of series: their values over versions, how they were judged, lasting changes, what else changed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tracker.detectors import change_points
+from tracker.errors import UsageError
+from tracker.judgement.best import shared_factor
+from tracker.judgement.environment import changes
+from tracker.judgement.find import Place, named, places
+from tracker.judgement.judging import leaf_of
+from tracker.judgement.update import stale
+from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
+from tracker.store import Store, judged, queries
+
+_LAST_RUNS = 60
+"""Runs in which lasting changes are looked for (JUDGEMENT 5)."""
+
+_LEAVES = 200
+"""Leaf series, the largest ones, that say what all operators of a run share."""
+
+_MOST = 500
+"""Series that one history may hold."""
+
+
+def history(store: Store, *, options: HistoryOptions) -> History:
+    """The series that `options` name, over all versions of their workload.
+
+    Reads only: versions whose judgement is out of date come without one, and the notes say so. UsageError where nothing
+    is named, or too much.
+    """
+    found = places(store, options)
+    chosen = _drifted(store, found, options) if options.top is not None else named(store, found, options)
+    pairs = [(place, frame) for place, frame in zip(found, chosen, strict=True) if not frame.empty]
+    ids = [int(number) for _, frame in pairs for number in frame["series_id"]]
+    if len(ids) > _MOST:
+        raise UsageError(f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name")
+    notes, runs, points, environment = [], [], [], []
+    versions = queries.versions(store, found[0].workload).set_index("version")
+    diffs = queries.series_diffs(store, ids)
+    samples = queries.series_runs(store, ids)
+    for place, frame in pairs:
+        changed = changes(store, place)
+        environment.append(changed)
+        notes += _notes(place)
+        centre = _centre(store, place)
+        for series in frame.itertuples():
+            own = samples[samples["series_id"] == series.series_id]
+            runs.append(own)
+            points.append(_points(place, series, own, diffs, versions, changed, centre))
+    series = pd.concat([_series(place, frame, samples) for place, frame in pairs], ignore_index=True)
+    if options.top is None:
+        series = _largest_first(series, samples)
+    return History(
+        series=series[list(HISTORY_COLUMNS["series"])],
+        points=_concat(points, "points"),
+        runs=_concat([_runs(part) for part in runs], "runs"),
+        environment=_concat(environment, "environment"),
+        pinned=next((place.pinned for place, _ in pairs if place.pinned), None),
+        options=options,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
+def unit_of(metric: str) -> str:
+    """The unit of a metric: ns, bytes or per_second.
+
+    >>> unit_of("device_self_ns"), unit_of("peak_allocated_bytes"), unit_of("samples_per_second")
+    ('ns', 'bytes', 'per_second')
+    """
+    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"
+
+
+def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> list[pd.DataFrame]:
+    """The `top` series of each place that drifted most, by their part of the step."""
+    if options.key is not None:
+        raise UsageError("--top takes no name", remedy="leave out the name, or --top")
+    if all(place.pinned is None for place in found):
+        raise UsageError("no version is pinned, so nothing drifted from it", remedy="tracker versions pin LABEL")
+    frames = []
+    for place in found:
+        rows = queries.drifted(store, place.line, place.runs[-1].version_id)
+        kinds = set(rows["kind"])
+        kind = options.kind or next((kind for kind in SERIES_KINDS[1:] if kind in kinds), None)
+        rows = rows[rows["kind"] == kind]
+        if options.metric is not None:
+            rows = rows[rows["metric"] == options.metric]
+        frames.append(rows.head(options.top or len(rows)))
+    if all(frame.empty for frame in frames):
+        raise UsageError(
+            "nothing was judged against the pinned version yet",
+            remedy="tracker versions judge brings the judgement up to date",
+        )
+    return frames
+
+
+def _notes(place: Place) -> list[str]:
+    late = [task.version.label for task in stale(place.runs, place.judged)]
+    if not late:
+        return []
+    return [
+        f"The judgement of {', '.join(late)} is out of date and left out; tracker versions judge brings it up to date."
+    ]
+
+
+def _series(place: Place, frame: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
+    counted = samples.groupby("series_id").agg(versions=("version_id", "nunique"), runs=("run_id", "nunique"))
+    return frame.assign(
+        workload=place.workload,
+        configuration=place.configuration,
+        device=place.device,
+        unit=[unit_of(metric) for metric in frame["metric"]],
+        versions=counted["versions"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
+        runs=counted["runs"].reindex(frame["series_id"]).fillna(0).to_numpy(dtype=int),
+    )
+
+
+def _largest_first(series: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
+    largest = samples.groupby("series_id")["per_step"].max().reindex(series["series_id"]).fillna(0).to_numpy()
+    order = np.lexsort([series["part"], series["input_shapes"], series["name"], -largest.astype(float)])
+    return series.iloc[order].reset_index(drop=True)
+
+
+def _points(
+    place: Place,
+    series: Any,
+    samples: pd.DataFrame,
+    diffs: pd.DataFrame,
+    versions: pd.DataFrame,
+    changed: pd.DataFrame,
+    centre: dict[int, float],
+) -> pd.DataFrame:
+    """One row per version of the place."""
+    order = list(dict.fromkeys((run.version_id, run.version) for run in place.runs))
+    number = int(series.series_id)
+    own = diffs[diffs["series_id"] == number].set_index("version_id")
+    by_version = samples.groupby("version_id")
+    late = {task.version.version_id for task in stale(place.runs, place.judged)}
+    begins = _changed_in(series, samples, centre)
+    words = changed.groupby("version")
+    rows = []
+    for version_id, version in order:
+        runs = by_version.get_group(version_id) if version_id in by_version.groups else samples.iloc[:0]
+        known = own.loc[version_id].to_dict() if version_id in own.index and version_id not in late else {}
+        rows.append(
+            {
+                **known,
+                "series_id": number,
+                "version": version,
+                "pinned": bool(versions.loc[version, "pinned"]),
+                "commit": versions.loc[version, "commit"],
+                "note": versions.loc[version, "note"],
+                "runs": len(runs),
+                "value": runs["per_step"].median() if len(runs) else pd.NA,
+                "minimum": runs["per_step"].min() if len(runs) else pd.NA,
+                "maximum": runs["per_step"].max() if len(runs) else pd.NA,
+                "calls": runs["calls_per_step"].median() if len(runs) else pd.NA,
+                "change_point": version_id in begins,
+                "environment": _words(words.get_group(version)) if version in words.groups else "",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _words(changed: pd.DataFrame) -> str:
+    parts = []
+    for row in changed.itertuples():
+        before, after = ("-" if pd.isna(side) else str(side) for side in (row.before, row.after))
+        parts.append(f"{row.key} {before} -> {after}")
+    return "; ".join(parts)
+
+
+def _changed_in(series: Any, samples: pd.DataFrame, centre: dict[int, float]) -> set[int]:
+    """The versions with which a lasting change begins, by what all operators share taken out of times."""
+    last = samples.tail(_LAST_RUNS)
+    values = last["per_step"].to_numpy(dtype=float)
+    if series.kind != "run" and series.metric.endswith("_ns"):
+        values = values / np.exp([centre.get(int(run), 0.0) for run in last["run_id"]])
+    ids = last["version_id"].tolist()
+    return {int(ids[place]) for place in change_points(values)} if len(values) else set()
+
+
+def _centre(store: Store, place: Place) -> dict[int, float]:
+    """What the largest leaves of the last runs share, per run, as a log."""
+    runs = [run.run_id for run in place.runs[-_LAST_RUNS:]]
+    with store.connect() as connection:
+        series = judged.series_of(connection, place.line)
+        newest, _ = judged.values_of(connection, runs[-1:], series)
+        leaf = leaf_of([(key[0], key[1]) for key in series.keys])
+        rows = [row for row, key in enumerate(series.keys) if (key[0], key[1]) == leaf and not np.isnan(newest[row, 0])]
+        rows.sort(key=lambda row: (-newest[row, 0], row))
+        wanted = [int(series.ids[row]) for row in rows[:_LEAVES]]
+    table = queries.series_runs(store, wanted)
+    wide = table.pivot_table(index="series_id", columns="run_id", values="per_step").reindex(columns=runs)
+    factor = shared_factor(wide.to_numpy(dtype=float))
+    return dict(zip(runs, factor.tolist(), strict=True))
+
+
+def _runs(samples: pd.DataFrame) -> pd.DataFrame:
+    return samples.rename(columns={"per_step": "value", "calls_per_step": "calls"})
+
+
+def _concat(frames: Sequence[pd.DataFrame], table: str) -> pd.DataFrame:
+    whole = pd.concat([frame for frame in frames if len(frame)] or [pd.DataFrame()], ignore_index=True)
+    return whole.reindex(columns=list(HISTORY_COLUMNS[table]))

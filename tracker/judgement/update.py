@@ -1,0 +1,245 @@
+"""Keeps `diff_history` true: judges every version whose runs, or whose baselines, are not those it was judged from.
+
+What a version rests on is known by a fingerprint, so that an ingest, an edit of runs, another order of versions or
+another pin touches no more than it changes, and doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from tracker.detectors import rule
+from tracker.detectors.creep import WINDOW
+from tracker.judgement.best import compare_with_best, shared_factor
+from tracker.judgement.judging import Compared, Values, compare, leaf_of, step_of
+from tracker.store import Store, bulk, judged
+from tracker.store.bulk import Column
+from tracker.store.judged import JudgedVersion, Line, LineRun
+
+LOOK_BACK = 20
+"""Versions before a version among which its best one is looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a line with its active runs, oldest first."""
+
+    version_id: int
+    label: str
+    pinned: bool
+    runs: tuple[LineRun, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A version and what it is judged against. `before`: the versions before it, oldest first, at most LOOK_BACK."""
+
+    version: Version
+    before: tuple[Version, ...]
+    pinned: Version | None
+
+    @property
+    def previous(self) -> Version | None:
+        """The version before, if any."""
+        return self.before[-1] if self.before else None
+
+    @property
+    def fingerprint(self) -> bytes:
+        """What the judgement rests on: rule, versions in their order, their runs and how many ranks of each."""
+        sides = [*self.before, self.version, *([self.pinned] if self.pinned else [])]
+        runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in sides]
+        return judged.fingerprint(rule.RULE_VERSION, LOOK_BACK, len(self.before), *runs)
+
+
+def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[Line]:
+    """The lines of these runs, or all lines of a workload, or of all."""
+    with store.connect() as connection:
+        return judged.lines(connection, run_ids, workload)
+
+
+def update(store: Store, lines: Iterable[Line]) -> int:
+    """Judge what is out of date in these lines; how many versions that were.
+
+    Runs without samples get them first. Every version is a transaction of its own: what is interrupted goes on the next
+    time.
+    """
+    return sum(_update_line(store, line) for line in dict.fromkeys(lines))
+
+
+def tasks(runs: Sequence[LineRun]) -> list[Task]:
+    """What there is to judge in a line, by version."""
+    found: dict[int, list[LineRun]] = {}
+    for run in runs:
+        found.setdefault(run.version_id, []).append(run)
+    versions = [Version(number, own[0].version, own[0].pinned, tuple(own)) for number, own in found.items()]
+    pinned = next((version for version in versions if version.pinned), None)
+    return [
+        Task(version, tuple(versions[max(0, place - LOOK_BACK) : place]), pinned if pinned is not version else None)
+        for place, version in enumerate(versions)
+    ]
+
+
+def stale(runs: Sequence[LineRun], known: dict[int, JudgedVersion]) -> list[Task]:
+    """The tasks whose result is not there, or rests on something else than now."""
+    return [
+        task
+        for task in tasks(runs)
+        if task.version.version_id not in known
+        or known[task.version.version_id].fingerprint != task.fingerprint
+        or any(run.stale for run in task.version.runs)
+    ]
+
+
+def _update_line(store: Store, line: Line) -> int:
+    with store.connect() as connection:
+        runs = judged.runs_of(connection, line)
+        known = judged.judged_of(connection, line)
+    for run in runs:
+        if run.stale:
+            store.transact(partial(judged.make_samples, run_id=run.run_id))
+    gone = known.keys() - {run.version_id for run in runs}
+    count = 0
+    for version_id in [*(task.version.version_id for task in stale(runs, known)), *sorted(gone)]:
+        count += store.transact(partial(_update_version, line=line, version_id=version_id))
+    return count
+
+
+def _update_version(connection: Connection, line: Line, version_id: int) -> int:
+    """Judge one version, as its runs are now; 0 where somebody else did, or it has none any more."""
+    judged.lock(connection, line)
+    task = {task.version.version_id: task for task in tasks(judged.runs_of(connection, line))}.get(version_id)
+    if task is None:
+        judged.forget(connection, line, version_id)
+        return 0
+    known = judged.judged_of(connection, line).get(version_id)
+    if known is not None and known.fingerprint == task.fingerprint:
+        return 0
+    centre, rows = judge_task(connection, line, task)
+    result = JudgedVersion(
+        version_id,
+        task.fingerprint,
+        rule.RULE_VERSION,
+        task.previous.version_id if task.previous else None,
+        task.pinned.version_id if task.pinned else None,
+        centre,
+    )
+    judged.write(connection, line, result, rows)
+    return 1
+
+
+def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | None, list[Column]]:
+    """The shared factor of a version against the one before (None: there is none), and its rows of `diff_history`."""
+    if task.previous is None and task.pinned is None:
+        return None, []
+    series = judged.series_of(connection, line)
+    sides = [*task.before, task.version, *([task.pinned] if task.pinned and task.pinned not in task.before else [])]
+    runs = [run for side in sides for run in side.runs]
+    columns = {
+        side.version_id: [at for at, run in enumerate(runs) if run.version_id == side.version_id] for side in sides
+    }
+    values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
+    there = np.asarray(~np.isnan(values).all(axis=1))  # a line keeps the series of all its versions
+    keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
+    values, calls = values[there], calls[there]
+    known = Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values, calls)
+    candidate = columns[task.version.version_id]
+    device_timed = all(run.timeline == "device" for run in task.version.runs)
+    table = pd.DataFrame({"series_id": series.ids[there]})
+    table["value"], table["calls"] = (_median(known_of[:, candidate]) for known_of in (values, calls))
+    table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)
+    keep = np.zeros(len(table), dtype=bool)
+    centre = None
+    for name, side in (("previous", task.previous), ("pinned", task.pinned)):
+        if side is None:
+            _add_nothing(table, name)
+            continue
+        compared = compare(known, columns[side.version_id], candidate, device_timed=device_timed)
+        keep |= _add(table, name, compared)
+        centre = compared.centre.shift if name == "previous" else centre
+    _add_best(table, known, [columns[side.version_id] for side in task.before], candidate, task)
+    return centre, _rows(table[keep].sort_values("series_id"))
+
+
+def _add(table: pd.DataFrame, name: str, compared: Compared) -> NDArray[np.bool_]:
+    """The columns of one comparison; which of its series are large enough, or changed enough, to be kept."""
+    found = compared.table
+    for column in ("diff", "p", "q", "contribution", "verdict"):
+        table[f"{name}_{column}"] = found[column]
+    if name == "previous":
+        table["calls_verdict"] = found["calls_verdict"]
+    kept = found["large"] & found["verdict"].notna()
+    return np.asarray(kept, dtype=bool)
+
+
+def _add_nothing(table: pd.DataFrame, name: str) -> None:
+    for column in ("diff", "p", "q", "contribution"):
+        table[f"{name}_{column}"] = np.nan
+    table[f"{name}_verdict"] = None
+    if name == "previous":
+        table["calls_verdict"] = None
+
+
+def _add_best(
+    table: pd.DataFrame, known: Values, before: Sequence[Sequence[int]], candidate: Sequence[int], task: Task
+) -> None:
+    """The columns of the comparison with the best level before; only times creep."""
+    for column in ("diff", "p", "q"):
+        table[f"best_{column}"] = np.nan
+    table["best_verdict"], table["best_version_id"] = None, np.nan
+    leaf = leaf_of(known.families)
+    if len(before) < WINDOW or leaf is None:
+        return
+    shared = shared_factor(known.values[known.of(leaf)])
+    ids = np.array([side.version_id for side in task.before])
+    step = step_of(known, candidate, candidate)
+    for family in dict.fromkeys(known.families):
+        if not family[1].endswith("_ns") or family[0] == "run" or np.isnan(step):
+            continue
+        rows = known.of(family)
+        found, best = compare_with_best(known.values[rows], before, candidate, shared, step)
+        there = best >= 0
+        for column, of in (("diff", "ratio"), ("p", "p"), ("q", "q"), ("verdict", "verdict")):
+            table.loc[rows[there], f"best_{column}"] = found[of].to_numpy()[there]
+        table.loc[rows[there], "best_version_id"] = ids[best[there]]
+
+
+def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    known = ~np.isnan(values)
+    found = np.full(len(values), np.nan)
+    some = known.any(axis=1)
+    found[some] = np.nanmedian(values[some], axis=1)
+    return found
+
+
+def _rows(table: pd.DataFrame) -> list[Column]:
+    """The columns of `diff_history`, as the database takes them."""
+    columns = [
+        bulk.integers("series_id", table["series_id"].to_numpy()),
+        bulk.floats("value", table["value"].to_numpy()),
+        bulk.floats("calls", table["calls"].to_numpy(), "single"),
+        Column("runs", "short", table["runs"].tolist()),
+    ]
+    for name in ("previous", "pinned", "best"):
+        columns += [
+            bulk.floats(f"{name}_{of}", table[f"{name}_{of}"].to_numpy(dtype=float)) for of in ("diff", "p", "q")
+        ]
+        columns.append(Column(f"{name}_verdict", "text", _words(table[f"{name}_verdict"])))
+    for name in ("previous", "pinned"):
+        columns.append(
+            bulk.floats(f"{name}_contribution", table[f"{name}_contribution"].to_numpy(dtype=float), "single")
+        )
+    columns.append(Column("calls_verdict", "text", _words(table["calls_verdict"])))
+    best = [None if np.isnan(number) else int(number) for number in table["best_version_id"].astype(float)]
+    columns.append(Column("best_version_id", "int", best))
+    return columns
+
+
+def _words(column: pd.Series) -> list[str | None]:
+    return [None if pd.isna(word) or word == "" else str(word) for word in column]

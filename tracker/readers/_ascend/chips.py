@@ -1,0 +1,38 @@
+"""info.json of CANN (PROF_*/device_N/info.json.N) -> which chip a capture ran on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+CHIPS: Final[Mapping[str, str]] = {
+    "0": "Ascend310",
+    "1": "Ascend910A",
+    "4": "Ascend310P",
+    "5": "Ascend910B",
+    "7": "Ascend310B",
+}
+"""`platform_version` -> the name that CANN's own exporter writes into NPU_INFO of a database."""
+
+UNKNOWN: Final = "unknown"
+_FILE: Final = re.compile(r"info\.json(?:\.\d{1,9})?")
+
+
+def chip_of(info: Mapping[str, Any]) -> str:
+    """The chip that `info` names, `unknown` for a platform that is not in the list.
+
+    >>> chip_of({"platform_version": "5"}), chip_of({"platform_version": "99"}), chip_of({})
+    ('Ascend910B', 'unknown', 'unknown')
+    """
+    return CHIPS.get(str(info.get("platform_version", "")), UNKNOWN)
+
+
+def info_files(folder: Path) -> list[Path]:
+    """The info.json of the devices (else of the host) in the PROF_* folders of a capture, in order of path."""
+    raw = [entry for entry in sorted(folder.iterdir()) if entry.name.startswith("PROF_") and entry.is_dir()]
+    places = [place for prof in raw for place in sorted(prof.iterdir()) if place.is_dir()]
+    devices = [place for place in places if place.name.startswith("device_")]
+    chosen = devices or [place for place in places if place.name == "host"]
+    return [file for place in chosen for file in sorted(place.iterdir()) if _FILE.fullmatch(file.name)]

@@ -1,0 +1,23 @@
+"""Small JSON files beside a capture: one object each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tracker.errors import SourceError
+from tracker.profile import Source
+from tracker.readers._source import BOM, ReadOptions, SourceText
+
+
+def read_object(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Source]:
+    """The object in the file at `path`; a SourceError where it holds none."""
+    text = SourceText(path, options)
+    content = b"".join(text).removeprefix(BOM)
+    try:
+        value = msgspec.json.decode(content, type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
+    return value, text.source()

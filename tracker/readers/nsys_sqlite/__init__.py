@@ -1,0 +1,70 @@
+"""Exports of NVIDIA Nsight Systems: `nsys export --type sqlite`, schemas of 2019 to 2026.
+
+One capture per process and device that worked, so that one file can hold several ranks. A report that was not
+exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.errors import SourceError
+from tracker.readers._pause import collector_paused
+from tracker.readers._source import ReadOptions
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "instead", "read", "sniff"]
+
+TITLE: Final = "Nsight Systems export, .sqlite (of a .nsys-rep: nsys export --type sqlite)"
+NAME: Final = "nsys_sqlite"
+_MAGIC: Final = b"SQLite format 3\0"
+_REPORTS: Final = (".nsys-rep", ".qdrep")
+_STRINGS: Final = "StringIds"
+_TABLES: Final = ("META_DATA_EXPORT", "EXPORT_META_DATA", "NVTX_EVENTS", "TARGET_INFO_SYSTEM_ENV", "OSRT_API")
+_ACTIVITY: Final = "CUPTI_ACTIVITY_KIND_"
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True for an export, told by its tables, and for a report without its export beside it."""
+    from tracker.readers._sqlite import opened
+
+    if path.is_dir():
+        return False
+    if path.suffix in _REPORTS:
+        return not _export_of(path).is_file()
+    if not head.startswith(_MAGIC):
+        return False
+    try:
+        with opened(path) as db:
+            own = any(table in _TABLES or table.startswith(_ACTIVITY) for table in db.tables)
+            return own and db.has(_STRINGS)
+    except SourceError:
+        # a damaged file of this name is claimed too, so that the error can say what is wrong
+        return path.suffix == ".sqlite"
+
+
+def instead(path: Path) -> Path | None:
+    """The export beside a report; None for any other file."""
+    return _export_of(path) if path.suffix in _REPORTS and _export_of(path).is_file() else None
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The captures in the export at `path`; a SourceError where it is damaged, no export, or holds no work at all."""
+    from tracker.profile import Profile
+    from tracker.readers.nsys_sqlite.reading import captures_of
+
+    if path.suffix in _REPORTS:
+        if (export := instead(path)) is not None:
+            raise SourceError(path, "", "only nsys itself can read its reports", remedy=f"give {export}, its export")
+        command = f"nsys export --type sqlite --output {_export_of(path).name} {path.name}"
+        raise SourceError(path, "", "only nsys itself can read its reports", remedy=f"export it: {command}")
+    with collector_paused():
+        captures, warnings = captures_of(path, options or ReadOptions())
+    return Profile(NAME, str(path), captures, warnings)
+
+
+def _export_of(report: Path) -> Path:
+    return report.with_suffix(".sqlite")

@@ -1,0 +1,188 @@
+"""From an export to its captures: one per process and device."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+
+from tracker.errors import SourceError
+from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, Source, Strings
+from tracker.readers._collectives import CallTable
+from tracker.readers._source import ReadOptions, source_of
+from tracker.readers._sqlite import Database, journal_beside, opened, picked
+from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, events_of, lost_launches, work_of
+from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
+from tracker.readers.nsys_sqlite.host import CALLS, NVTX, Ranges, Threads, calls_of, host_of, launches_of, ranges_of
+from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
+from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, pid_of, tid_of
+
+_RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
+_FEW: Final = 0.01
+"""Launches without work beyond this share are said: at the edges of a window a few are always cut off."""
+
+_REMEDIES: Final = {
+    KERNEL: "no kernels: trace CUDA (nsys profile --trace=cuda,nvtx) and let the capture cover the work",
+    CALLS[0]: "no CUDA calls: kernels cannot be linked to what launched them",
+    NVTX: "no NVTX ranges: neither steps nor modules are known (torch.cuda.nvtx, emit_nvtx)",
+}
+"""What is missing in the rows where a table is."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Export:
+    """All tables of one file, read."""
+
+    db: Database
+    strings: Strings
+    work: Columns
+    launches: Columns
+    ranges: Ranges
+    usage: Columns
+    facts: ExportFacts
+    source: Source
+
+
+def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
+    """The captures of an export, and what the reader of the result should know about them.
+
+    Processes that worked on a device are ordered by its number, as ranks of one host are; the rank itself is known
+    only where the file's name says it. A SourceError where no process did anything.
+    """
+    source = source_of(path, options)
+    with opened(path) as db:
+        db.require("StringIds")
+        spans = Spans(db, skip_bad_rows=options.skip_bad_rows)
+        strings = Strings()
+        names = Names(db, strings)
+        launches = launches_of(spans, names)
+        work = work_of(spans, names, launches)
+        ranges = ranges_of(spans, names)
+        export = _Export(db, strings, work, launches, ranges, usage_of(db), facts_of(db), source)
+        warnings = [*filter(None, [journal_beside(path)]), *_missing(export)]
+        if spans.skipped:
+            warnings.append(f"{spans.skipped} rows that end before they start were left out")
+        captures = []
+        for capture, said in _captures(export):
+            captures.append(capture)
+            warnings += [text for text in said if text not in warnings]
+    if NVTX in export.db.tables and not any(len(capture.events.markers) for capture in captures if capture.events):
+        warnings.append("no NVTX range marks a step (step N, iteration N): the whole capture is one step")
+    if not captures:
+        problem = "holds no kernels, no CUDA calls and no NVTX ranges"
+        remedy = "profile again with nsys profile --trace=cuda,nvtx and export that"
+        raise SourceError(path, "", problem, remedy=remedy)
+    rank = _RANK_IN_NAME.search(path.name)
+    if rank:
+        captures[0] = replace(captures[0], rank=int(rank.group(1)))
+    return tuple(captures), tuple(warnings)
+
+
+def _missing(export: _Export) -> Iterator[str]:
+    """What is not in the export, and what was cut off."""
+    graphs = export.db.has(GRAPH) and len(export.db.ints(GRAPH, ("start",))["start"])
+    for table, remedy in _REMEDIES.items():
+        if not export.db.has(table) and not (table == KERNEL and graphs):
+            yield f"the export has no table {table}: {remedy}"
+    if graphs:
+        yield (f"{graphs} runs of CUDA graphs were traced as a whole; --cuda-graph-trace=node shows the kernels inside")
+    workers = set(export.work["process"].tolist())
+    others = set(export.ranges.columns["process"].tolist()) - workers
+    if workers and others:
+        numbers = ", ".join(str(pid_of(process)) for process in sorted(others))
+        yield f"NVTX ranges of processes without device work were left out: {numbers}"
+    lost, launched = lost_launches(export.launches, export.work)
+    if lost > launched * _FEW:
+        yield (
+            f"{lost} of {launched} launches have no work on a device: the capture ended first, did not trace it, or"
+            " they were recorded into a CUDA graph"
+        )
+
+
+def _captures(export: _Export) -> Iterator[tuple[Capture, tuple[str, ...]]]:
+    work = export.work
+    places = sorted(set(zip(work["process"].tolist(), work["ordinal"].tolist(), strict=True)))
+    if not places:
+        for process in _host_processes(export):
+            yield _capture(export, process, None, is_first=True)
+        return
+    first = dict(reversed(places))
+    for process in sorted(first, key=lambda process: (first[process], process)):
+        for place in places:
+            if place[0] == process:
+                yield _capture(export, process, place[1], is_first=place[1] == first[process])
+
+
+def _host_processes(export: _Export) -> list[int]:
+    """Processes without a device: those with NVTX ranges, else those that called CUDA."""
+    for table in (export.ranges.columns, export.launches):
+        if len(table["process"]):
+            return [int(process) for process in np.unique(table["process"])]
+    return []
+
+
+def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> tuple[Capture, tuple[str, ...]]:
+    events, warnings = _events(export, process, ordinal, is_first=is_first)
+    tables = (events.ops, events.launches, events.device, events.markers)
+    filled = [table for table in tables if len(table)]
+    start_ns = min(int(table.start_ns.min()) for table in filled)
+    end_ns = max(int(table.end_ns.max()) for table in filled)
+    facts = export.facts
+    in_use = ordinal is not None or len(events.launches) > 0
+    capture = Capture(
+        rank=None,
+        world_size=None,
+        host=facts.host,
+        device=facts.device(process, ordinal or 0) if in_use else CPU,
+        device_ordinal=ordinal,
+        started_at_ns=facts.utc(start_ns),
+        ended_at_ns=facts.utc(end_ns),
+        sources=(export.source,),
+        settings=facts.settings,
+        facts=facts.facts,
+        events=events,
+    )
+    return capture, warnings
+
+
+def _events(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> tuple[Events, tuple[str, ...]]:
+    launches = picked(export.launches, export.launches["process"] == process)
+    of_process = export.work["process"] == process
+    work = picked(export.work, of_process & (export.work["ordinal"] == ordinal))
+    ends = [export.work["end_ns"][of_process], launches["end_ns"], export.ranges.columns["end_ns"]]
+    last_ns = max((int(column.max()) for column in ends if len(column)), default=MISSING)
+    ranges = export.ranges.of_process(process, last_ns)
+    threads = Threads(np.unique(np.concatenate([launches["thread"], ranges.columns["thread"]])))
+    calls = CallTable()
+    host = host_of(ranges, threads, export.strings, calls, on_device=bool(of_process.any()))
+    gpu = export.facts.gpu_number(process, ordinal or 0)
+    events = Events(
+        strings=export.strings,
+        threads=tuple(f"thread {tid_of(number)}" for number in threads.ids.tolist()),
+        thread_process=(0,) * len(threads.ids),
+        ops=host.ops,
+        frames=host.frames,
+        launches=calls_of(launches, threads),
+        device=events_of(work),
+        collectives=calls.table(export.strings),
+        allocations=_allocations(export, process, ordinal, launches, threads, is_first=is_first),
+        markers=host.markers,
+        host_is_primary=is_first,
+        extras=Extras(op_phase=host.phase, counters=metrics_of(export.db, gpu, export.strings)),
+    )
+    return events, tuple(f"process {pid_of(process)}: {text}" for text in host.warnings)
+
+
+def _allocations(
+    export: _Export, process: int, ordinal: int | None, launches: Columns, threads: Threads, *, is_first: bool
+) -> Allocations:
+    """Those of the device; what names no device belongs to the first."""
+    usage = export.usage
+    mine = usage["deviceId"] == (ordinal or 0)
+    if is_first:
+        mine |= usage["deviceId"] == MISSING
+    return allocations_of(picked(usage, mine & (usage["process"] == process)), launches, threads, export.strings)

@@ -1,0 +1,46 @@
+"""Text that `nsys stats` and `nsys profile --stats=true` print: sums per kernel, copy, API function and NVTX range.
+
+Three styles: of 2019 (`CUDA Kernel Statistics (nanoseconds)`), of 2021 (`CUDA Kernel Statistics:`) and since
+(`** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):`). Other output around the tables does no harm.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.readers._source import ReadOptions, read_head
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "read", "sniff"]
+
+TITLE: Final = "text of nsys stats, any version"
+NAME: Final = "nsys_stats"
+_SNIFF_BYTES: Final = 1 << 20
+_SUFFIXES: Final = (".txt", ".log", ".out", "")
+_OWN: Final = re.compile(
+    rb"^ ?\*\* [^\n]{1,80} \(\w{4,40}\):\s*$"
+    rb"|^(?:CUDA (?:API|Kernel)|NVTX Push-Pop Range|Operating System Runtime API) Statistics(?: \(nanoseconds\)|:)\s*$",
+    re.MULTILINE,
+)
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True for text with the title of such a table, in its first MiB: a training log may stand in front."""
+    if path.is_dir() or b"\0" in head or head.lstrip()[:1] in (b"{", b"["):
+        return False
+    if _OWN.search(head):
+        return True
+    return path.suffix in _SUFFIXES and _OWN.search(read_head(path, _SNIFF_BYTES)) is not None
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The one capture in the text at `path`; a SourceError names the line where a table is damaged or comes again."""
+    from tracker.profile import Profile
+    from tracker.readers.nsys_stats.reading import capture_of
+
+    capture, warnings = capture_of(path, options or ReadOptions())
+    return Profile(NAME, str(path), (capture,), warnings)

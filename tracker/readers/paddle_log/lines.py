@@ -1,0 +1,137 @@
+"""What one line of a log says of the speed of training, in every dialect."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from tracker.readers import _paddle
+from tracker.units import NS_PER_S, NS_PER_US
+
+_NUMBER: Final = r"(\d{1,12}(?:\.\d{1,12})?)(?![.\d])"
+# reader_cost (Paddle's timer, PaddleClas, PaddleSeg), avg_reader_cost (PaddleNLP), data_cost (PaddleDetection)
+_READER: Final = re.compile(rf"\b(?:avg_)?(?:reader|data)_cost ?: *{_NUMBER} *(ms|us|s)?")
+# elapse: PaddleClas before 2021
+_BATCH: Final = re.compile(rf"\b(?:(?:avg_)?batch_cost|elapse) ?: *{_NUMBER} *(ms|us|s)?")
+_SPEED: Final = re.compile(rf"\b(?:avg_|average_)?speed ?: *{_NUMBER} *steps?/s")
+_IPS: Final = re.compile(rf"\b(?:avg_)?ips ?: *{_NUMBER} *(?:([A-Za-z]+)/s)?")
+_STEP: Final = re.compile(r"\b(?:step_idx|step|iter)s?:? *(\d{1,12})")
+_END: Final = re.compile(r"\bEND epoch|\belapse_sum\b|\bbatch_cost_sum\b|\[EVAL\]|\beval step\b", re.IGNORECASE)
+_CLOCK: Final = re.compile(
+    r"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[,.](\d{1,6}))?"  # 2022-11-30 20:24:58,694
+)
+# What these programs print is the batch of the process that writes the log, divided by its time. Others print what
+# their author counts, or the sum over all processes (ips_total of PaddleFleetX and PaddleNLP's GPT).
+_OF_ONE_RANK: Final = re.compile(
+    r"\bavg_samples: "  # PaddleNLP since 2021: beside the samples of one step
+    r"|\bloss: [\d.]+, speed: [\d.]+ steps?/s, ips ?: ?[\d.]+ sequences/s"  # PaddleNLP 2020
+    r"|\btrain step: ?\d+ .*\b(?:elapse|batch_cost): "  # PaddleClas until 2023, static graph
+    r"|\[Train\]\[Epoch \d+/\d+\]\[Iter: \d+/\d+\].*\bips: [\d.]+ samples/s"  # PaddleClas since 2021
+    r"|\[TRAIN\] epoch: \d+, iter: \d+/\d+, .*\bips: [\d.]+ samples/sec"  # PaddleSeg
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Speed:
+    """One logged interval: the mean time of a step and of its wait for data in ns, and the throughput with its unit.
+
+    None for what the line does not say; `unit` like `images/s`. `step`: the number that the line gives.
+    """
+
+    step: int | None
+    step_ns: int | None
+    loading_ns: int | None
+    throughput: float | None
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """A row of the Perf Summary: mean, largest and smallest as printed, `unit` like `s` or `images/s`."""
+
+    name: str
+    unit: str
+    mean: float
+    largest: float
+    smallest: float
+
+
+def speed_of(line: str) -> Speed | None:
+    """The interval that a line reports; None for any other line, and for the sums at the end of an epoch.
+
+    >>> speed_of("iter 5:  reader_cost: 0.00038 s batch_cost: 0.02462 s ips: 649.757 images/s")
+    Speed(step=5, step_ns=24620000, loading_ns=380000, throughput=649.757, unit='images/s')
+    >>> speed_of("global step 20, epoch: 0, batch: 19, loss: 11.2, speed: 2.00 step/s, ips :63.96 sequences/s")
+    Speed(step=20, step_ns=500000000, loading_ns=None, throughput=63.96, unit='sequences/s')
+    """
+    if _END.search(line):
+        return None
+    batch, speed, ips = _BATCH.search(line), _SPEED.search(line), _IPS.search(line)
+    if batch:
+        step_ns = _ns(batch)
+    elif speed and float(speed[1]) > 0:
+        step_ns = round(NS_PER_S / float(speed[1]))
+    else:
+        step_ns = None
+    says_throughput = ips is not None and (ips[2] is not None or step_ns is not None)
+    if step_ns is None and not says_throughput:
+        return None
+    reader, step = _READER.search(line), _STEP.search(line)
+    return Speed(
+        int(step[1]) if step else None,
+        step_ns,
+        _ns(reader) if reader else None,
+        float(ips[1]) if ips is not None and says_throughput else None,
+        f"{ips[2]}/s" if ips is not None and ips[2] else "",
+    )
+
+
+def counts_one_rank(line: str) -> bool:
+    """Whether the throughput in `line` is surely that of one process; False where it may be that of the whole job.
+
+    >>> counts_one_rank("global step 20, epoch: 0, batch: 19, loss: 11.2, speed: 2.00 step/s, ips: 63.96 sequences/s")
+    True
+    >>> counts_one_rank("iter 5:  reader_cost: 0.00038 s batch_cost: 0.02462 s ips: 649.757 images/s")
+    False
+    """
+    return _OF_ONE_RANK.search(line) is not None
+
+
+def spread_of(line: str, units: tuple[str, str]) -> Spread | None:
+    """A row of the Perf Summary; `units`: of the times and of ips, as its head says them.
+
+    >>> spread_of("|   reader_cost   |     0.00012     |     0.00013     |     0.00009     |", ("s", "images/s"))
+    Spread(name='reader_cost', unit='s', mean=0.00012, largest=0.00013, smallest=9e-05)
+    """
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    if len(cells) != 4 or cells[0] not in ("reader_cost", "batch_cost", "ips"):
+        return None
+    try:
+        mean, largest, smallest = (float(cell) for cell in cells[1:])
+    except ValueError:
+        return None  # `-`: the timer has not run
+    return Spread(cells[0], units[cells[0] == "ips"], mean, largest, smallest)
+
+
+def clock_of(line: str) -> int | None:
+    """The date and time in a line as if they were UTC, in ns; None where there is none.
+
+    >>> clock_of("[1970/01/01 00:00:02] ppcls INFO: x"), clock_of("INFO 1970-01-01 00:00:02,500 launch")
+    (2000000000, 2500000000)
+    """
+    match = _CLOCK.search(line)
+    if match is None:
+        return None
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    try:
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
+    except ValueError:
+        return None  # no date of a calendar
+    seconds = int(moment.timestamp())
+    return seconds * NS_PER_S + int((match[7] or "0").ljust(6, "0")) * NS_PER_US
+
+
+def _ns(match: re.Match[str]) -> int:
+    return _paddle.to_ns(match[1], match[2] or "s")

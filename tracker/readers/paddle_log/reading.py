@@ -1,0 +1,191 @@
+"""From the text of a log to its capture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Final
+
+from tracker.errors import SourceError
+from tracker.profile import NO_STEP, Breakdown, Capture, Rows, StepRow
+from tracker.readers import _rows
+from tracker.readers._source import SourceText
+from tracker.readers._text import lines_of
+from tracker.readers.paddle_log.context import Said, configuration_of, device_of, facts_of, labels_of, rank_of
+from tracker.readers.paddle_log.lines import Speed, Spread, clock_of, counts_one_rank, speed_of, spread_of
+from tracker.units import NS_PER_S
+
+_HEADING: Final = re.compile(r"={8,}Perf Summary={8,}")
+_UNITS: Final = re.compile(r"Time Unit: *(?P<time>\w+), *IPS Unit: *(?P<ips>[\w/]+)")
+_RATIO: Final = re.compile(r"Reader Ratio: *(\d{1,9}(?:\.\d{1,9})?) ?%")
+_STEPS_PER_SECOND: Final = ("steps/s", "step/s")
+TIME_ZONE: Final = "not stated; times are taken as UTC"
+
+
+@dataclass(slots=True)
+class _Log:
+    """What the lines of a log say. `started_ns`: of the first interval, or the last clock before it.
+
+    `of_one_rank`: whether each throughput is surely that of one process.
+    """
+
+    said: Said = field(default_factory=Said)
+    speeds: list[Speed] = field(default_factory=list)
+    of_one_rank: bool = True
+    spreads: list[Spread] = field(default_factory=list)
+    reader_ratio: float | None = None
+    started_ns: int | None = None
+    ended_ns: int | None = None
+
+    def take(self, lines: Iterator[str]) -> None:
+        """Reads all lines."""
+        units = ("s", "")
+        clock = None
+        for line in lines:
+            now = clock_of(line)
+            clock = clock if now is None else now
+            speed = speed_of(line)
+            if speed is not None:
+                self.speeds.append(speed)
+                self.of_one_rank &= speed.throughput is None or counts_one_rank(line)
+                self.started_ns = clock if len(self.speeds) == 1 else self.started_ns
+                self.ended_ns = clock
+            elif spread := spread_of(line, units):
+                self.spreads.append(spread)
+            elif match := _UNITS.search(line):
+                units = (match["time"], match["ips"])
+            elif match := _RATIO.search(line):
+                self.reader_ratio = float(match[1])
+            else:
+                self.said.take(line)
+
+
+def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
+    """The capture, and what the reader of its numbers should know."""
+    log = _Log()
+    log.take(lines_of(text))
+    if not log.speeds and not log.spreads:
+        raise SourceError(
+            text.path, "", "no line says how fast the training was; looked for batch_cost, reader_cost, ips, elapse "
+            "and speed with a number, and for a Perf Summary",
+            remedy="give a log that prints one of them, for example of paddle.profiler.Profiler(timer_only=True)",
+        )  # fmt: skip
+    steps = _step_rows(log.speeds) or [StepRow(0, 0, _of_summary(log.spreads))]
+    clocked = log.started_ns is not None
+    capture = Capture(
+        rank=rank_of(text.path),
+        world_size=None,
+        host="",
+        device=device_of(text.path, log.said),
+        device_ordinal=None,
+        started_at_ns=log.started_ns,
+        # where no line after the first has a clock, the end is not known
+        ended_at_ns=log.ended_ns if log.ended_ns != log.started_ns else None,
+        sources=(text.source(),),
+        settings=_settings(log),
+        facts=facts_of(log.said) | ({"time_zone": TIME_ZONE} if clocked else {}),
+        rows=Rows(_overall([row.breakdown for row in steps]), tuple(steps), _tables(log)),
+        labels=labels_of(text.path, log.said),
+        configuration=configuration_of(text.path, log.said),
+    )
+    return capture, tuple(_warnings(log))
+
+
+def _step_rows(speeds: Sequence[Speed]) -> list[StepRow]:
+    """One row per logged line, in their order: its numbers are means over the steps since the line before.
+
+    A row has the number that the line gives, as long as these rise; a log that counts anew in each epoch is numbered
+    from 0. The start is the time of the rows before, as far as lines say it: a log has no time of single steps.
+    """
+    numbers = [speed.step for speed in speeds]
+    said = [number for number in numbers if number is not None]
+    rises = len(said) == len(numbers) and all(one < next_one for one, next_one in pairwise(said))
+    rows = []
+    start_ns = 0
+    for index, speed in enumerate(speeds):
+        rows.append(StepRow(said[index] if rises else index, start_ns, _breakdown(speed)))
+        start_ns += speed.step_ns or 0
+    return rows
+
+
+def _breakdown(speed: Speed) -> Breakdown:
+    return _rows.breakdown(
+        "host",
+        duration_ns=speed.step_ns,
+        data_loading_ns=speed.loading_ns,
+        samples_per_second=None if speed.unit in _STEPS_PER_SECOND else speed.throughput,
+    )
+
+
+def _of_summary(spreads: Sequence[Spread]) -> Breakdown:
+    """The means of a Perf Summary, for a text without any other line."""
+    means = {spread.name: spread for spread in spreads}
+    times = {
+        name: round(means[name].mean * NS_PER_S) if name in means and means[name].unit == "s" else None
+        for name in ("batch_cost", "reader_cost")
+    }
+    ips = means.get("ips")
+    return _rows.breakdown(
+        "host",
+        duration_ns=times["batch_cost"],
+        data_loading_ns=times["reader_cost"],
+        samples_per_second=ips.mean if ips and ips.unit not in _STEPS_PER_SECOND else None,
+    )
+
+
+def _overall(steps: Sequence[Breakdown]) -> Breakdown:
+    """Sums over the rows, as if each were one step; the throughput is the samples of all rows by their time.
+
+    That is the mean weighted by time: 10 samples/s for 3 s and 50 samples/s for 1 s are 20 samples/s, start-up
+    included. Where no row says its time, the plain mean.
+    """
+    loads = [step.data_loading_ns for step in steps if step.data_loading_ns is not None]
+    times = [step.duration_ns for step in steps if step.duration_ns is not None]
+    rates = [(step.samples_per_second, step.duration_ns) for step in steps if step.samples_per_second is not None]
+    weights = [float(time or 0) for _, time in rates]
+    if not sum(weights):
+        weights = [1.0] * len(rates)
+    weighted = sum(rate * weight for (rate, _), weight in zip(rates, weights, strict=True))
+    return _rows.breakdown(
+        "host",
+        duration_ns=sum(times) if times else None,
+        data_loading_ns=sum(loads) if loads else None,
+        samples_per_second=weighted / sum(weights) if rates else None,
+    )
+
+
+def _unit(log: _Log) -> str:
+    """The unit of the throughput; '' where lines differ or do not say it."""
+    units = {speed.unit for speed in log.speeds if speed.throughput is not None}
+    units = units or {spread.unit for spread in log.spreads if spread.name == "ips"}
+    return units.pop() if len(units) == 1 else ""
+
+
+def _settings(log: _Log) -> dict[str, str]:
+    """How the numbers came about. `throughput_scope`: `per rank`, left out where the log may mean the whole job."""
+    says = [speed for speed in log.speeds if speed.throughput is not None]
+    scope = "per rank" if says and log.of_one_rank else ""
+    settings = {"profiler": "off", "throughput_unit": _unit(log), "throughput_scope": scope}
+    return {name: value for name, value in settings.items() if value}
+
+
+def _tables(log: _Log) -> dict[str, Any]:
+    rows: list[_rows.Row] = [
+        {"step": NO_STEP, "source": "perf_summary", "name": spread.name, "attribute": spread.unit, "calls": 1,
+         "mean": spread.mean, "min": spread.smallest, "max": spread.largest}
+        for spread in log.spreads
+    ]  # fmt: skip
+    if log.reader_ratio is not None:
+        ratio = log.reader_ratio
+        rows.append({"step": NO_STEP, "source": "perf_summary", "name": "reader ratio", "attribute": "%", "calls": 1,
+                     "mean": ratio, "min": ratio, "max": ratio})  # fmt: skip
+    return _rows.tables([], {"counter": rows})
+
+
+def _warnings(log: _Log) -> Iterator[str]:
+    if not log.speeds:
+        yield "only the Perf Summary: its means stand for one step, how many there were is not said"
+    if len({speed.unit for speed in log.speeds if speed.throughput is not None}) > 1:
+        yield "the lines give their throughput in different units"

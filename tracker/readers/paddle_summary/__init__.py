@@ -1,0 +1,46 @@
+"""The text that Paddle's `Profiler.summary()` prints: tables of sums, saved alone or inside of a log.
+
+Sections: Device, Overview, Model, Distribution, Operator, Kernel, Memory Manipulation, UserDefined and Memory Summary,
+each as far as it is there. One text is one capture.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers._text import head_matches, lines_of, looks_like_text
+
+if TYPE_CHECKING:
+    from tracker.profile import Profile
+
+__all__ = ["TITLE", "read", "sniff"]
+
+TITLE: Final = "text of Paddle's Profiler.summary()"
+NAME: Final = "paddle_summary"
+
+HEADING: Final = re.compile(
+    rb"^ *-{3,} *(?:Device|Overview|Model|Distribution|Operator|Kernel|Memory Manipulation|UserDefined|Memory)"
+    rb" Summary(?: - [^\n]{0,40}?)? *-{3,}\s*$",
+    re.MULTILINE,
+)
+
+
+def sniff(path: Path, head: bytes) -> bool:
+    """True where a heading of such a table stands in the first MiB."""
+    return looks_like_text(path, head) and head_matches(path, head, HEADING)
+
+
+def read(path: Path, options: ReadOptions | None = None) -> Profile:
+    """The summary at `path`; a SourceError names the line of a row that cannot be read, or says what is missing."""
+    from tracker.profile import Profile
+    from tracker.readers.paddle_summary.reading import capture_of
+    from tracker.readers.paddle_summary.sections import sections_of
+
+    options = options or ReadOptions()
+    text = SourceText(path, options)
+    sections = sections_of(lines_of(text), path, skip_bad_rows=options.skip_bad_rows)
+    capture, warnings = capture_of(sections, text)
+    return Profile(NAME, str(path), (capture,), warnings)

@@ -1,0 +1,121 @@
+"""What the steps of a run or of two sides wait for, in sentences and as plain values."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tracker.reports._human import share
+from tracker.reports._shared import plain
+from tracker.results import Bottleneck, Diff, Shown
+
+CLASSES: Final = {
+    "input": "input bound",
+    "host": "host bound",
+    "mixed": "neither host nor device bound (mixed)",
+    "device": "device bound",
+}
+
+
+def of_run(shown: Shown) -> list[str]:
+    """One sentence, or none where nobody asked."""
+    return [] if shown.bottleneck is None else [f"Bottleneck: {words(shown.bottleneck)}"]
+
+
+def of_diff(diff: Diff) -> list[str]:
+    """A sentence per side, and one where the class changed."""
+    if diff.bottlenecks is None:
+        return []
+    before, after = diff.bottlenecks
+    lines = [f"Bottleneck of the baseline: {words(before)}", f"Bottleneck of the candidate: {words(after)}"]
+    if changed(diff):
+        lines.append(f"The bottleneck changed: {verdict(before)} -> {verdict(after)}.")
+    return lines
+
+
+def changed(diff: Diff) -> bool | None:
+    """Whether the class differs; None where it is not known on both sides."""
+    if diff.bottlenecks is None:
+        return None
+    before, after = diff.bottlenecks
+    return None if before.bound is None or after.bound is None else before.bound != after.bound
+
+
+def verdict(found: Bottleneck) -> str:
+    """The class in words; what can still be said where it is not known."""
+    if found.bound is not None:
+        return CLASSES[found.bound]
+    return "unknown" if found.data_loading_share is None else "not input bound"
+
+
+def words(found: Bottleneck) -> str:
+    """The class with its numbers, and what is missing.
+
+    `input bound: data loading is 39.6 % of the step time (above 5 %), at most that much can be won; the device works
+    57.5 % of the step time (below 80 %).`
+    """
+    parts = [text for text in (_loading(found), _device(found)) if text]
+    text = verdict(found) + (f": {'; '.join(parts)}" if parts else "")
+    unknown = f" Not known: {', '.join(found.missing)}." if found.missing else ""
+    alone = " Only the test for data loading applies." if found.device_utilisation is None and parts else ""
+    return f"{text}.{unknown}{alone}"
+
+
+def _loading(found: Bottleneck) -> str:
+    loading = found.data_loading_share
+    if loading is None:
+        return ""
+    limit = found.thresholds["input_bound_above"]
+    side = "above" if loading > limit else "not above"
+    gain = ", at most that much can be won" if loading > limit else ""
+    return f"data loading is {share(loading)} of the step time ({side} {_per_cent(limit)}){gain}"
+
+
+def _device(found: Bottleneck) -> str:
+    utilisation = found.device_utilisation
+    if utilisation is None:
+        return ""
+    low, high = found.thresholds["host_bound_below"], found.thresholds["device_bound_above"]
+    side = f"between {_per_cent(low)} and {_per_cent(high)}"
+    if utilisation < low:
+        side = f"below {_per_cent(low)}"
+    elif utilisation > high:
+        side = f"above {_per_cent(high)}"
+    whole = "the step time" if found.utilisation_of == "step_ns" else "E2E"
+    return f"the device works {share(utilisation)} of {whole} ({side})"
+
+
+def _per_cent(value: float) -> str:
+    return f"{value * 100:g} %"
+
+
+def record(found: Bottleneck | None) -> dict[str, Any] | None:
+    """The keys of JSON: class, the three quotients, what is missing, the thresholds."""
+    if found is None:
+        return None
+    return {
+        "class": found.bound,
+        "data_loading_share": plain(found.data_loading_share),
+        "device_utilisation": plain(found.device_utilisation),
+        "possible_gain_share": plain(found.possible_gain_share),
+        "utilisation_of": found.utilisation_of,
+        "missing": list(found.missing),
+        "thresholds": plain(found.thresholds),
+    }
+
+
+def sides(diff: Diff) -> list[dict[str, Any]]:
+    """A row per side, for tables of values; none where nobody asked."""
+    rows = []
+    for side, found in zip(("baseline", "candidate"), diff.bottlenecks or (), strict=False):
+        rows.append({"side": side} | flat(found))
+    return rows
+
+
+def flat(found: Bottleneck) -> dict[str, Any]:
+    """`record` as cells of one row."""
+    row = record(found) or {}
+    return row | {"missing": "; ".join(found.missing), "thresholds": _thresholds(found)}
+
+
+def _thresholds(found: Bottleneck) -> str:
+    return ", ".join(f"{name.replace('_', ' ')} {_per_cent(value)}" for name, value in found.thresholds.items())

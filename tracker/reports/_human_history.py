@@ -1,0 +1,217 @@
+"""Series over versions for people: one in full, several as one line each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Final
+
+from tracker.reports._human import NAME, UNDER, Column, Row, Table, counted, make, number, readable, share
+from tracker.reports._shared import command, records
+from tracker.results import History
+from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+
+_BARS: Final = "▁▂▃▄▅▆▇█"
+_GAP: Final = "·"
+_METRICS: Final = {
+    "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
+    "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
+}  # fmt: skip
+_KINDS: Final = {
+    "run": "of the run as a whole", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
+    "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
+}  # fmt: skip
+_TONES: Final = {"REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better"}
+NOTE: Final = "Per step, medians over runs. DIFF, but for the run as a whole, is without what all operators share."
+
+
+def header(history: History) -> list[str]:
+    """What is shown: of one series its name, of several how many."""
+    series = records(history.series)
+    first = series[0]
+    where = ", ".join(filter(None, (first["workload"], first["device"], first["configuration"])))
+    if history.options.top:
+        return [f"{where}: the {len(series)} series that drifted most from {history.pinned}, by their part of the step"]
+    if len(series) > 1:
+        return [f"{where}: {len(series)} series"]
+    counts = f"{counted(first['versions'], 'version')}, {counted(first['runs'], 'run')}"
+    return [f"{title(first)} ({what(first)}): {where}; {counts}; series {first['series_id']}"]
+
+
+def title(series: Row) -> str:
+    """The name of a series with what tells it from others of the name."""
+    return " ".join(filter(None, (readable(series["name"]), series["input_shapes"], series["part"])))
+
+
+def what(series: Row) -> str:
+    """What a series measures, in words."""
+    words = _METRICS.get(series["metric"], "")
+    return ", ".join(filter(None, (_KINDS[series["kind"]], words)))
+
+
+def tables(history: History) -> list[Table]:
+    """The line of one series, or an overview of several."""
+    series = records(history.series)
+    points = points_of(history)
+    if len(series) == 1:
+        return [_line(history, series[0], points[series[0]["series_id"]])]
+    return [_overview(history, series, points)]
+
+
+def points_of(history: History) -> dict[int, list[Row]]:
+    """The points of each series, in the order of versions."""
+    found: dict[int, list[Row]] = {row["series_id"]: [] for row in records(history.series)}
+    for point in records(history.points):
+        found[point["series_id"]].append(point)
+    return found
+
+
+def sparkline(values: Sequence[float | None]) -> str:
+    """The course of `values` as bars from the smallest to the largest; None is a gap.
+
+    >>> sparkline([1.0, 1.0, None, 2.0, 1.5]), sparkline([3.0, 3.0])
+    ('▁▁·█▄', '▁▁')
+    """
+    known = [value for value in values if value is not None]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (len(_BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(_GAP if value is None else _BARS[int((value - low) * scale)] for value in values)
+
+
+def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], str]:
+    """How the values of a series are written: in one unit."""
+    if unit == "ns":
+        return partial(format_ns, unit=time_unit(*values))
+    if unit == "bytes":
+        return partial(format_bytes, unit=size_unit(*values))
+    return number
+
+
+def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
+    shown = form(series["unit"], [point["value"] for point in points])
+    pinned = [point["version"] for point in points if point["pinned"]]
+    columns = [Column("version", left=True), Column("value"), Column("vs previous"), Column("verdict", left=True)]
+    if pinned:
+        columns += [Column(f"vs {pinned[0]}"), Column("verdict", left=True, drop=1)]
+    counted_calls = any(point["calls"] is not None for point in points)
+    columns += [Column("runs", drop=2), *([Column("calls", drop=3)] if counted_calls else [])]
+    rows: list[tuple[str, list[str]]] = []
+    for point in points:
+        cells = [
+            f"{point['version']}{' (pinned)' if point['pinned'] else ''}",
+            shown(point["value"]),
+            _diff(point, "previous"),
+            _verdict(point["previous_verdict"]),
+        ]
+        if pinned:
+            cells += [_diff(point, "pinned"), _verdict(point["pinned_verdict"])]
+        cells += [_runs(point), *([_calls(point)] if counted_calls else [])]
+        rows.append((_TONES.get(point["previous_verdict"] or "", ""), cells))
+    below = tuple(_between(points, place) for place in range(len(points)))
+    values = [point["value"] for point in points]
+    known = [value for value in values if value is not None]
+    lead = f"{sparkline(values)}  {shown(min(known, default=None))} to {shown(max(known, default=None))}"
+    return replace(make("", columns, rows), below=below, lead=lead)
+
+
+def _between(points: Sequence[Row], place: int) -> str:
+    """What stands under a row: of it that it crept up, of the next one that it begins a lasting change, and what else
+    changed.
+    """
+    point = points[place]
+    found = []
+    if point["best_verdict"] == "REGRESSED":
+        found.append(f"crept up {format_diff(point['best_diff'])} from the best level, around {point['best_version']}")
+    if place + 1 < len(points):
+        following = points[place + 1]
+        if following["change_point"]:
+            found.append(f"lasting change from {following['version']} on")
+        if following["environment"]:
+            found.append(f"with {following['version']}: {following['environment']}")
+    return "; ".join(found)
+
+
+def _diff(point: Row, against: str) -> str:
+    verdict = point[f"{against}_verdict"]
+    return format_diff(point[f"{against}_diff"]) if verdict not in ("ADDED", "REMOVED") else ""
+
+
+def _verdict(word: str | None) -> str:
+    return word or MISSING_TEXT
+
+
+def _runs(point: Row) -> str:
+    """How many runs, and how far they lie from the middle of their range."""
+    if point["runs"] < 2 or not point["value"]:
+        return str(point["runs"])
+    return f"{point['runs']}, ±{share((point['maximum'] - point['minimum']) / 2 / point['value'])}"
+
+
+def _calls(point: Row) -> str:
+    more = {"REGRESSED": " (more)", "IMPROVED": " (fewer)", "SUSPECT": " (other?)"}
+    return number(point["calls"]) + more.get(point["calls_verdict"] or "", "")
+
+
+def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
+    against = "pinned" if history.pinned else "previous"
+    columns = [
+        Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=1),
+        Column("first"), Column("last"), Column(f"vs {history.pinned or 'previous'}"), Column("verdict", left=True),
+    ]  # fmt: skip
+    if history.pinned:
+        columns.insert(-2, Column("step", drop=2))
+    rows: list[tuple[str, list[str]]] = []
+    for one in series:
+        own = points[one["series_id"]]
+        values = [point["value"] for point in own]
+        shown = form(one["unit"], values)
+        last = own[-1]
+        cells = [
+            str(one["series_id"]), readable(one["name"]), " ".join(filter(None, (one["input_shapes"], one["part"]))),
+            sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
+            _diff(last, against), _verdict(last[f"{against}_verdict"]),
+        ]  # fmt: skip
+        if history.pinned:
+            cells.insert(-2, _part(last["pinned_contribution"]))
+        rows.append((_TONES.get(last[f"{against}_verdict"] or "", ""), cells))
+    return make("", columns, rows)
+
+
+def _part(contribution: float | None) -> str:
+    """The change of the step by a series, in per cent of the step.
+
+    >>> _part(0.0123), _part(None)
+    ('+1.23 %', '-')
+    """
+    return MISSING_TEXT if contribution is None else f"{contribution * 100:+.2f} %"
+
+
+def answer(history: History) -> str:
+    """Where the newest version stands, and with which version the last lasting change came."""
+    series = records(history.series)
+    points = points_of(history)
+    if len(series) > 1:
+        against = "pinned" if history.pinned else "previous"
+        last = [points[one["series_id"]][-1][f"{against}_verdict"] for one in series]
+        words = [f"{last.count(word)} {word}" for word in ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")]
+        told = ", ".join(word for word in words if not word.startswith("0 ")) or "no finding"
+        return f"{told} among {len(series)} series against {history.pinned or 'the version before'}."
+    own = points[series[0]["series_id"]]
+    shown = form(series[0]["unit"], [point["value"] for point in own])
+    newest = next((point for point in reversed(own) if point["value"] is not None), own[-1])
+    changes = [point["version"] for point in own if point["change_point"]]
+    since = f" lasting changes with {', '.join(changes)}." if changes else " no lasting change."
+    diff = (
+        f" ({format_diff(newest['pinned_diff'])} against {history.pinned})" if newest["pinned_diff"] is not None else ""
+    )
+    return f"{title(series[0])}: {shown(newest['value'])} in {newest['version']}{diff};{since}"
+
+
+def hint(history: History) -> str:
+    """The command that shows more."""
+    series = records(history.series)
+    if len(series) > 1:
+        return f"Details: {command('tracker', 'history', str(series[0]['series_id']))}"
+    wanted = ("tracker", "history", str(series[0]["series_id"]), "--plot", "history.svg")
+    return f"Details: {command(*wanted)}"

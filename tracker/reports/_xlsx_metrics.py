@@ -1,0 +1,87 @@
+"""The sheets of a diff's workbook for what profilers measure beside times: kernel metrics, links, counters."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tracker.reports._shared import records
+from tracker.reports._workbook import Book, Field, Row, field
+from tracker.results import ADDED, BOTH, REMOVED, Diff
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+_SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
+
+
+def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
+    """KernelMetricCompare: the metrics of the kernels that changed most; no sheet where none were measured."""
+    fields = [
+        field("Kernel", "text", "name", 48),
+        field("Input Shape", "text", "input_shapes"),
+        field("Core Type", "text", "core_type", 16),
+        field("Metric", "text", "metric", 26),
+        field("Kind", "text", "kind", 12),
+        *_both("Avg Duration (us)", "us", "average_ns"),
+        *_both("Mean", "number", "mean"),
+        field("Delta", "number", "delta"),
+        field("DIFF", "percent", "diff", 10),
+        field("Share of the Change", "percent", "share"),
+        field("Moved With the Kernel", "text", _moved, 12),
+    ]
+    _write(book, "KernelMetricCompare", fields, diff.kernel_metrics, limit)
+
+
+def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
+    """CommunicationLinkCompare: all links of a transport together, and from rank to rank; no sheet without any."""
+    fields = [
+        field("Communication OP Name", "text", "kind", 24),
+        field("Group Role", "text", "group_role", 12),
+        field("Group Size", "count", "group_size", 11),
+        field("Transport", "text", "transport", 11),
+        field("From Rank", "count", "source_rank", 11),
+        field("To Rank", "count", "target_rank", 11),
+        *_both("Calls", "count", "calls"),
+        *_both("Packets", "count", "packets"),
+        *_both("Size (KB)", "kb", "bytes"),
+        *_both("Transit (us)", "us", "transit_ns"),
+        field("Delta (us)", "us", "delta_ns"),
+        field("DIFF", "percent", "diff", 10),
+        field("Status", "text", lambda row: row["status"] if row["status"] in (ADDED, REMOVED) else BOTH, 12),
+        *_both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
+        *_both("Large Packets", "percent", "large_packet_ratio"),
+    ]
+    _write(book, "CommunicationLinkCompare", fields, diff.communication_links, limit)
+
+
+def counters(book: Book, diff: Diff, limit: int | None) -> None:
+    """CounterCompare: what both profilers counted in tables of their own; no sheet where they counted nothing."""
+    fields = [
+        field("Source", "text", "source", 20),
+        field("Name", "text", "name", 40),
+        field("Measurement", "text", "attribute", 24),
+        *_both("Values", "count", "calls"),
+        *_both("Mean", "number", "mean"),
+        field("Delta", "number", "delta"),
+        field("DIFF", "percent", "diff", 10),
+        *_both("Min", "number", "min"),
+        *_both("Max", "number", "max"),
+    ]
+    _write(book, "CounterCompare", fields, diff.counters, limit)
+
+
+def _moved(row: Row) -> str | None:
+    return None if row["moved"] is None else "yes" if row["moved"] else "no"
+
+
+def _both(header: str, kind: str, name: str) -> list[Field]:
+    return [field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in _SIDES]
+
+
+def _write(book: Book, title: str, fields: Sequence[Field], frame: pd.DataFrame, limit: int | None) -> None:
+    if frame.empty:
+        return
+    rows = records(frame if limit is None else frame.head(limit))
+    book.sheet(title, fields, (("", row) for row in rows), len(rows))

@@ -1,0 +1,108 @@
+"""The columns of the frames of `Diff`, `Shown` and `Log`, in order; the classes say what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tracker.results.words import (
+    API_KEY,
+    COMMUNICATION_KEY,
+    COUNTER_KEY,
+    KERNEL_KEY,
+    KERNEL_TYPE_KEY,
+    LINK_KEY,
+    METRIC_KEY,
+    MODULE_KEY,
+    NODE,
+    OP_KEY,
+)
+
+
+def _sides(*names: str) -> tuple[str, ...]:
+    return tuple(f"{side}_{name}" for name in names for side in ("baseline", "candidate"))
+
+
+DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "environment": ("kind", "key", "baseline", "candidate"),
+    "overall": (
+        "metric", "title", "level", "unit", *_sides("value"), "delta", "diff", *_sides("share", "calls"),
+    ),
+    "ops": (
+        *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
+        "calls_delta_ns", "per_call_delta_ns",
+        *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "total_calls"),
+    ),
+    "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
+    "kernels": (
+        *KERNEL_KEY, "type", "status", *_sides("calls", "ns", "average_ns", "min_ns", "max_ns"), "delta_ns", "diff",
+        "why",
+    ),
+    "kernel_types": (
+        *KERNEL_TYPE_KEY, "status", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"), "delta_ns", "diff",
+    ),
+    "kernel_metrics": (
+        *METRIC_KEY, "kind", *_sides("average_ns", "mean"), "delta", "diff", "share", "moved",
+    ),
+    "communication": (
+        *COMMUNICATION_KEY, "status",
+        *_sides("calls", "bytes", "ns", "average_ns", "max_ns", "min_ns", "exposed_ns", "wait_ns", "transit_ns"),
+        "delta_ns", "diff", *_sides("exposed_wait_ns"),
+    ),
+    "communication_details": (
+        *COMMUNICATION_KEY, "name", "plane", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"),
+        "delta_ns", "diff",
+    ),
+    "communication_links": (
+        *LINK_KEY, "status",
+        *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
+        "delta_ns", "diff",
+    ),
+    "memory": (*OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff"),
+    "memory_details": (
+        *OP_KEY, "component", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes", "diff",
+    ),
+    "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff"),
+    "api": (*API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff"),
+    "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
+}  # fmt: skip
+"""The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
+TREE_COLUMNS: Final = (
+    *NODE, "calls", "op_calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "share",
+    "step_share",
+)  # fmt: skip
+"""The columns of `Shown.tree` behind those of the grain."""
+TREE_DIFF_COLUMNS: Final = (
+    *NODE, "status", *_sides("ns", "self_ns"), "delta_ns", "diff", *_sides("share", "step_share", "calls", "op_calls"),
+    *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"),
+)  # fmt: skip
+"""The columns of `Diff.tree`."""
+
+
+LOG_METRICS: Final = ("best", "throughput", "step", "e2e", "memory")
+PROFILERS: Final[Mapping[str, str]] = {
+    "off": "without a profiler",
+    "on": "under a profiler",
+    "summary": "in a profiler's summary",
+}
+"""How a number came about, which the setting `profiler` of a capture says: these never share a column of a log."""
+
+LOG_TITLES: Final[Mapping[str, str]] = {
+    "throughput": "throughput",
+    "step": "step time",
+    "e2e": "E2E",
+    "memory": "peak memory allocated",
+}
+"""The words of `tracker log --metric`."""
+LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "versions": ("version", "ordinal", "commit", "direction", "note", "pinned", "runs"),
+    "columns": (
+        "column", "title", "measure", "unit", "scope", "profiler", "device", "configuration", "higher_is_better",
+    ),
+    "cells": (
+        "version", "column", "value", "runs", "minimum", "maximum", "baseline_diff", "previous_diff",
+        "previous_version", "gain", "expected", "expected_gain",
+    ),
+    "directions": ("direction", "column", "versions", "gain"),
+}  # fmt: skip
+"""The columns of each frame of `Log`, in order; `Log` says what they mean."""

@@ -1,0 +1,212 @@
+"""Two sides and what they differ in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from tracker.results.options import DiffOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One side of a diff: what the user named (`label`) and the runs behind it.
+
+    `runs`, `ranks`, `steps` are counts; `device`: `vendor model`, `cpu` or `unknown`; `timeline`: `device` or `host`.
+    `chosen_steps`: the steps that the user chose, empty for all.
+    """
+
+    label: str
+    run_ids: tuple[int, ...]
+    workload: str
+    version: str
+    device: str
+    configuration: str
+    runs: int
+    ranks: int
+    steps: int
+    timeline: str
+    chosen_steps: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Bottleneck:
+    """What the steps of a run or a side wait for, as the model level of an analysis asks.
+
+    `bound`: `input` (data_loading_share above the threshold; whatever the device does), else by device_utilisation
+    `host`, `mixed` or `device`; None where that is not known. `data_loading_share`: data loading / step time.
+    `device_utilisation`: the union of compute, communication and copies / step time (E2E in a capture without step
+    markers), or what the profiler itself says. `possible_gain_share`: how much of the step time would go if data
+    loading cost nothing, at most. All are quotients of means over steps and ranks, the median over runs; None where the
+    source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient. `utilisation_of`:
+    `step_ns` or `e2e_ns`, what device_utilisation is a share of.
+    """
+
+    bound: str | None
+    data_loading_share: float | None
+    device_utilisation: float | None
+    possible_gain_share: float | None
+    missing: tuple[str, ...]
+    thresholds: Mapping[str, float]
+    utilisation_of: str = "step_ns"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A share of the change of the total: compute, exposed communication, exposed copy, free, rest, or data loading and
+    what is left where a source says no more; mean ns per step."""
+
+    name: str
+    title: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """One op (or all shapes of one op name) and what it adds to the change, in mean ns per step and rank.
+
+    `delta_ns` = `calls_delta_ns` (more or fewer calls) + `per_call_delta_ns` (slower or faster calls); both None where
+    one side lacks the op. `share`: delta_ns / the total's delta, None where that is 0. `where`: modules, ranks, hosts
+    or code line, may be "". `stands_out`: every run of one side took longer than every run of the other; None with one
+    run a side. `why`: what the metrics of the kernel that changed most say, may be "".
+    """
+
+    kind: str
+    name: str
+    input_shapes: str
+    status: str
+    delta_ns: float
+    share: float | None
+    calls_delta_ns: float | None
+    per_call_delta_ns: float | None
+    baseline_calls: float | None
+    candidate_calls: float | None
+    baseline_ns: float | None
+    candidate_ns: float | None
+    where: str = ""
+    stands_out: bool | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """A removed and an added op of about equal time under the same parent: a rename or a fusion, not news."""
+
+    removed: str
+    added: str
+    parent: str
+    removed_ns: float
+    added_ns: float
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in mean ns per step and rank.
+
+    `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
+    `explained_ns`: sum of the deltas of ALL ops, whatever the filters, not of `causes` alone; `rest_ns` = delta_ns -
+    explained_ns. `gross_loss_ns` / `gross_gain_ns`: sums of the positive / negative op
+    deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at most 20.
+    `other_causes_ns`: the
+    deltas of the ops that `causes` leaves out. `baseline_range_ns`, `candidate_range_ns`: smallest and largest total of
+    the runs of a side. `answer`: the one line that answers the question.
+    """
+
+    total_metric: str
+    baseline_ns: float | None
+    candidate_ns: float | None
+    delta_ns: float | None
+    parts: tuple[Part, ...]
+    causes: tuple[Cause, ...]
+    rest_ns: float | None
+    explained_ns: float
+    cancelling: bool
+    gross_loss_ns: float
+    gross_gain_ns: float
+    rollup: tuple[Cause, ...]
+    renames: tuple[Rename, ...]
+    answer: str
+    other_causes_ns: float = 0.0
+    baseline_range_ns: tuple[float, float] | None = None
+    candidate_range_ns: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Diff:
+    """Candidate against baseline.
+
+    Every number is the mean per step and rank, the median over the runs of the side (float64, NA = missing). Frames
+    have exactly the columns of DIFF_COLUMNS, rows ordered by |delta| descending (`overall` and `environment` in reading
+    order). `metric`: what `*_ns` of ops, modules and details is: `device_self_ns`, or `host_self_ns` where there is no
+    device activity. `status`: `both`, `ADDED` or `REMOVED`.
+
+    - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
+    - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
+      share of E2E, calls (kernels of a row that sums kernels, collectives of a row that sums collectives, else NA).
+      Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` on a device
+      with two kinds of cores, `mc2:NAME` per kernel), operator_ns (plain sum of compute kernels; below it
+      operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
+      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`, and
+      `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
+      exposed_copy_ns, free_ns, free_share, kernel_count, peak_allocated_bytes, ...
+    - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
+      the side; calls_delta_ns + per_call_delta_ns = delta_ns
+    - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the
+      same key
+    - kernels: name is the canonical name; type as an NPU's profiler names it, else ""; category `copy` and `memset`
+      included
+    - kernel_types: the kernels whose type an NPU's profiler names, without collectives, as in its op_statistic.csv
+    - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
+      wait_ns / transit_ns where they can be told apart
+    - memory: bytes allocated while the op was innermost; held_ns until freed; unreleased_bytes never freed in the
+      capture
+    - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
+    - kernels.why: what the metrics say of longer or shorter calls, else ""
+    - kernel_metrics: what an NPU's profiler measured in both sides' calls of the kernels that changed most; kind
+      (`pipe time`, ...); average_ns of a call; mean in the unit that `metric` names; share: how much of the change of
+      average_ns a time covers (the pipes of a core overlap, so shares may sum to more than 1); moved: whether that is
+      10 % or more, NA where the kernel takes as long as before (within 2 %) and for what is no time. Means over the
+      calls of whole captures, so without rows where `options` chose some of several steps
+    - communication_links: bytes over a transport, for all links together (source_rank, target_rank NA) and from global
+      rank to global rank, per step and rank that uses it; bandwidth in 10^9 bytes/s; delta_ns and diff are of
+      transit_ns; large_packet_ratio: share of large packets. SDMA only where HCCS, PCIE,
+      SIO, for which it stands, are not told apart
+    - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
+    - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
+      other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
+      names
+    - bottlenecks: of the baseline and of the candidate
+    - tree: what `options.by` asks for, None without; the rows of NODE, below each row those with the largest change
+      first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows below that are no
+      ops; the other columns are as in `Shown.tree`. Means over all steps and ranks, so that a tree adds up
+    """
+
+    baseline: Side
+    candidate: Side
+    metric: str
+    environment: pd.DataFrame
+    overall: pd.DataFrame
+    ops: pd.DataFrame
+    op_details: pd.DataFrame
+    kernels: pd.DataFrame
+    kernel_types: pd.DataFrame
+    kernel_metrics: pd.DataFrame
+    communication: pd.DataFrame
+    communication_details: pd.DataFrame
+    communication_links: pd.DataFrame
+    memory: pd.DataFrame
+    memory_details: pd.DataFrame
+    modules: pd.DataFrame
+    api: pd.DataFrame
+    counters: pd.DataFrame
+    explanation: Explanation
+    options: DiffOptions = field(default_factory=DiffOptions)
+    notes: tuple[str, ...] = ()
+    bottlenecks: tuple[Bottleneck, Bottleneck] | None = None
+    tree: pd.DataFrame | None = None

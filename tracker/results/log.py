@@ -1,0 +1,41 @@
+"""An optimisation log: what each version of a workload reached."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tracker.results.options import LogOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Log:
+    """The versions of a workload in their order, and what each reached in each column. Frames have exactly the columns
+    of LOG_COLUMNS.
+
+    A column is one measure of one configuration on one device, with or without a profiler: these are never mixed.
+
+    - versions: one row per version: `direction` and `note` as its runs say, `runs` in the columns shown
+    - columns: one row per column that has cells; `column` is its number. `title`: all that makes the column, `measure`
+      (throughput, step, e2e, memory), `unit` (ns, bytes, or what is counted per second), `scope` (of a throughput:
+      `per rank`, `total`, or that it is not stated; none where the job is one process), `profiler` (a key of
+      PROFILERS), `device`, `configuration` (text), `higher_is_better`
+    - cells: one row per version and column that has runs. `value` is the median over `runs` of what a run reached: of
+      a throughput, and of a step time without a profiler, the median over its steps (the first interval of a log holds
+      the start-up), else the mean over steps and ranks as in a diff; `minimum` and `maximum` over runs.
+      `baseline_diff`, `previous_diff`: DIFF against the baseline and the version before in this column. `gain`: how
+      much faster than that one, in speed (a throughput, or 1 / time; smaller for memory). `expected`: what the tag
+      `expected` of the runs says; `expected_gain`: as a number, if it is one
+    - directions: what the versions of a direction gained together, per column
+    """
+
+    workload: str
+    baseline: str | None
+    options: LogOptions
+    versions: pd.DataFrame
+    columns: pd.DataFrame
+    cells: pd.DataFrame
+    directions: pd.DataFrame

@@ -1,0 +1,73 @@
+"""One run, as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tracker.results.diff import Bottleneck
+from tracker.results.options import ShowOptions
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """One run, for `tracker show`: sums over its steps and ranks unless grain columns `stage`, `rank`, `step` stand
+    first.
+
+    `run`: the columns of `store.queries.runs` for this run (run_id, workload, version, device, ...). Times are int ns,
+    sizes int bytes.
+
+    - overall: one row per rank, the whole capture: rank, duration_ns, timeline (device or host) and the other fields of
+      `Breakdown`; steps: the same per rank and step
+    - ops: name, input_shapes, input_types, module, phase, calls, host_total_ns, host_self_ns, device_total_ns,
+      device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count, call_stack
+    - kernels: name, canonical_name, type, core_type, input_shapes, category, op, op_input_shapes, calls, total_ns,
+      min_ns, max_ns, sum_squares_ns2, wait_ns, bytes; copies: the same columns, the rows with category `copy` and
+      `memset`
+    - communication: kind, group_role, group_size, data_type, size_class_bytes, calls, bytes, total_ns, min_ns, max_ns,
+      transit_ns, wait_ns, synchronization_ns, idle_ns, exposed_ns
+    - memory: op, input_shapes, input_types, component, calls, bytes, held_ns, unreleased_bytes
+    - modules: module, phase, calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns
+    - kernel_metrics: name, canonical_name, type, core_type, input_shapes, metric, kind, calls, mean, min, max of the 50
+      kernels with most time, over whole captures; the profiler does not say in which step
+    - communication_links: kind, group_role, group_size, data_type, size_class_bytes, transport, source_rank,
+      target_rank (NA: all links), packet_bytes (NA: all sizes), calls, packets, bytes, transit_ns, large_packet_ratio,
+      bandwidth_gb_per_s; the same bytes stand in rows of all and of single links and sizes
+    - api: level, name, calls, total_ns, self_ns, min_ns, max_ns
+    - counters: source, name, attribute, calls, mean, min, max
+    - memory_curve: rank, component, time_ns, allocated_bytes, reserved_bytes
+    - facts: kind (fact, configuration, tag), key, value; sources: rank, format, path, bytes, digest
+    - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
+    - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
+      kernel; of a module or phase those that the source counts (module frames, which are forward calls; ranges and
+      layers that are modules), NA where it does not; `op_calls`: of all ops below. Under modules, phases and kernels
+      an op stands with its self time, and a row is the sum of all ops below it (`total`) or of those that are in none
+      of the modules below (`self`), so the rows of level 0 sum to the time of all ops. In a tree of ops an op stands
+      where it was called, with the time of its calls. `share`: of the time of level 0, on the device or, without one,
+      on the host; `step_share`: of the time of the steps
+    """
+
+    run: Mapping[str, Any]
+    overall: pd.DataFrame
+    steps: pd.DataFrame
+    ops: pd.DataFrame
+    kernels: pd.DataFrame
+    copies: pd.DataFrame
+    communication: pd.DataFrame
+    memory: pd.DataFrame
+    modules: pd.DataFrame
+    api: pd.DataFrame
+    memory_curve: pd.DataFrame
+    facts: pd.DataFrame
+    sources: pd.DataFrame
+    kernel_metrics: pd.DataFrame
+    communication_links: pd.DataFrame
+    counters: pd.DataFrame
+    options: ShowOptions = field(default_factory=ShowOptions)
+    notes: tuple[str, ...] = ()
+    bottleneck: Bottleneck | None = None
+    tree: pd.DataFrame | None = None

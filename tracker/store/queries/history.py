@@ -1,0 +1,44 @@
+"""Samples of runs, and what is known of series over versions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from tracker.store.connect import Store
+from tracker.store.judged import Line
+from tracker.store.queries.frames import frame, frame_of_runs, whole
+
+
+def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """What runs say of their series. Columns: see sql/samples.sql."""
+    return frame_of_runs(store, "samples", run_ids)
+
+
+def lines(store: Store, workload: str | None = None) -> pd.DataFrame:
+    """The lines of a workload, or of all. Columns: see sql/lines.sql."""
+    return frame(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
+
+
+def line_series(store: Store, line: Line) -> pd.DataFrame:
+    """The series of a line. Columns: see sql/line_series.sql."""
+    return frame(store, "line_series", line.parameters)
+
+
+def series_runs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
+    """What active runs say of series, in the order of versions. Columns: see sql/series_runs.sql."""
+    return frame(store, "series_runs", {"series_ids": whole(series_ids) or [-1]})
+
+
+def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
+    """How series differed, version by version. Columns: see sql/series_diffs.sql."""
+    return frame(store, "series_diffs", {"series_ids": whole(series_ids) or [-1]})
+
+
+def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
+    """The series of a version of a line that have a verdict against the pinned one, the largest contribution first.
+
+    Columns: see sql/drifted.sql.
+    """
+    return frame(store, "drifted", {**line.parameters, "version_id": version_id})

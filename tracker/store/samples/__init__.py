@@ -1,0 +1,11 @@
+"""One number per run and series: what the judgement reads, made from the rows of a run as they are saved.
+
+`families` says which series there are, `measured` what a rank says of each, `ranks` makes one number of all ranks,
+`stored` finds the rows of ranks that came in earlier, and `refresh` writes.
+"""
+
+from __future__ import annotations
+
+from tracker.store.samples.refresh import SAMPLE_RULES, refresh
+
+__all__ = ["SAMPLE_RULES", "refresh"]

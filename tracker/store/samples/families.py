@@ -1,0 +1,179 @@
+"""Which series the rows of a rank hold: kind, metric, name, shapes and part, with a value per row of the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import MISSING, Breakdown, StepRow, Table
+from tracker.store.bulk import clean
+from tracker.units import format_bytes
+
+I64 = NDArray[np.int64]
+
+DEVICE_OWN: Final = "device_self_ns"
+HOST_OWN: Final = "host_self_ns"
+RUN: Final = "run"
+
+RUN_LEVEL: Final[Mapping[str, str]] = {
+    "step": "duration_ns",
+    "e2e": "e2e_ns",
+    "compute": "compute_ns",
+    "exposed communication": "exposed_communication_ns",
+    "exposed copy": "exposed_copy_ns",
+    "free": "free_ns",
+    "data loading": "data_loading_ns",
+    "peak memory": "peak_allocated_bytes",
+    "throughput": "samples_per_second",
+}
+"""Name of a run-level series -> the field of a breakdown that it follows."""
+
+WHOLE_CAPTURE: Final = frozenset({"peak_allocated_bytes", "samples_per_second"})
+"""Fields that the whole capture may know where its steps do not."""
+
+
+class SeriesKey(NamedTuple):
+    """What tells a series from the others of its workload, configuration and device. `kind`, `metric`: its family.
+
+    `part`: of a collective the role of its group and its size class, of an API call its level, of a module its phase.
+    Texts are clean (see `bulk.clean`).
+    """
+
+    kind: str
+    metric: str
+    name: str
+    input_shapes: str = ""
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class RankRows:
+    """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here."""
+
+    rank: int
+    stage: int
+    overall: Breakdown
+    steps: Sequence[StepRow]
+    tables: Mapping[str, Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Rows of one table under the series that they belong to: `series` indexes `keys`, -1 for none.
+
+    `step`, `values`, `calls`: per row; MISSING where the source does not say. `calls` None: the series counts none.
+    """
+
+    keys: Sequence[SeriesKey]
+    series: I64
+    step: I64
+    values: I64
+    calls: I64 | None
+
+
+def families(rows: RankRows) -> Iterator[Family]:
+    """The families of a rank, but for the run-level series."""
+    readers: dict[str, Callable[[RankRows, Table], Iterator[Family]]] = {
+        "op": _ops,
+        "kernel": _kernels,
+        "communication": _communication,
+        "memory": _memory,
+        "api": _api,
+    }
+    for table, read in readers.items():
+        if table in rows.tables and len(rows.tables[table]["step"]):
+            yield from read(rows, rows.tables[table])
+
+
+def _ops(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Self time per op and shapes, per op name, per module and phase, and per phase."""
+    metric = HOST_OWN if rows.overall.timeline == "host" else DEVICE_OWN
+    at = _whole(table["op_key"])
+    columns = [_clean(rows.tables["op_key"][name]) for name in ("name", "input_shapes", "module", "phase")]
+    each = list(zip(*columns, strict=True))
+    grains: tuple[list[SeriesKey | None], ...] = (
+        [SeriesKey("op", metric, name, shapes) for name, shapes, _, _ in each],
+        [SeriesKey("op_name", metric, name) for name, _, _, _ in each],
+        [SeriesKey("module", metric, module, part=phase) if module else None for _, _, module, phase in each],
+        [SeriesKey("phase", metric, phase) if phase else None for _, _, _, phase in each],
+    )
+    values, calls = _whole(table[metric]), _whole(table["calls"])
+    for grain in grains:
+        keys, code = _coded(grain)
+        if keys:
+            yield Family(keys, code[at], _whole(table["step"]), values, calls)
+
+
+def _kernels(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Device time per canonical name and shapes, without collectives: those are series of their own."""
+    names, shapes = (_clean(rows.tables["kernel_key"][name]) for name in ("canonical_name", "input_shapes"))
+    keys, code = _coded([SeriesKey("kernel", "total_ns", *pair) for pair in zip(names, shapes, strict=True)])
+    series = code[_whole(table["kernel_key"])]
+    collective = np.array([category == "communication" for category in table["category"]], dtype=bool)
+    yield Family(
+        keys,
+        np.where(collective, -1, series),
+        _whole(table["step"]),
+        _whole(table["total_ns"]),
+        _whole(table["calls"]),
+    )
+
+
+def _communication(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Time, and time not hidden by compute, per kind, role and size class. The size of a group is in neither."""
+    parts = [
+        ", ".join(filter(None, (role, format_bytes(size) if size > 0 else "")))
+        for role, size in zip(table["group_role"], _whole(table["size_class_bytes"]).tolist(), strict=True)
+    ]
+    for metric in ("total_ns", "exposed_ns"):
+        keys, code = _coded(
+            [
+                SeriesKey("communication", metric, kind, part=part)
+                for kind, part in zip(_clean(table["kind"]), _clean(parts), strict=True)
+            ]
+        )
+        yield Family(keys, code, _whole(table["step"]), _whole(table[metric]), _whole(table["calls"]))
+
+
+def _memory(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Bytes that an op allocated, in all components together."""
+    names, shapes = (_clean(rows.tables["op_key"][name]) for name in ("name", "input_shapes"))
+    keys, code = _coded([SeriesKey("memory", "bytes", *pair) for pair in zip(names, shapes, strict=True)])
+    at = _whole(table["op_key"])
+    yield Family(keys, code[at], _whole(table["step"]), _whole(table["bytes"]), _whole(table["calls"]))
+
+
+def _api(rows: RankRows, table: Table) -> Iterator[Family]:
+    """Time of host API calls, without nested ones where the source tells them apart."""
+    keys, code = _coded(
+        [
+            SeriesKey("api", "self_ns", name, part=level)
+            for name, level in zip(_clean(table["name"]), _clean(table["level"]), strict=True)
+        ]
+    )
+    own, total = _whole(table["self_ns"]), _whole(table["total_ns"])
+    yield Family(keys, code, _whole(table["step"]), np.where(own == MISSING, total, own), _whole(table["calls"]))
+
+
+def _coded(keys: Sequence[SeriesKey | None]) -> tuple[list[SeriesKey], I64]:
+    """The distinct keys, and for each entry its place among them; -1 for None.
+
+    >>> _coded([None, SeriesKey("phase", "total_ns", "forward"), SeriesKey("phase", "total_ns", "forward")])[1].tolist()
+    [-1, 0, 0]
+    """
+    places: dict[SeriesKey, int] = {}
+    code = [-1 if key is None else places.setdefault(key, len(places)) for key in keys]
+    return list(places), np.array(code, dtype=np.int64)
+
+
+def _clean(texts: Any) -> list[str]:
+    known = {text: clean(text) for text in set(texts)}
+    return [known[text] for text in texts]
+
+
+def _whole(values: Any) -> I64:
+    return np.asarray(values, dtype=np.int64)

@@ -1,0 +1,81 @@
+"""Writes the samples of runs: all of a run at once, from the rows of all of its ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, text
+
+from tracker.store import bulk
+from tracker.store.bulk import Column
+from tracker.store.details import Placed
+from tracker.store.dimensions import Dimension, ids
+from tracker.store.samples.families import RankRows, SeriesKey
+from tracker.store.samples.measured import STATISTICS, measure
+from tracker.store.samples.ranks import Samples, combine
+from tracker.store.samples.stored import ranks_of
+from tracker.store.sql import statement
+
+SAMPLE_RULES: Final = 1
+"""Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
+
+_LINE: Final = ("workload_id", "configuration_id", "device_id")
+_SERIES: Final = Dimension("series", (*_LINE, *SeriesKey._fields))
+_FORGET: Final = text("DELETE FROM sample WHERE run_id = :run_id")
+_MARK: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
+_ROUNDED_FROM: Final = 1_000.0
+
+
+def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Placed] = ()) -> None:
+    """Make the samples of these runs again, in the open transaction, whose lock on the run rows keeps others from it.
+
+    `at_hand`: captures whose rows need not be read back from the database.
+    """
+    found = {run_id: _samples(connection, run_id, at_hand) for run_id in sorted(set(run_ids))}
+    lines = {run_id: _line(connection, run_id) for run_id in found}
+    keys = {(*lines[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
+    numbers = ids(connection, _SERIES, keys) if keys else {}
+    for run_id, samples in found.items():
+        series = np.array([numbers[(*lines[run_id], *key)] for key in samples.keys], dtype=np.int64)
+        order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
+        connection.execute(_FORGET, {"run_id": run_id})
+        bulk.load(connection, "sample", _columns(run_id, series, samples, order))
+        connection.execute(_MARK, {"run_id": run_id, "rules": SAMPLE_RULES})
+
+
+def _samples(connection: Connection, run_id: int, at_hand: Sequence[Placed]) -> Samples:
+    own = [item for item in at_hand if item.run_id == run_id]
+    ranks = [_rank_rows(item) for item in own]
+    ranks += ranks_of(connection, run_id, but={item.rank for item in own})
+    return combine([(rank.stage, measure(rank)) for rank in ranks])
+
+
+def _rank_rows(item: Placed) -> RankRows:
+    stage = item.capture.parallel.get("stage")
+    rows = item.rows
+    return RankRows(item.rank, -1 if stage is None else stage, rows.overall, rows.steps, rows.tables)
+
+
+def _line(connection: Connection, run_id: int) -> tuple[int, ...]:
+    run = connection.execute(statement("run_state"), {"run_id": run_id}).one()
+    return tuple(getattr(run, name) for name in _LINE)
+
+
+def _columns(run_id: int, series: NDArray[Any], samples: Samples, order: NDArray[Any]) -> list[Column]:
+    columns = [
+        Column("run_id", "int", [run_id] * len(order)),
+        bulk.integers("series_id", series[order]),
+    ]
+    for place, name in enumerate(STATISTICS):
+        numbers = samples.numbers[order, place]
+        # nobody can see half a nanosecond of a microsecond; in SQLite a whole number takes half the room
+        shown = numbers if name in ("value", "calls") else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
+        columns.append(bulk.floats(name, shown, "float" if name in ("value", "mean") else "single"))
+    columns.append(bulk.floats("share", samples.share[order], "single"))
+    columns.append(bulk.floats("rank_spread", samples.rank_spread[order], "single"))
+    columns.append(Column("steps", "short", [samples.steps] * len(order)))
+    columns.append(Column("intermittent", "bool", samples.intermittent[order].tolist()))
+    return columns

@@ -1,0 +1,22 @@
+-- Which runs follow each other in this line? One row per active run, by the order of versions, then by start.
+-- Parameters: workload_id, configuration_id, device_id
+-- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
+--   NULL: none; ranks: that came; timeline: device where any rank has one, else host
+SELECT
+    r.id AS run_id,
+    v.id AS version_id,
+    v.label AS version,
+    v.pinned,
+    r.sample_rules,
+    COUNT(c.rank) AS ranks,
+    MIN(c.timeline) AS timeline
+FROM run AS r
+INNER JOIN version AS v ON r.version_id = v.id
+INNER JOIN capture AS c ON r.id = c.run_id
+WHERE
+    r.workload_id = :workload_id
+    AND r.configuration_id = :configuration_id
+    AND r.device_id = :device_id
+    AND r.state = 'active'
+GROUP BY r.id, r.sample_rules, r.started_at_ns, v.id, v.label, v.pinned, v.ordinal
+ORDER BY v.ordinal, v.id, COALESCE(r.started_at_ns, 0), r.id

@@ -1,0 +1,16 @@
+-- Which series does this line have? One row per series.
+-- Parameters: workload_id, configuration_id, device_id
+-- Columns: series_id; kind, metric: its family; name, input_shapes, part
+SELECT
+    s.id AS series_id,
+    s.kind,
+    s.metric,
+    s.name,
+    s.input_shapes,
+    s.part
+FROM series AS s
+WHERE
+    s.workload_id = :workload_id
+    AND s.configuration_id = :configuration_id
+    AND s.device_id = :device_id
+ORDER BY s.id

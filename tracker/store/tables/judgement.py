@@ -1,0 +1,105 @@
+"""What the judgement reads and writes: series, one sample per run and series, and how each version differs.
+
+All of it follows from the rows of runs: it can be made again at any time.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import REAL, Boolean, Double, Index, Integer, UniqueConstraint
+from sqlmodel import Field
+
+from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, text_key, text_value
+from tracker.store.tables.base import value as number
+
+
+def single() -> Any:
+    """A real number of single precision that may be missing; a double in SQLite."""
+    return Field(default=None, sa_type=REAL, nullable=True)
+
+
+class Series(Base, table=True):
+    """One thing that is followed over versions: one metric of one key, in one workload, configuration and device."""
+
+    __tablename__ = "series"
+    __table_args__ = (
+        UniqueConstraint("digest"),
+        Index(None, "workload_id", "configuration_id", "device_id", "kind"),
+    )
+    id: int | None = row_id()
+    digest: Binary = digest()
+    workload_id: int = key(references="workload.id", primary=False)
+    configuration_id: int = key(references="configuration.id", primary=False)
+    device_id: int = key(references="device.id", primary=False)
+    kind: str = text_key()
+    metric: str = text_key()
+    name: str = text_key()
+    input_shapes: str = text_key()
+    part: str = text_key()
+
+
+class Sample(Base, table=True):
+    """What one run says of one series, per step: the number that is judged, and how it varies over the steps."""
+
+    __tablename__ = "sample"
+    __table_args__ = (Index(None, "series_id", "run_id"), {"sqlite_with_rowid": False})
+    run_id: int = key()
+    series_id: int = key()
+    value: float = Field(sa_type=Double, nullable=False)
+    mean: float = Field(sa_type=Double, nullable=False)
+    sd: float | None = single()
+    min: float | None = single()
+    p10: float | None = single()
+    p90: float | None = single()
+    max: float | None = single()
+    calls: float | None = single()
+    share: float | None = single()
+    rank_spread: float | None = single()
+    steps: int = Field(sa_type=Integer, nullable=False)
+    intermittent: bool = Field(sa_type=Boolean, nullable=False)
+
+
+class Judged(Base, table=True):
+    """A version that was judged in one configuration on one device: from what, by which rule."""
+
+    __tablename__ = "judged"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 what SQLAlchemy wants
+    workload_id: int = key()
+    configuration_id: int = key()
+    device_id: int = key()
+    version_id: int = key()
+    fingerprint: Binary = digest()
+    rule_version: int = key(primary=False)
+    previous_version_id: int | None = number()
+    pinned_version_id: int | None = number()
+    centre: float | None = real()
+
+
+class DiffHistory(Base, table=True):
+    """How one series of one version differs from the version before, from the pinned one, and from the best one."""
+
+    __tablename__ = "diff_history"
+    __table_args__ = (Index(None, "series_id", "version_id"), {"sqlite_with_rowid": False})
+    version_id: int = key()
+    series_id: int = key()
+    value: float | None = real()
+    calls: float | None = single()
+    runs: int = Field(sa_type=Integer, nullable=False)
+    rule_version: int = Field(sa_type=Integer, nullable=False)
+    previous_diff: float | None = real()
+    previous_p: float | None = real()
+    previous_q: float | None = real()
+    previous_contribution: float | None = single()
+    previous_verdict: str | None = text_value()
+    calls_verdict: str | None = text_value()
+    pinned_diff: float | None = real()
+    pinned_p: float | None = real()
+    pinned_q: float | None = real()
+    pinned_contribution: float | None = single()
+    pinned_verdict: str | None = text_value()
+    best_version_id: int | None = number()
+    best_diff: float | None = real()
+    best_p: float | None = real()
+    best_q: float | None = real()
+    best_verdict: str | None = text_value()

@@ -1,0 +1,80 @@
+"""How much of the time of collective calls no compute hides, and how much of that is waiting for other ranks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tracker.profile import I64, MISSING
+from tracker.timeline.aggregate import rows_by_value
+from tracker.timeline.breakdown import device_unions, host_unions
+from tracker.timeline.intervals import Spans, intersect, subtract, union
+from tracker.timeline.joined import Joined
+from tracker.timeline.wait_tasks import Waits
+
+
+@dataclass(frozen=True, slots=True)
+class CallSpans:
+    """The spans of the calls: row of `communication`, and row of `Collectives` that tells of the call or -1."""
+
+    row: I64
+    start_ns: I64
+    end_ns: I64
+    collective: I64
+
+
+def exposure_columns(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64) -> dict[str, I64]:
+    """Columns `exposed_ns` and `exposed_wait_ns` of `communication`, given the step of each row.
+
+    exposed: the calls of the row run and no compute of the same step does. exposed wait: of that, the time in the
+    waiting tasks of the calls; where a profiler names no tasks, what it says of a call that is exposed as a whole and
+    runs beside no other call of the row; MISSING where that does not tell it, and both where nothing is known of
+    compute. Never more than exposed.
+    """
+    if joined.events.extras.only_collectives:
+        return {name: np.full(len(step_of_row), MISSING, dtype=np.int64) for name in ("exposed_ns", "exposed_wait_ns")}
+    exposed = np.zeros(len(step_of_row), dtype=np.int64)
+    waited = np.full(len(step_of_row), MISSING, dtype=np.int64)
+    spans_of_row = rows_by_value(calls.row)
+    device_rows = rows_by_value(joined.step)
+    host = None if joined.on_device else host_unions(joined)
+    for step, rows in rows_by_value(step_of_row).items():
+        unions = host or device_unions(joined, device_rows[step])
+        for row in rows.tolist():
+            own = spans_of_row[row]
+            bare = subtract(union(calls.start_ns[own], calls.end_ns[own]), unions.compute)
+            exposed[row] = bare.total_ns
+            waited[row] = _waited_ns(calls, own, bare, waits)
+    return {"exposed_ns": exposed, "exposed_wait_ns": waited}
+
+
+def _waited_ns(calls: CallSpans, own: I64, bare: Spans, waits: Waits) -> int:
+    """The waiting of the calls `own` inside `bare`, or MISSING where that of any call is not known."""
+    if not len(bare):
+        return 0
+    told_ns = told_bare_ns = 0
+    spans: list[I64] = []
+    with_tasks: list[I64] = []
+    for collective, rows in rows_by_value(calls.collective[own]).items():
+        if collective >= 0 and waits.has_tasks[collective]:
+            spans.append(waits.of_collective.get(collective, own[:0]))
+            with_tasks.append(own[rows])
+            continue
+        call = union(calls.start_ns[own[rows]], calls.end_ns[own[rows]])
+        bare_ns = intersect(call, bare).total_ns
+        if bare_ns == 0:
+            continue
+        if collective < 0 or bare_ns < call.total_ns or waits.wait_ns[collective] == MISSING:
+            return MISSING
+        told_ns += min(int(waits.wait_ns[collective]), bare_ns)
+        told_bare_ns += bare_ns
+    if not spans:
+        # where told calls overlap, so may their waiting, and when they waited is not told
+        return told_ns if told_bare_ns == bare.total_ns else MISSING
+    tasks, calls_of_tasks = np.concatenate(spans), np.concatenate(with_tasks)
+    rest = intersect(union(calls.start_ns[calls_of_tasks], calls.end_ns[calls_of_tasks]), bare)
+    if told_bare_ns + rest.total_ns > bare.total_ns:
+        return MISSING
+    waited = intersect(union(waits.tasks.start_ns[tasks], waits.tasks.end_ns[tasks]), rest)
+    return told_ns + waited.total_ns

@@ -1,0 +1,95 @@
+"""How long collective calls waited for other ranks, and in which of their tasks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings
+from tracker.timeline.aggregate import group_by, rows_by_value
+from tracker.timeline.intervals import union
+
+_WAIT = "Notify_Wait"
+_SEND = "RDMASend"
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """What is known of waiting, per row of `Collectives`.
+
+    `of_collective`: the rows in `tasks` of its waiting tasks; `has_tasks`: any task is known, waiting or not.
+    `wait_ns`: how long it waited in all, as the profiler says, else the union of its waiting tasks, else MISSING.
+    """
+
+    tasks: CollectiveTasks
+    of_collective: dict[int, I64]
+    has_tasks: NDArray[np.bool_]
+    wait_ns: I64
+
+
+def waits_of(events: Events) -> Waits:
+    """The waiting of all collective calls of one rank."""
+    tasks, times = events.extras.collective_tasks, events.extras.collective_times
+    has_tasks = np.zeros(len(events.collectives), dtype=bool)
+    has_tasks[tasks.collective] = True
+    rows = np.flatnonzero(_is_wait(tasks, events.strings))
+    own = rows_by_value(tasks.collective[rows].astype(np.int64))
+    of_collective = {collective: rows[places] for collective, places in own.items()}
+    wait_ns = np.where(has_tasks, 0, MISSING).astype(np.int64)
+    for collective, waiting in of_collective.items():
+        wait_ns[collective] = union(tasks.start_ns[waiting], tasks.end_ns[waiting]).total_ns
+    told = told_ns(times, times.wait_ns, len(events.collectives))
+    return Waits(tasks, of_collective, has_tasks, np.where(told == MISSING, wait_ns, told))
+
+
+def told_ns(times: CollectiveTimes, column: I64, collectives: int) -> I64:
+    """Per row of `Collectives`, of which there are `collectives`, the sum of `column` of `times`; MISSING where the
+    profiler does not say all of it.
+    """
+    found = np.full(collectives, MISSING, dtype=np.int64)
+    records = group_by(times.collective)
+    found[times.collective[records.first]] = records.complete_sums(column)
+    return found
+
+
+def _is_wait(tasks: CollectiveTasks, strings: Strings) -> NDArray[np.bool_]:
+    """Per task: it waits for another rank, on the lowest plane of its call on which tasks wait.
+
+    CANN counts the same tasks for `Wait Time` in communication.json: the other planes wait for the first one, and a
+    wait behind two sends over RDMA (or behind the wait and send that follow them) is for the data, so it transmits.
+    """
+    if not len(tasks):
+        return np.zeros(0, dtype=bool)
+    names = strings.texts
+    plane = _plane_numbers(names)[tasks.plane]
+    wait = np.array([name == _WAIT for name in names], dtype=bool)[tasks.name]
+    send = np.array([name == _SEND for name in names], dtype=bool)[tasks.name]
+    calls = group_by(tasks.collective)
+    on_first = plane == calls.smallest(np.where(wait, plane, len(names)))[calls.group]
+    order = np.lexsort((tasks.end_ns, tasks.start_ns, plane, tasks.collective))
+
+    def back(flags: NDArray[np.bool_], places: int) -> NDArray[np.bool_]:
+        """For each task in order: the flag of the task `places` before it on the same plane of the same call."""
+        moved = np.zeros(len(order), dtype=bool)
+        here, there = order[places:], order[:-places]
+        same = (tasks.collective[here] == tasks.collective[there]) & (plane[here] == plane[there])
+        moved[places:] = flags[there] & same
+        return moved
+
+    after_sends = back(send, 2) & back(send, 1) | back(send, 4) & back(send, 3) & back(wait, 2) & back(send, 1)
+    transmits = np.zeros(len(order), dtype=bool)
+    transmits[order] = after_sends
+    found: NDArray[np.bool_] = wait & on_first & ~transmits
+    return found
+
+
+def _plane_numbers(texts: tuple[str, ...] | list[str]) -> I64:
+    """For each text its place in the order of planes: numbers as numbers, then the rest."""
+
+    def order(text: str) -> tuple[bool, int, str]:
+        return (not text.isdecimal(), int(text) if text.isdecimal() else 0, text)
+
+    place = {text: index for index, text in enumerate(sorted(set(texts), key=order))}
+    return np.array([place[text] for text in texts], dtype=np.int64)
