@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -205,7 +206,11 @@ def test_a_writer_that_always_collides_gives_up_with_one_line(store, monkeypatch
     def collide(*_):
         raise Raced
 
+    pauses = []
     monkeypatch.setattr(labels, "workload_id", collide)
+    monkeypatch.setattr(time, "sleep", pauses.append)
     for work in (lambda: save(store), lambda: edits.edit_all(store, [1], workload="bert")):
-        with pytest.raises(StoreError, match="other writers were faster 5 times; run the command again"):
+        with pytest.raises(StoreError, match="other writers were faster 12 times; run the command again"):
             work()
+    assert len(pauses) == 2 * 11
+    assert max(pauses) <= 2.0

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +27,9 @@ BUSY_TIMEOUT_MS: Final = 60_000
 """How long a SQLite writer waits for the writers before it; ingests queue up behind each other."""
 
 _CONNECT_TIMEOUT_S: Final = 10
-_ATTEMPTS: Final = 5
+_ATTEMPTS: Final = 12
+_FIRST_PAUSE_S: Final = 0.02
+_LONGEST_PAUSE_S: Final = 2.0
 _SECRETS: Final = ("password", "sslpassword")
 """Parts of a Postgres URL's query that nobody may see."""
 
@@ -67,7 +71,8 @@ class Store:
 
         StoreError where that happens over and over.
         """
-        for _ in range(_ATTEMPTS):
+        for attempt in range(_ATTEMPTS):
+            _let_others_go_first(attempt)
             try:
                 with self.begin() as connection:
                     return work(connection)
@@ -99,6 +104,12 @@ class Store:
             if known is None:
                 raise
             raise known from error
+
+
+def _let_others_go_first(attempt: int) -> None:
+    """A pause before another attempt, of random length: writers that collided must not meet again at once."""
+    if attempt:
+        time.sleep(random.uniform(0.0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)))
 
 
 def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
