@@ -110,3 +110,13 @@ def word(t, q, min_ratio, alpha):
         for sign in (1, -1)
     ]
     return "UNCHANGED" if max(tails) <= 0.05 else "TOO_FEW_RUNS"
+
+
+def bisected(tail, freedom):
+    """The t that is exceeded with probability `tail`, by halving an interval 200 times."""
+    low, high = -1e15, 1e15
+    for _ in range(200):
+        middle = 0.5 * (low + high)
+        above = t_above(np.array([middle]), np.array([freedom]))[0] > tail
+        low, high = (middle, high) if above else (low, middle)
+    return 0.5 * (low + high)

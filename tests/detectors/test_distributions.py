@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.detectors.slow import bisected
 from tracker.detectors._distributions import digamma, t_above, t_exceeded, trigamma, trigamma_inverse
 
 # Abramowitz and Stegun, table 26.10: t that is exceeded with the given probability
@@ -20,7 +21,7 @@ TABLE = [
 
 @pytest.mark.parametrize(("tail", "freedom", "t"), TABLE)
 def test_quantiles_are_those_of_the_table(tail, freedom, t):
-    assert t_exceeded(tail, freedom) == pytest.approx(t, abs=5e-4)
+    assert t_exceeded(tail, np.array([freedom]))[0] == pytest.approx(t, abs=5e-4)
 
 
 def test_one_and_two_degrees_have_closed_forms():
@@ -44,8 +45,15 @@ def test_the_two_tails_add_up_to_one(t, freedom):
 
 @given(st.floats(1e-9, 0.999), st.floats(0.7, 1e6))
 def test_the_quantile_is_exceeded_with_its_probability(tail, freedom):
-    t = t_exceeded(tail, freedom)
-    assert t_above(np.array([t]), np.array([freedom]))[0] == pytest.approx(tail, rel=1e-6)
+    t = t_exceeded(tail, np.array([freedom]))
+    assert t_above(t, np.array([freedom]))[0] == pytest.approx(tail, rel=1e-6)
+
+
+def test_the_quantile_is_that_of_plain_bisection():
+    freedom = np.array([0.7, 1.0, 2.5, 8.0, 300.0, 25_000.0, math.inf])
+    for tail in (1e-9, 1e-4, 0.05, 0.2, 0.4999, 0.5, 0.7):
+        slow = [bisected(tail, number) for number in freedom]
+        assert t_exceeded(tail, freedom) == pytest.approx(slow, rel=1e-9, abs=1e-9)
 
 
 @given(st.floats(0.05, 1e4))

@@ -61,8 +61,8 @@ class Course:
         return replay(self.events, RULE)[0]
 
 
-def open_course():
-    return Course().runs(0, 1).suspect().confirmed()
+def open_course(percent=10):
+    return Course().runs(0, 1).suspect(percent).confirmed(percent)
 
 
 def test_the_next_runs_confirm_a_suspicion_and_the_next_version_finds_it_still_there():
@@ -83,8 +83,13 @@ def test_two_good_runs_begin_the_recovery_and_two_more_end_it():
 
 
 def test_between_half_and_the_whole_of_the_limit_nothing_flaps():
-    assert open_course().runs(10, 2, 2, 2, 2, 2).states() == ["suspect", "new", "persisting"]
-    assert open_course().runs(10, 1, 2, 1, 2, 1).states() == ["suspect", "new", "persisting"]
+    assert open_course(5).runs(5, 2, 2, 2, 2, 2).states() == ["suspect", "new", "persisting"]
+    assert open_course(5).runs(5, 1, 2, 1, 2, 1).states() == ["suspect", "new", "persisting"]
+
+
+def test_a_quarter_of_a_large_finding_does_not_keep_it_open():
+    assert open_course(40).runs(40, 8, 8, 8, 8).states()[-2:] == ["recovering", "recovered"]
+    assert open_course(40).runs(40, 12, 12, 12, 12).states()[-1] == "persisting"
 
 
 def test_a_step_back_of_three_quarters_recovers_at_once():

@@ -209,7 +209,14 @@ def _apart(x: F64, y: F64, d: F64) -> BOOL:
 
 
 def confirm(
-    baseline: F64, confirming: F64, suspects: F64, weights: Weights | None = None, *, limits: Limits | None = None
+    baseline: F64,
+    confirming: F64,
+    suspects: F64,
+    weights: Weights | None = None,
+    *,
+    limits: Limits | None = None,
+    center: bool | Centre = True,
+    older: Spread | None = None,
 ) -> Judged:
     """The judgement of the suspects by the next runs, without the run that raised the suspicion (JUDGEMENT 4.8).
 
@@ -219,7 +226,7 @@ def confirm(
     fewer degrees of freedom.
     """
     limits = limits or Limits()
-    judged = judge_series(baseline, confirming, weights, limits=limits, among=suspects != 0)
+    judged = judge_series(baseline, confirming, weights, limits=limits, center=center, older=older, among=suspects != 0)
     table = judged.table
     passes = table["effect_passes"] & table["q_passes"] & table["contribution_passes"]
     agrees = np.sign(table["ratio"].to_numpy()) == suspects

@@ -13,6 +13,8 @@ from typing import Any, Final, Literal
 
 from tracker.detectors import rule
 
+_CALM: Final = "below half of the smallest change that counts, or a quarter of its size"
+
 State = Literal[
     "normal", "suspect", "new", "persisting", "acknowledged", "recovering", "recovered", "reopened",
     "expected", "muted", "vanished", "invalid",
@@ -302,12 +304,12 @@ class _Walk:
     def _bad(self, event: Observed, effect: float) -> None:
         """A confirmed finding: is it over, worse, or simply still there?"""
         life, finding = self.life, self.finding
-        good = finding.good_runs + 1 if effect < 0.5 * life.effect else 0
+        good = finding.good_runs + 1 if effect < self._calm() else 0
         turned = finding.size > 0 and event.opposite_step >= life.opposite_step * finding.size
         if good >= life.recovery_runs or turned:
             if finding.state == "muted":
                 self.unmute("it recovers")
-            reason = "a step back" if turned else f"{good} runs below half of the smallest change that counts"
+            reason = "a step back" if turned else f"{good} runs {_CALM}"
             self.to("recovering", "recovering", reason, before=self._after_recovery(), good_runs=0, worse_runs=0)
             return
         beyond = max(life.effect, life.worse_share * finding.size)
@@ -318,6 +320,12 @@ class _Walk:
         later = finding.first_bad_version is not None and event.version > finding.first_bad_version
         if self.finding.state in {"new", "reopened"} and later and good == 0:
             self.to("persisting", "persisted", "the next version is still bad")
+
+    def _calm(self) -> float:
+        """Below this a run is good again: half of the smallest change that counts, or what is left when the finding
+        has lost three quarters of its size, so that a large one is not kept open by a small rest or a drift.
+        """
+        return max(0.5 * self.life.effect, (1.0 - self.life.opposite_step) * self.finding.size)
 
     def _worsen(self, effect: float) -> None:
         if self.finding.state == "muted":
@@ -332,19 +340,19 @@ class _Walk:
 
     def _recovering(self, event: Observed, effect: float) -> None:
         life, finding = self.life, self.finding
-        if effect >= life.effect:
+        if effect >= max(life.effect, self._calm()):
             if finding.state == "muted":
                 self.finding = replace(finding, muted_before=finding.before, good_runs=0)
             else:
                 self.to(finding.before, "relapsed", "bad again before it had recovered", good_runs=0)
             return
-        good = finding.good_runs + 1 if effect < 0.5 * life.effect else 0
+        good = finding.good_runs + 1 if effect < self._calm() else 0
         self.finding = replace(finding, good_runs=good)
         if good < life.recovery_runs:
             return
         if self.finding.state == "muted":
             self.unmute("it recovered")
-        reason = f"{good} more runs below half of the smallest change that counts"
+        reason = f"{good} more runs {_CALM}"
         self.to("recovered", "recovered", reason, notifies=True, good_runs=0, recovered_version=event.version)
 
     def _recovered(self, event: Observed) -> None:

@@ -128,5 +128,6 @@ def exceeded(tail: float, freedom: F64) -> F64:
     """The t that is exceeded with probability `tail`, per freedom; nan where that is 0."""
     # freedoms repeat, so few quantiles are computed
     distinct, place = np.unique(freedom, return_inverse=True)
-    values = [t_exceeded(tail, float(number)) if number > 0 else np.nan for number in distinct]
-    return np.asarray(values, dtype=np.float64)[place]
+    values = np.full(len(distinct), np.nan)
+    values[distinct > 0] = t_exceeded(tail, distinct[distinct > 0])
+    return values[place]

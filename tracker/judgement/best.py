@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -14,6 +15,9 @@ from tracker.detectors.judging import Weights
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+
+LOOK_BACK: Final = 20
+"""Versions before a version among which its best one is looked for."""
 
 
 def compare_with_best(

@@ -24,13 +24,13 @@ RUN: Final = "run"
 _LEAVES: Final = ("op", "kernel")
 """Kinds whose series say what all of them share: the first that has any."""
 
-_UNCOUNTED: Final = frozenset({"module", "phase"})
+UNCOUNTED: Final = frozenset({"module", "phase"})
 """Kinds whose calls say nothing beyond those of the ops in them."""
 
 _OWN_CLOCK: Final = frozenset({"api"})
 """Kinds that another clock times than the leaves, so that they share something else."""
 
-_BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
+BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
 FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
@@ -145,7 +145,7 @@ def _judge_family(
         found[name] = np.where(one_sided, presence[name], found[name])
     calls = [line.calls[np.ix_(rows, np.array(side))] for side in (baseline, candidate)]
     by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].to_numpy(dtype=object)
-    uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in _UNCOUNTED)
+    uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in UNCOUNTED)
     found["calls_verdict"] = np.where(uncounted, None, by_calls)
     with np.errstate(invalid="ignore"):
         level = np.fmax(np.nan_to_num(x).max(axis=1, initial=0.0), np.nan_to_num(y).max(axis=1, initial=0.0))
@@ -173,35 +173,55 @@ def _judge_run(
     explained: float,
     device_timed: bool,
 ) -> pd.DataFrame:
-    """The run-level series: twice, since what data loading and idle time explain is known after the first time."""
-    metrics = [line.families[row][1] for row in rows]
-    names = [line.names[row] for row in rows]
-    inverse = np.array([metric in _BETTER_IF_MORE for metric in metrics])
-    x, y = (
-        np.where(inverse[:, None], 1.0 / values, values)
-        for values in (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
-    )
-    timed = np.array([metric.endswith("_ns") or metric in _BETTER_IF_MORE for metric in metrics])
-    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed)
-    waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
-    share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
-    parts = np.array([share.get(name, np.nan) for name in names])
-    found = judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed)
+    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
+    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed)
     presence = judge_presence(x, y, step_of(line, baseline, candidate))
     one_sided = (presence["verdict"] != "").to_numpy()
-    # more throughput is a positive DIFF, however it was judged
-    ratio = found["ratio"].to_numpy()
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
     words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
+    # more throughput is a positive DIFF, however it was judged
+    ratio = found["ratio"].to_numpy()
     return pd.DataFrame(
         {
-            "diff": np.where(inverse, 1.0 / (1.0 + ratio) - 1.0, ratio),
+            "diff": np.where(more_is_better(families), 1.0 / (1.0 + ratio) - 1.0, ratio),
             "p": found["p"].to_numpy(),
             "q": found["q"].to_numpy(),
             **{name: np.where(absent, None, column) for name, column in words.items()},
             "large": ~absent,
         }
     )
+
+
+def run_totals(
+    families: Sequence[Family],
+    names: Sequence[str],
+    x: F64,
+    y: F64,
+    centre: Centre,
+    explained: float,
+    *,
+    device_timed: bool,
+) -> pd.DataFrame:
+    """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
+    which more is better, the inverse is judged.
+
+    Twice, since what data loading and idle time explain is known after the first time. `explained`: what named findings
+    of the leaves explain of the step, in its unit, signed.
+    """
+    inverse = more_is_better(families)
+    x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
+    timed = inverse | np.array([metric.endswith("_ns") for _, metric in families], dtype=bool)
+    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed)
+    waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
+    share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
+    parts = np.array([share.get(name, np.nan) for name in names])
+    return judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed)
+
+
+def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:
+    """Which series are better when they are larger."""
+    return np.array([metric in BETTER_IF_MORE for _, metric in families], dtype=bool)
 
 
 def _waiting(first: pd.DataFrame, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:

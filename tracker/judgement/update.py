@@ -17,14 +17,11 @@ from sqlalchemy import Connection
 
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
-from tracker.judgement.best import compare_with_best, shared_factor
+from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
 from tracker.judgement.judging import Compared, Values, compare, leaf_of, step_of
 from tracker.store import Store, bulk, judged
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
-
-LOOK_BACK = 20
-"""Versions before a version among which its best one is looked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def prune(values: F64, places: list[int], chance: float) -> list[int]:
     three could never be sure.
     """
     trusted = _TRUST * noise(values) ** 2
-    surely = t_exceeded(0.5 * chance, math.inf)
+    surely = float(t_exceeded(0.5 * chance, np.array([math.inf]))[0])
     places = list(places)
     total = np.concatenate([[0.0], np.cumsum(values - values.mean())])
     squares = np.concatenate([[0.0], np.cumsum((values - values.mean()) ** 2)])

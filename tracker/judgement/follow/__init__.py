@@ -1,0 +1,12 @@
+"""Follows the series of a line run by run: suspicions, what the next runs say of them, and the life of each finding.
+
+Pure functions on the values of a line: the same runs and the same actions of users always give the same findings, so
+that findings can be made again at any time, by this rule or by another one.
+"""
+
+from __future__ import annotations
+
+from tracker.judgement.follow.following import CONFIRMING, Tracked, UserAction, follow
+from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
+
+__all__ = ["CONFIRMING", "Tracked", "UserAction", "Watched", "WatchedRun", "follow", "watched_of"]

@@ -1,0 +1,352 @@
+"""Run by run: suspicions are raised, confirmed or cleared, and findings live on (JUDGEMENT 3 to 6)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors.life import (
+    ENDED,
+    NOTIFIED,
+    OPEN,
+    Acted,
+    Event,
+    Finding,
+    LifeRule,
+    Observed,
+    Passed,
+    Transition,
+    step,
+)
+from tracker.detectors.within import two_modes
+from tracker.judgement.follow.creeping import crept
+from tracker.judgement.follow.tracks import Change, Said, calls, levels, limits_of, presence
+from tracker.judgement.follow.watched import Watched
+from tracker.judgement.follow.windows import Windows
+from tracker.judgement.judging import RUN
+
+I64 = NDArray[np.int64]
+
+CONFIRMING: Final = 2
+"""Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
+test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
+"""
+
+_MODES_OF: Final = 20
+"""Runs before a suspicion in which two levels of a series are looked for."""
+
+_NEW_BASELINE: Final = "what got better is the new baseline"
+_BLOCKING: Final = OPEN | {"vanished"}
+"""States in which the runs of a series are no baseline for it."""
+
+Key = tuple[int, int, Change]
+
+
+@dataclass(slots=True)
+class Tracked:
+    """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
+
+    `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then.
+    `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
+    last run that has the series, `last` that run.
+    """
+
+    row: int
+    sign: int
+    change: Change
+    first: int
+    baseline: tuple[int, ...]
+    candidate: tuple[int, ...]
+    gates: dict[str, Any]
+    life: LifeRule
+    finding: Finding = field(default_factory=Finding)
+    transitions: list[Transition] = field(default_factory=list)
+    suspected: int | None = None
+    effect: float = 0.0
+    last: int = 0
+
+    @property
+    def key(self) -> Key:
+        """One finding is open per key."""
+        return self.row, self.sign, self.change
+
+    def take(self, event: Event) -> list[Transition]:
+        """The next event of its life; the transitions that it made."""
+        self.finding, more = step(self.finding, event, self.life)
+        self.transitions += more
+        return more
+
+
+@dataclass(frozen=True, slots=True)
+class UserAction:
+    """What a user did to the finding of `key` that began with the run `first_run`, after the run `after_run`."""
+
+    key: Key
+    first_run: int
+    after_run: int | None
+    acted: Acted
+
+
+def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
+    """All findings of a line, by the run that raised them, then by series. `actions` in the order of their time.
+
+    `now_ns`: mutes whose end lies before are over; None: only runs make time pass.
+    """
+    follower = _Follower(watched, actions)
+    for run in range(len(watched.runs)):
+        follower.observe(run)
+    if now_ns is not None:
+        for tracked in follower.found:
+            if tracked.finding.state == "muted":
+                tracked.take(Passed(now_ns))
+    return sorted(follower.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
+
+
+class _Follower:
+    def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
+        self.watched = watched
+        self.windows = Windows(len(watched.names))
+        self.found: list[Tracked] = []
+        self.open: dict[Key, Tracked] = {}
+        self.snapshots: dict[int, I64] = {}
+        self.actions: dict[int, list[UserAction]] = {}
+        places = {run.run_id: place for place, run in enumerate(watched.runs)}
+        last = len(watched.runs) - 1
+        for action in actions:
+            self.actions.setdefault(places.get(action.after_run or -1, last), []).append(action)
+
+    def observe(self, run: int) -> None:
+        """Everything that the run in this column says."""
+        self._accept_improvements(run)
+        said = {
+            "level": levels(self.watched, self.windows, [run]),
+            "calls": calls(self.watched, self.windows, [run]),
+            "presence": presence(self.watched, run, [run]),
+        }
+        confirmed = self._confirmed(run)
+        for tracked in list(self.open.values()):
+            if tracked.change != "creep":
+                self._observe(tracked, run, confirmed.get(tracked.key))
+        for change in ("level", "calls", "presence"):
+            self._suspect(run, change, said)
+        self._creep(run)
+        self._accept(run)
+        for action in self.actions.get(run, ()):
+            self._act(action, run)
+        self.snapshots = {
+            place: columns
+            for place, columns in self.snapshots.items()
+            if any(tracked.suspected == place for tracked in self.open.values())
+        }
+
+    def _suspect(self, run: int, change: Change, said: dict[str, Said]) -> None:
+        """Opens a suspicion for every series that this run alone makes suspicious."""
+        sign = said[change].sign
+        for row in np.flatnonzero(sign).tolist():
+            key = (row, int(sign[row]), change)
+            if change == "calls" and (row, key[1], "level") in self.open:
+                continue  # the time says it already; that calls explain it, the finding says
+            known = self.open.get(key)
+            if known is not None and known.finding.state != "recovered":
+                continue
+            self.snapshots.setdefault(run, self.windows.columns.copy())
+            if known is not None:
+                known.suspected = known.suspected if known.suspected is not None else run
+                continue
+            tracked = self._new(key, run, said[change].of(row))
+            tracked.suspected = run
+            tracked.take(self._event(tracked, run, screens=True))
+            self.open[key] = tracked
+
+    def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
+        row, sign, change = key
+        window = self.windows.columns[row]
+        baseline = tuple(window[window >= 0].tolist())
+        if change == "presence":
+            baseline = tuple(range(max(0, run - len(window)), run))
+        number = max((old.finding.number for old in self.found if old.key == key), default=0)
+        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), Finding(number=number))
+        self.found.append(tracked)
+        return tracked
+
+    def _life(self, key: Key, run: int) -> LifeRule:
+        row, _, change = key
+        if change == "presence":
+            return LifeRule(effect=0.5)
+        if change == "creep":
+            return LifeRule(effect=math.log1p(rule.CREEP_RATIO))
+        device_timed = self.watched.runs[run].device_timed
+        return LifeRule(effect=limits_of(self.watched.families[row], device_timed=device_timed).effect)
+
+    def _confirmed(self, run: int) -> dict[Key, bool]:
+        """What the confirming runs say of the suspicions that have them all with this run."""
+        due = [one for one in self.open.values() if one.suspected is not None and run - one.suspected == CONFIRMING]
+        found: dict[Key, bool] = {}
+        for place, change in dict.fromkeys((one.suspected or 0, one.change) for one in due):
+            own = [one for one in due if one.suspected == place and one.change == change]
+            said = self._decide(change, place, list(range(place + 1, run + 1)), own)
+            all_runs = self._decide(change, place, list(range(place, run + 1)), None)
+            for one in own:
+                agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
+                found[one.key] = agree and not self._bistable(one, range(place + 1, run + 1))
+                if found[one.key]:
+                    one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
+                one.suspected = None
+        return found
+
+    def _decide(self, change: Change, place: int, columns: list[int], suspects: Sequence[Tracked] | None) -> Said:
+        """What `columns` say, against the windows as they were before the run `place`: of `suspects`, or of all."""
+        windows = Windows(len(self.watched.names))
+        windows.columns = self.snapshots[place]
+        windows.variance, windows.freedom = self.windows.variance, self.windows.freedom
+        if change == "presence":
+            return presence(self.watched, place, columns)
+        if change == "calls":
+            return calls(self.watched, windows, columns)
+        if suspects is None:
+            return levels(self.watched, windows, columns)
+        sign = np.zeros(len(self.watched.names), dtype=np.int64)
+        sign[[one.row for one in suspects]] = [one.sign for one in suspects]
+        return levels(self.watched, windows, columns, sign)
+
+    def _bistable(self, tracked: Tracked, columns: Sequence[int]) -> bool:
+        """Whether the series jumps between two levels from run to run, and this is one of them."""
+        if tracked.change != "level":
+            return False
+        before = self.watched.centred[tracked.row, max(0, tracked.first - _MODES_OF) : tracked.first]
+        modes = two_modes(before)
+        if modes is None:
+            return False
+        known = self.watched.centred[tracked.row, list(columns)]
+        now = float(np.median(known[~np.isnan(known)]))
+        slack = tracked.life.effect
+        return math.log(modes.low) - slack <= math.log(now) <= math.log(modes.high) + slack
+
+    def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
+        """The next run of an open finding, and what its transitions do to the window of the series."""
+        gone = self._gone(tracked, run)
+        event = self._event(tracked, run, confirms=confirms, gone=gone and confirms is None)
+        if gone and confirms is not None:
+            event = replace(event, effect=0.0, confirms=False)
+        self._settle(tracked, tracked.take(event), run)
+
+    def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
+        for transition in transitions:
+            if transition.kind == "cleared":
+                self._join(tracked, range(tracked.first, run))
+            elif transition.kind == "recovered":
+                self._join(tracked, range(run - 2 * tracked.life.recovery_runs + 1, run))
+            elif transition.kind == "invalid":
+                self._join(tracked, range(tracked.first, run))
+            elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
+                self._restart(tracked, run)
+        if tracked.finding.state in ENDED | {"normal"}:
+            self.open.pop(tracked.key, None)
+
+    def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
+        if tracked.change in {"level", "calls"}:
+            for column in columns:
+                if not math.isnan(self.watched.raw[tracked.row, column]):
+                    self.windows.accept(np.array([tracked.row]), column)
+
+    def _restart(self, tracked: Tracked, run: int) -> None:
+        if tracked.change in {"level", "calls"}:
+            known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
+            columns = (tracked.first + np.flatnonzero(known)).tolist()
+            self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
+
+    def _accept(self, run: int) -> None:
+        """The run joins the windows of all series that are as they should be."""
+        free = ~np.isnan(self.watched.raw[:, run])
+        for tracked in self.open.values():
+            if tracked.change in {"level", "calls"} and self._blocks(tracked):
+                free[tracked.row] = False
+        self.windows.accept(np.flatnonzero(free), run)
+
+    @staticmethod
+    def _blocks(tracked: Tracked) -> bool:
+        if tracked.sign < 0 and tracked.finding.state in NOTIFIED:
+            return False
+        return tracked.finding.state in _BLOCKING or tracked.suspected is not None
+
+    def _accept_improvements(self, run: int) -> None:
+        """What got better in an earlier version needs nobody's consent to be the baseline."""
+        here = self.watched.runs[run]
+        for tracked in list(self.open.values()):
+            first = tracked.finding.first_bad_version
+            if tracked.sign < 0 and tracked.finding.state in NOTIFIED and first is not None and here.version > first:
+                tracked.take(Acted("expect", "rule", here.started_at_ns, _NEW_BASELINE))
+                self.open.pop(tracked.key)
+
+    def _creep(self, run: int) -> None:
+        """With the last run of a version: which series have crept away from their best level."""
+        runs = self.watched.runs
+        if run + 1 < len(runs) and runs[run + 1].version == runs[run].version:
+            return
+        first = next(place for place in range(run, -1, -1) if place == 0 or runs[place - 1].version < runs[run].version)
+        said = crept(self.watched, first, run)
+        for key, tracked in list(self.open.items()):
+            if tracked.change == "creep" and (ratio := said.gates["ratio"][tracked.row]) is not None:
+                tracked.effect, tracked.last = math.log1p(ratio), run
+                self._settle(tracked, tracked.take(self._observed(run, tracked.effect)), run)
+                assert key == tracked.key
+        for row in np.flatnonzero(said.sign).tolist():
+            key = (row, 1, "creep")
+            if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
+                continue
+            tracked = self._new(key, first, said.of(row))
+            tracked.candidate = tuple(range(first, run + 1))
+            tracked.effect, tracked.last = math.log1p(tracked.gates["ratio"]), run
+            event = self._observed(first, tracked.effect)
+            tracked.take(replace(event, screens=True, confirms=True))
+            self.open[key] = tracked
+
+    def _act(self, action: UserAction, run: int) -> None:
+        for tracked in self.found:
+            if tracked.key == action.key and self.watched.runs[tracked.first].run_id == action.first_run:
+                self._settle(tracked, tracked.take(action.acted), run + 1)
+
+    def _gone(self, tracked: Tracked, run: int) -> bool:
+        """Whether no run of this version, so far, has the series."""
+        if tracked.change == "presence":
+            return False
+        runs = self.watched.runs
+        same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
+        return bool(np.isnan(self.watched.raw[tracked.row, same]).all())
+
+    def _event(self, tracked: Tracked, run: int, **more: Any) -> Observed:
+        effect = self._effect(tracked, run)
+        if effect is not None:
+            tracked.effect, tracked.last = effect, run
+        return replace(self._observed(run, effect), **more)
+
+    def _observed(self, run: int, effect: float | None) -> Observed:
+        here = self.watched.runs[run]
+        return Observed(here.run_id, here.version, here.started_at_ns, effect)
+
+    def _effect(self, tracked: Tracked, run: int) -> float | None:
+        """How much worse the run is than the baseline, as a log, in the direction of the finding; None: not known."""
+        row, columns = tracked.row, list(tracked.baseline)
+        value = self.watched.raw[row, run]
+        if tracked.change == "presence":
+            return float((not math.isnan(value)) == (tracked.sign > 0))
+        if tracked.change == "calls":
+            before, now = self.watched.calls[row, columns], float(self.watched.calls[row, run])
+            known = before[before > 0]
+            return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
+        if math.isnan(value):
+            return None
+        before = self.watched.centred[row, columns]
+        level = float(np.log(before[~np.isnan(before)]).mean())
+        effect = tracked.sign * (math.log(self.watched.centred[row, run]) - level)
+        if self.watched.families[row][0] != RUN or not self.watched.is_clocked(row):
+            return effect
+        # of a whole run the part counts that the machine does not explain, as when it was found (JUDGEMENT 4.9)
+        shared = float(self.watched.shared[run] - self.watched.shared[columns].mean())
+        return min(effect, effect - tracked.sign * shared)

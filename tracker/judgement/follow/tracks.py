@@ -1,0 +1,178 @@
+"""What one run, and the runs that follow a suspicion, say of every series: by its level, its calls, its presence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors.baseline import ENOUGH, WINDOW
+from tracker.detectors.centre import Centre
+from tracker.detectors.judging import Weights, confirm, judge_series
+from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.judgement.follow.watched import Watched
+from tracker.judgement.follow.windows import Windows, cut, gathered
+from tracker.judgement.judging import RUN, UNCOUNTED, Family, more_is_better, run_totals
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+Change = Literal["level", "calls", "presence", "creep"]
+GATES: Final = (
+    "ratio", "low", "high", "p", "q", "contribution", "detectable", "effect_passes", "q_passes", "contribution_passes",
+    "verdict", "reason",
+)  # fmt: skip
+"""What a judgement of a series leaves behind; nan and None where a way of judging does not have it."""
+
+_CALLED: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED})
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What runs say of all series in one way: `sign` per series (1 worse, -1 better, 0 nothing), `gates`: GATES."""
+
+    sign: I64
+    gates: dict[str, NDArray[Any]]
+
+    def of(self, row: int) -> dict[str, Any]:
+        """The gates of one series; None for what this way of judging does not have."""
+        return {gate: _plain(values[row]) for gate, values in self.gates.items()}
+
+
+def limits_of(family: Family, *, device_timed: bool) -> rule.Limits:
+    """What a change of a family must pass."""
+    if family[0] == RUN:
+        return rule.Limits(rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO)
+    return rule.Limits(rule.COMMUNICATION_RATIO) if family[0] == "communication" else rule.Limits()
+
+
+def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects: I64 | None = None) -> Said:
+    """Whether series got slower or faster in the runs `columns`, against their windows; with `suspects` (a sign per
+    series), whether those are confirmed.
+    """
+    said = nothing(len(watched.names))
+    explained = 0.0
+    run = list(columns)
+    step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
+    for family, rows in watched.kinds.items():
+        if family[0] == RUN or (suspects is not None and not suspects[rows].any()):
+            continue
+        x = gathered(watched.centred, rows, windows.columns[rows])
+        y = cut(watched.centred, rows, run)
+        if np.isnan(y).all():
+            continue
+        weights = Weights(step=step) if watched.is_time(family) and not np.isnan(step) else Weights()
+        limits, older = limits_of(family, device_timed=True), windows.older(rows)
+        if suspects is None:
+            judged = judge_series(x, y, weights, limits=limits, center=False, older=older)
+        else:
+            judged = confirm(x, y, suspects[rows].astype(np.float64), weights, limits=limits, center=False, older=older)
+        sign = _signs(judged.table, windows.enough(rows))
+        put(said, rows, sign, judged.table)
+        if family == watched.leaf:
+            explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
+    if not np.isnan(step):
+        _totals(watched, windows, run, explained * step, said, suspects)
+    return said
+
+
+def _totals(
+    watched: Watched, windows: Windows, run: list[int], explained: float, said: Said, suspects: I64 | None
+) -> None:
+    """Adds the run-level series."""
+    rows = watched.run_rows
+    if not len(rows):
+        return
+    columns = windows.columns[rows]
+    shared = np.where(columns < 0, 0.0, watched.shared[np.maximum(columns, 0)])
+    centre = Centre(shared, watched.shared[run], 0, float("nan"))
+    families, names = [watched.families[row] for row in rows], [watched.names[row] for row in rows]
+    inverse = more_is_better(families)[:, None]
+    sides = (gathered(watched.raw, rows, columns), cut(watched.raw, rows, run))
+    x, y = (np.where(inverse, 1.0 / side, side) for side in sides)
+    device_timed = all(watched.runs[column].device_timed for column in run)
+    table = run_totals(families, names, x, y, centre, explained, device_timed=device_timed)
+    sign = _signs(table, windows.enough(rows))
+    if suspects is not None:
+        sign = np.where(sign == suspects[rows], sign, 0)
+    put(said, rows, sign, table)
+
+
+def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
+    """Whether series are called more or less often in the runs `columns` than in their windows."""
+    said = nothing(len(watched.names))
+    run = list(columns)
+    step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
+    if np.isnan(step):
+        return said
+    for family, rows in watched.kinds.items():
+        if family[0] == RUN or family[0] in UNCOUNTED or not watched.is_time(family):
+            continue
+        sides = [
+            (gathered(values, rows, windows.columns[rows]), cut(values, rows, run))
+            for values in (watched.calls, watched.centred)
+        ]
+        (calls0, calls1), (time0, time1) = sides
+        if np.isnan(calls1).all() or np.isnan(calls0).all():
+            continue
+        table = judge_calls(calls0, calls1, time0, time1, step)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            table["ratio"] = table["candidate_calls"] / table["baseline_calls"] - 1.0
+        put(said, rows, _signs(table, windows.enough(rows)), table)
+    return said
+
+
+def presence(watched: Watched, before: int, columns: Sequence[int]) -> Said:
+    """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`."""
+    said = nothing(len(watched.names))
+    baseline, run = list(range(max(0, before - WINDOW), before)), list(columns)
+    if len(baseline) < ENOUGH:
+        return said
+    step = watched.larger_step(baseline, run)
+    for family, rows in watched.kinds.items():
+        x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
+        # a run that says nothing of a family has not lost its series
+        x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]
+        if x.shape[1] < ENOUGH or y.shape[1] < len(run):
+            continue
+        timed = family[0] == RUN or (watched.is_time(family) and not np.isnan(step))
+        whole = step if timed else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
+        table = judge_presence(x, y, whole)
+        sign = np.where(table["verdict"] == "", 0, np.sign(np.nan_to_num(table["contribution"])))
+        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy()
+        put(said, rows, np.where(called, sign, 0).astype(np.int64), table)
+    return said
+
+
+def nothing(series: int) -> Said:
+    """What says nothing of any series."""
+    gates: dict[str, NDArray[Any]] = {gate: np.full(series, None, dtype=object) for gate in GATES}
+    return Said(np.zeros(series, dtype=np.int64), gates)
+
+
+def _signs(table: pd.DataFrame, enough: NDArray[np.bool_]) -> I64:
+    """1 for what is worse, -1 for what is better, where a verdict says so."""
+    called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy() & enough
+    ratio = np.nan_to_num(table["ratio"].to_numpy(dtype=np.float64))
+    return np.where(called, np.sign(ratio), 0).astype(np.int64)
+
+
+def put(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
+    """Adds what the judgement `table` of the series `rows` says."""
+    said.sign[rows] = sign
+    for gate in GATES:
+        if gate in table.columns:
+            said.gates[gate][rows] = table[gate].to_numpy()
+
+
+def _plain(value: Any) -> Any:
+    """A Python value; None for nan."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -1,0 +1,132 @@
+"""The runs of a line as they are followed: values without what all operators of a run share, and the step of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors.baseline import WINDOW
+from tracker.detectors.centre import MIN_SERIES
+from tracker.judgement.judging import BETTER_IF_MORE, RUN, Family, Values, leaf_of, more_is_better
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+_OWN_CLOCK: Final = "api"
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedRun:
+    """One run of a line. `version`: its place among the versions of the line, from 0. `started_at_ns`: 0 if unknown."""
+
+    run_id: int
+    version: int
+    started_at_ns: int
+    device_timed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The runs of a line in their order, and what they say of its series: arrays of (series, runs), nan for missing.
+
+    `raw`: what is judged, per step, the inverse where more is better. `centred`: the same without what all operators
+    share; of what is no time, and of run-level series, as it is. `shared`: that factor, as a log, per run. `calls`: per
+    step. `step`: duration of a step of each run, or the sum of its leaves; nan for neither. `kinds`: rows by family.
+    """
+
+    families: Sequence[Family]
+    names: Sequence[str]
+    runs: Sequence[WatchedRun]
+    raw: F64
+    centred: F64
+    shared: F64
+    calls: F64
+    step: F64
+    kinds: dict[Family, I64]
+
+    @property
+    def leaf(self) -> Family | None:
+        """The family whose series say what all of them share."""
+        return leaf_of(self.families)
+
+    @property
+    def run_rows(self) -> I64:
+        """Rows of the run-level series, of all metrics."""
+        return np.array([row for row, family in enumerate(self.families) if family[0] == RUN], dtype=np.int64)
+
+    def is_time(self, family: Family) -> bool:
+        """Whether a family is part of the step, so that its changes have a contribution."""
+        return family[1].endswith("_ns") and not bool(np.isnan(self.step).all())
+
+    def is_clocked(self, row: int) -> bool:
+        """Whether the machine moves a run-level series with the operators: times and throughput, but not memory."""
+        metric = self.families[row][1]
+        return metric.endswith("_ns") or metric in BETTER_IF_MORE
+
+    def larger_step(self, baseline: Sequence[int] | I64, candidate: Sequence[int] | I64) -> float:
+        """The larger mean step of two sets of runs; nan where neither knows it."""
+        sides = [self.step[np.asarray(side, dtype=np.int64)] for side in (baseline, candidate)]
+        means = [side[~np.isnan(side)].mean() for side in sides if (~np.isnan(side)).any()]
+        return float(max(means)) if means else float("nan")
+
+
+def watched_of(line: Values, runs: Sequence[WatchedRun]) -> Watched:
+    """The runs of a line, ready to be followed. `line`: its values, a column per run of `runs`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        raw = np.where(line.values > 0, line.values, np.nan)
+        raw = np.where(more_is_better(line.families)[:, None], 1.0 / raw, raw)
+    kinds = {family: line.of(family) for family in dict.fromkeys(line.families)}
+    leaf = leaf_of(line.families)
+    step = _steps(line, kinds[leaf] if leaf else None)
+    shared = shared_factor(raw[kinds[leaf]], step) if leaf else np.zeros(len(runs))
+    centred = raw.copy()
+    for family, rows in kinds.items():
+        if family[0] == RUN or not family[1].endswith("_ns"):
+            continue
+        own = shared_factor(raw[rows], step) if family[0] == _OWN_CLOCK else shared
+        centred[rows] = raw[rows] / np.exp(own)
+    return Watched(line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds)
+
+
+def shared_factor(leaves: F64, step: F64) -> F64:
+    """What the leaves (series, runs) of each run share, as a log: 0.05 is a run in which all are 5 % slower.
+
+    The median over series of their distance from their median in the runs before, at most 8, once those are freed from
+    their own factors (JUDGEMENT 4.1, run by run). Series count that are in all these runs and at least 0.01 % of the
+    step; with fewer than 20 a run keeps the factor of the runs before. The first run has 0.
+
+    >>> runs = np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1])
+    >>> shared_factor(runs, runs.sum(axis=0)).round(3).tolist()
+    [0.0, 0.0, 0.095]
+    """
+    logs = np.log(leaves)
+    with np.errstate(invalid="ignore"):
+        large = ~(leaves < rule.TESTED_SHARE * step)
+    shared = np.zeros(leaves.shape[1])
+    for run in range(1, leaves.shape[1]):
+        before = slice(max(0, run - WINDOW), run)
+        window = logs[:, before] - shared[before]
+        usable = ~np.isnan(window).any(axis=1) & ~np.isnan(logs[:, run]) & large[:, run]
+        if int(usable.sum()) < MIN_SERIES:
+            shared[run] = float(np.median(shared[before]))
+        else:
+            shared[run] = float(np.median(logs[usable, run] - np.median(window[usable], axis=1)))
+    return shared
+
+
+def _steps(line: Values, leaves: I64 | None) -> F64:
+    """The step of every run; where a run states none, the sum of its leaves."""
+    step = np.full(line.values.shape[1], np.nan)
+    for name in ("step", "e2e"):
+        row = line.row(name)
+        if row is not None:
+            step = np.where(np.isnan(step), line.values[row], step)
+    if leaves is None:
+        return step
+    total = np.nansum(line.values[leaves], axis=0)
+    return np.where(np.isnan(step) & (total > 0), total, step)
