@@ -19,6 +19,7 @@ from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
 from tracker.judgement.judging import Compared, Values, compare, leaf_of, step_of
+from tracker.judgement.keep import keep
 from tracker.store import Store, bulk, judged
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
@@ -62,12 +63,16 @@ def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str |
 
 
 def update(store: Store, lines: Iterable[Line]) -> int:
-    """Judge what is out of date in these lines; how many versions that were.
+    """Judge what is out of date in these lines, and follow their findings; how many versions were judged.
 
     Runs without samples get them first. Every version is a transaction of its own: what is interrupted goes on the next
     time.
     """
-    return sum(_update_line(store, line) for line in dict.fromkeys(lines))
+    count = 0
+    for line in dict.fromkeys(lines):
+        count += _update_line(store, line)
+        keep(store, line)
+    return count
 
 
 def tasks(runs: Sequence[LineRun]) -> list[Task]:

@@ -50,7 +50,10 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineRun:
-    """An active run of a line. `stale`: its samples were never made, or by older rules. `ranks`: that came."""
+    """An active run of a line. `stale`: its samples were never made, or by older rules. `ranks`: that came.
+
+    `started_at_ns`: 0 where nobody knows.
+    """
 
     run_id: int
     version_id: int
@@ -59,6 +62,7 @@ class LineRun:
     stale: bool
     ranks: int
     timeline: str
+    started_at_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +99,7 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     return [
         LineRun(
             row.run_id, row.version_id, row.version, bool(row.pinned), row.sample_rules != SAMPLE_RULES, row.ranks,
-            row.timeline,
+            row.timeline, row.started_at_ns,
         )
         for row in rows
     ]  # fmt: skip

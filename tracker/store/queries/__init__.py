@@ -19,6 +19,7 @@ from tracker.store.queries.details import (
     op_tree,
     ops,
 )
+from tracker.store.queries.findings import finding_events, findings
 from tracker.store.queries.history import drifted, line_series, lines, samples, series_diffs, series_runs
 from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
 from tracker.store.queries.runs import (
@@ -43,6 +44,8 @@ __all__ = [
     "counters",
     "drifted",
     "facts",
+    "finding_events",
+    "findings",
     "kernel_metrics",
     "kernels",
     "latest",

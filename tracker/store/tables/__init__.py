@@ -22,6 +22,7 @@ from tracker.store.tables.details import (
     Step,
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
+from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series
 from tracker.store.tables.runs import (
     Capture,
@@ -47,6 +48,11 @@ __all__ = [
     "Counter",
     "Device",
     "DiffHistory",
+    "Finding",
+    "FindingAction",
+    "FindingEvent",
+    "Followed",
+    "Incident",
     "Judged",
     "Kernel",
     "KernelKey",

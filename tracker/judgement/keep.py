@@ -1,0 +1,164 @@
+"""Keeps the findings of a line true: follows its runs again when they, the rule or what users did has changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from tracker.detectors import change_points, rule
+from tracker.detectors.life import NOTIFIED, Acted
+from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
+from tracker.judgement.judging import Values
+from tracker.store import Store, findings, judged
+from tracker.store.findings import Action, MadeFinding
+from tracker.store.judged import Line, LineRun
+
+DIRECTIONS: Mapping[int, str] = {1: "regression", -1: "improvement"}
+_SIGNS = {word: sign for sign, word in DIRECTIONS.items()}
+_CONFIRMS = frozenset({"confirmed", "reopened"})
+_NEAR = 3
+_DATED_BY = 30
+"""Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
+
+
+def keep(store: Store, line: Line, *, now_ns: int | None = None) -> bool:
+    """Make the findings of a line again if anything they rest on has changed; whether it had.
+
+    `now_ns`: also ends the mutes that are over by then.
+    """
+    with store.connect() as connection:
+        fresh = _fingerprint(connection, line) == findings.fingerprint_of(connection, line)
+    if fresh and now_ns is None:
+        return False
+    return store.transact(lambda connection: _keep(connection, line, now_ns))
+
+
+def _keep(connection: Connection, line: Line, now_ns: int | None) -> bool:
+    judged.lock(connection, line)
+    fingerprint = _fingerprint(connection, line)
+    if now_ns is None and fingerprint == findings.fingerprint_of(connection, line):
+        return False
+    runs = judged.runs_of(connection, line)
+    made = made_findings(connection, line, runs, now_ns)
+    findings.write(connection, line, made, fingerprint)
+    return True
+
+
+def _fingerprint(connection: Connection, line: Line) -> bytes:
+    """Rule, runs in their order, and what users did."""
+    runs = judged.runs_of(connection, line)
+    actions = findings.actions_of(connection, line)
+    return judged.fingerprint(
+        rule.RULE_VERSION,
+        *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
+        *((action.key, action.action, action.when_ns) for action in actions),
+    )
+
+
+def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) -> tuple[Watched, list[int]]:
+    """The runs of a line, ready to be followed, and the number of each of its series."""
+    series = judged.series_of(connection, line)
+    values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
+    there = np.asarray(~np.isnan(values).all(axis=1))
+    keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
+    known = Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values[there], calls[there])
+    versions = list(dict.fromkeys(run.version_id for run in runs))
+    watched = [
+        WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device")
+        for run in runs
+    ]
+    return watched_of(known, watched), series.ids[there].tolist()
+
+
+def made_findings(
+    connection: Connection, line: Line, runs: Sequence[LineRun], now_ns: int | None = None
+) -> list[MadeFinding]:
+    """All findings of a line, as its runs and the actions of users make them."""
+    if not runs:
+        return []
+    watched, series = watched_line(connection, line, runs)
+    rows = {number: row for row, number in enumerate(series)}
+    actions = [
+        _user_action(action, rows, runs) for action in findings.actions_of(connection, line) if action.key[0] in rows
+    ]
+    found = follow(watched, actions, now_ns=now_ns)
+    return [_made(tracked, watched, series[tracked.row], runs) for tracked in found]
+
+
+def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:
+    series_id, direction, change, first_run = action.key
+    versions = list(dict.fromkeys(run.version_id for run in runs))
+    until = versions.index(action.until_version_id) if action.until_version_id in versions else None
+    if action.until_version_id is not None and until is None:
+        until = len(versions)  # a version that has no run yet
+    acted = Acted(action.action, action.who, action.when_ns, action.reason, action.until_ns, until)  # type: ignore[arg-type]
+    return UserAction((rows[series_id], _SIGNS[direction], change), first_run, action.after_run_id, acted)  # type: ignore[arg-type]
+
+
+def _made(tracked: Tracked, watched: Watched, series_id: int, runs: Sequence[LineRun]) -> MadeFinding:
+    finding, gates = tracked.finding, tracked.gates
+    first = _dated(tracked, watched)
+    good = tracked.baseline[-1] if tracked.baseline and tracked.baseline[-1] < first else None
+    sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
+    columns: dict[str, Any] = {
+        "series_id": series_id,
+        "direction": DIRECTIONS[tracked.sign],
+        "change": tracked.change,
+        "first_run_id": runs[tracked.first].run_id,
+        "first_version_id": runs[first].version_id,
+        "good_version_id": None if good is None else runs[good].version_id,
+        "state": finding.state,
+        "number": finding.number,
+        "reopened": finding.reopened,
+        "rule_version": rule.RULE_VERSION,
+        "effect": math.expm1(tracked.sign * tracked.effect) if tracked.change != "presence" else None,
+        "last_run_id": runs[tracked.last or tracked.first].run_id,
+        **{gate: gates[gate] for gate in gates},
+        "until_ns": finding.until_ns if finding.state == "muted" else None,
+        "until_version_id": None,
+    }
+    for side, places in sides.items():
+        columns[f"{side}_value"] = _mean(_said(watched, tracked.row, places))
+        columns[f"{side}_calls"] = _mean(watched.calls[tracked.row, places])
+        columns[f"{side}_runs"] = " ".join(str(runs[place].run_id) for place in places)
+    events = [
+        (one.source, one.target, one.kind, one.who, one.when_ns, one.run, one.rule_version, one.reason, one.notifies)
+        for one in tracked.transitions
+    ]
+    confirmed = any(one.kind in _CONFIRMS for one in tracked.transitions)
+    return MadeFinding(columns, events, runs[first].version_id if confirmed else None)
+
+
+def _dated(tracked: Tracked, watched: Watched) -> int:
+    """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
+    first = _first(tracked, watched)
+    if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
+        return first
+    start = max(0, first - _DATED_BY)
+    around = np.arange(start, min(len(watched.runs), first + _DATED_BY))
+    values = watched.centred[tracked.row, around]
+    known = around[~np.isnan(values)]
+    near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
+    near = [place for place in near if abs(place - first) <= _NEAR]
+    return min(near, key=lambda place: (abs(place - first), place), default=first)
+
+
+def _first(tracked: Tracked, watched: Watched) -> int:
+    """The run that raised the suspicion; of a finding that came back, the one that did so."""
+    run = tracked.finding.first_bad_run
+    return next((place for place, one in enumerate(watched.runs) if one.run_id == run), tracked.first)
+
+
+def _said(watched: Watched, row: int, places: Sequence[int]) -> np.ndarray[Any, Any]:
+    """The values of runs as they were stored: throughput is followed as its inverse."""
+    values = watched.raw[row, places]
+    return 1.0 / values if watched.families[row][1].endswith("_per_second") else values
+
+
+def _mean(values: np.ndarray[Any, Any]) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None

@@ -1,0 +1,150 @@
+"""Findings, their events and incidents in the database: what a line has, what users did, and writing it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, bindparam, text
+
+from tracker.store import bulk
+from tracker.store.judged import Line
+from tracker.store.sql import statement
+
+KEY: Final = ("series_id", "direction", "change", "first_run_id")
+"""What makes a finding the same one when it is made again."""
+
+EVENT_COLUMNS: Final = ("source", "target", "kind", "who", "when_ns", "run_id", "rule_version", "reason", "notifies")
+_LINE: Final = ("workload_id", "configuration_id", "device_id")
+_OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
+_IDS: Final = text(f"SELECT id, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
+_INCIDENTS: Final = text(f"SELECT id, version_id, direction FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
+_FORGET_EVENTS: Final = text(
+    f"DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE {_OF_LINE})"  # noqa: S608 the same
+)
+_FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
+_FORGET_INCIDENTS: Final = text("DELETE FROM incident WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
+_FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  # noqa: S608 the same
+_ADD_FOLLOWED: Final = text(
+    f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
+    f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
+)
+_ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """What a user did to the finding of a key (KEY), after the newest run of its line then."""
+
+    key: tuple[int, str, str, int]
+    after_run_id: int | None
+    action: str
+    who: str
+    reason: str
+    when_ns: int
+    until_ns: int | None = None
+    until_version_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFinding:
+    """A finding to write. `columns`: those of the table `finding` but id and incident; `events`: EVENT_COLUMNS each.
+
+    `version_id`: of the incident that it belongs to; None: it is not confirmed.
+    """
+
+    columns: Mapping[str, Any]
+    events: Sequence[Sequence[Any]]
+    version_id: int | None
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """See KEY."""
+        return tuple(self.columns[name] for name in KEY)
+
+
+def fingerprint_of(connection: Connection, line: Line) -> bytes | None:
+    """What the findings of a line were made from; None: never made."""
+    found = connection.execute(_FOLLOWED, line.parameters).scalar()
+    return None if found is None else bytes(found)
+
+
+def actions_of(connection: Connection, line: Line) -> list[Action]:
+    """What users did to the findings of a line, in order."""
+    rows = connection.execute(statement("finding_actions"), line.parameters).all()
+    return [
+        Action(
+            (row.series_id, row.direction, row.change, row.first_run_id), row.after_run_id, row.action, row.who,
+            row.reason, row.when_ns, row.until_ns, row.until_version_id,
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def add_action(connection: Connection, line: Line, action: Action) -> None:
+    """Keep what a user did."""
+    values = (
+        *action.key, action.after_run_id, action.action, action.who, action.reason, action.when_ns, action.until_ns,
+        action.until_version_id,
+    )  # fmt: skip
+    own = tuple(line.parameters.values())
+    bulk.insert(connection, "finding_action", (*line.parameters, *_ACTION), [(*own, *values)])
+
+
+def write(connection: Connection, line: Line, findings: Sequence[MadeFinding], fingerprint: bytes) -> None:
+    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents."""
+    incidents = _write_incidents(connection, line, findings)
+    known = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
+    connection.execute(_FORGET_EVENTS, line.parameters)
+    kept = {finding.key for finding in findings}
+    gone = [number for key, number in known.items() if key not in kept]
+    if gone:
+        connection.execute(_FORGET, {"ids": gone})
+    _write_findings(connection, line, findings, known, incidents)
+    numbers = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
+    events = [
+        (numbers[finding.key], position, *event)
+        for finding in findings
+        for position, event in enumerate(finding.events)
+    ]
+    bulk.insert(connection, "finding_event", ("finding_id", "position", *EVENT_COLUMNS), sorted(events))
+    left = {incident for finding in findings if (incident := _incident(finding, incidents)) is not None}
+    unused = sorted(set(incidents.values()) - left)
+    if unused:
+        connection.execute(_FORGET_INCIDENTS, {"ids": unused})
+    connection.execute(_ADD_FOLLOWED, {**line.parameters, "fingerprint": fingerprint})
+
+
+def _incident(finding: MadeFinding, incidents: Mapping[tuple[int, str], int]) -> int | None:
+    if finding.version_id is None:
+        return None
+    return incidents[(finding.version_id, finding.columns["direction"])]
+
+
+def _write_incidents(connection: Connection, line: Line, findings: Sequence[MadeFinding]) -> dict[tuple[int, str], int]:
+    """Version and direction -> number of the incident, the missing ones added."""
+    wanted = sorted({(one.version_id, one.columns["direction"]) for one in findings if one.version_id is not None})
+    unique = (*line.parameters, "version_id", "direction")
+    own = tuple(line.parameters.values())
+    bulk.insert(connection, "incident", unique, [(*own, *each) for each in wanted], or_keep=", ".join(unique))
+    return {(row[1], row[2]): int(row[0]) for row in connection.execute(_INCIDENTS, line.parameters)}
+
+
+def _write_findings(
+    connection: Connection,
+    line: Line,
+    findings: Sequence[MadeFinding],
+    known: Mapping[tuple[Any, ...], int],
+    incidents: Mapping[tuple[int, str], int],
+) -> None:
+    if not findings:
+        return
+    names = [*findings[0].columns, "incident_id"]
+    rows = [(finding, [*finding.columns.values(), _incident(finding, incidents)]) for finding in findings]
+    new = [(*line.parameters.values(), *values) for finding, values in rows if finding.key not in known]
+    bulk.insert(connection, "finding", (*line.parameters, *names), new)
+    old = [dict(zip(names, values, strict=True), id=known[each.key]) for each, values in rows if each.key in known]
+    if old:
+        sets = ", ".join(f"{name} = :{name}" for name in names if name not in KEY)
+        connection.execute(text(f"UPDATE finding SET {sets} WHERE id = :id"), old)  # noqa: S608 columns of the table

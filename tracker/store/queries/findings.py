@@ -1,0 +1,22 @@
+"""Findings and what happened to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from tracker.store.connect import Store
+from tracker.store.queries.frames import frame, whole
+
+
+def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> pd.DataFrame:
+    """These findings, or all, of a workload. Columns: see sql/findings.sql."""
+    ids = [] if finding_ids is None else whole(finding_ids)
+    wanted = {"all_findings": int(finding_ids is None), "finding_ids": ids or [-1], "workload": workload}
+    return frame(store, "findings", wanted)
+
+
+def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
+    """What happened to findings, in order. Columns: see sql/finding_events.sql."""
+    return frame(store, "finding_events", {"finding_ids": whole(finding_ids) or [-1]})

@@ -1,0 +1,138 @@
+"""Findings with their life, what users did to them, and the incidents that they form.
+
+All but what users did follows from the samples: it can be made again at any time, and keeps its numbers then.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Boolean, Index, Integer, UniqueConstraint
+from sqlmodel import Field
+
+from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, text_key, text_value, value
+
+
+def flag(*, nullable: bool = True) -> Any:
+    """Yes or no; with `nullable`, it may be missing."""
+    return Field(default=None, sa_type=Boolean, nullable=nullable)
+
+
+def count() -> Any:
+    """A small whole number that is always there."""
+    return Field(sa_type=Integer, nullable=False)
+
+
+class Finding(Base, table=True):
+    """One lasting change of one series in one direction, suspected or confirmed; what decided is frozen here."""
+
+    __tablename__ = "finding"
+    __table_args__ = (
+        UniqueConstraint("series_id", "direction", "change", "first_run_id"),
+        Index(None, "workload_id", "configuration_id", "device_id", "state"),
+    )
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    series_id: int = key(primary=False)
+    direction: str = text_key()
+    change: str = text_key()
+    first_run_id: int = key(primary=False)
+    first_version_id: int = key(primary=False)
+    good_version_id: int | None = value()
+    incident_id: int | None = value()
+    state: str = text_key()
+    number: int = count()
+    reopened: int = count()
+    rule_version: int = count()
+    effect: float | None = real()
+    last_run_id: int = key(primary=False)
+    ratio: float | None = real()
+    low: float | None = real()
+    high: float | None = real()
+    p: float | None = real()
+    q: float | None = real()
+    contribution: float | None = real()
+    detectable: float | None = real()
+    effect_passes: bool | None = flag()
+    q_passes: bool | None = flag()
+    contribution_passes: bool | None = flag()
+    verdict: str | None = text_value()
+    reason: str | None = text_value()
+    baseline_value: float | None = real()
+    candidate_value: float | None = real()
+    baseline_calls: float | None = real()
+    candidate_calls: float | None = real()
+    baseline_runs: str = text_key()
+    candidate_runs: str = text_key()
+    until_ns: int | None = value()
+    until_version_id: int | None = value()
+
+
+class FindingEvent(Base, table=True):
+    """One transition of a finding: who or what made it, when, after which run, and why."""
+
+    __tablename__ = "finding_event"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 what SQLAlchemy wants
+    finding_id: int = key()
+    position: int = key()
+    source: str = text_key()
+    target: str = text_key()
+    kind: str = text_key()
+    who: str = text_key()
+    when_ns: int = key(primary=False)
+    run_id: int | None = value()
+    rule_version: int = count()
+    reason: str = text_key()
+    notifies: bool = flag(nullable=False)
+
+
+class FindingAction(Base, table=True):
+    """What a user did to a finding, after which run of its line. Named by what makes the finding, not by its number."""
+
+    __tablename__ = "finding_action"
+    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    series_id: int = key(primary=False)
+    direction: str = text_key()
+    change: str = text_key()
+    first_run_id: int = key(primary=False)
+    after_run_id: int | None = value()
+    action: str = text_key()
+    who: str = text_key()
+    reason: str = text_key()
+    when_ns: int = key(primary=False)
+    until_ns: int | None = value()
+    until_version_id: int | None = value()
+
+
+class Incident(Base, table=True):
+    """The findings of one direction that began with one version of a line."""
+
+    __tablename__ = "incident"
+    __table_args__ = (
+        UniqueConstraint(
+            "workload_id", "configuration_id", "device_id", "version_id", "direction", name="uq_incident_line_direction"
+        ),
+    )
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    version_id: int = key(primary=False)
+    direction: str = text_key()
+
+
+class Followed(Base, table=True):
+    """A line whose findings are made, and what they were made from."""
+
+    __tablename__ = "followed"
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 what SQLAlchemy wants
+    workload_id: int = key()
+    configuration_id: int = key()
+    device_id: int = key()
+    fingerprint: Binary = digest()
