@@ -82,6 +82,16 @@ def test_calls_and_ranges_of_every_style(path):
 
 
 @every_style
+def test_what_the_text_does_not_say_is_missing_and_not_zero(path):
+    capture, _ = read(path)
+    unlinked, forward = frame(capture, "op")
+    # no range says how many kernels it launched; nothing calls the op that stands for unknown launches
+    assert (forward["kernel_count"], unlinked["calls"]) == (MISSING, 0)
+    assert {row["step"] for name in ("op", "kernel", "api") for row in frame(capture, name)} == {0}
+    assert {row["block_num"] for row in frame(capture, "kernel")} == {MISSING}
+
+
+@every_style
 def test_sums_are_known_and_unions_are_not(path):
     capture, _ = read(path)
     overall = capture.rows.overall
