@@ -10,6 +10,7 @@ import pytest
 
 from tests.readers import ascend_databases as made
 from tests.readers.ascend_databases import write
+from tests.readers.helpers import texts
 from tracker import readers, timeline
 from tracker.errors import SourceError
 from tracker.intake import ingest
@@ -38,10 +39,6 @@ def profile(path=NEW, **options):
 
 def capture(path=NEW):
     return profile(path).captures[0]
-
-
-def texts(events, codes):
-    return [events.strings[code] for code in codes.tolist()]
 
 
 def measured(events):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.readers.helpers import only, texts
 from tests.readers.nsys_databases import (
     DOMAIN,
     START_END,
@@ -26,15 +27,6 @@ from tracker.timeline import rows_of
 
 def read(tmp_path, tables, name="a.sqlite", **options):
     return nsys_sqlite.read(write(tmp_path / name, tables), ReadOptions(**options))
-
-
-def only(profile):
-    (capture,) = profile.captures
-    return capture
-
-
-def texts(events, codes):
-    return [events.strings[code] for code in codes.tolist()]
 
 
 def frame(table):

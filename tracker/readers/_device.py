@@ -19,10 +19,10 @@ _UNKNOWN: Final[Mapping[str, tuple[type, int]]] = {
 
 
 def device_events(known: Mapping[str, NDArray[Any]]) -> DeviceEvents:
-    """The events of one device that one process launched; columns that `known` lacks say nothing.
+    """The events of one device; columns that `known` lacks say nothing.
 
-    `start_ns`, `end_ns`, `stream`, `name` and `kind` must be there; what is no column of DeviceEvents is passed over,
-    as is `process`: sources number all processes, a capture has one.
+    `start_ns`, `end_ns`, `stream`, `name` and `kind` must be there. What is no column of DeviceEvents is passed over,
+    and so is `process`, which is 0: sources number the processes of all captures.
     """
     count = len(known["start_ns"])
     columns: dict[str, Any] = {name: known[name] for name in ("start_ns", "end_ns", "stream", "name", "kind")}
