@@ -12,3 +12,9 @@ def only(profile):
 def texts(events, codes):
     """The texts behind a column of codes."""
     return [events.strings[code] for code in codes.tolist()]
+
+
+def frame(table):
+    """The rows of a table of `Rows`, as dicts."""
+    columns = {name: list(column) for name, column in table.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
