@@ -78,6 +78,12 @@ def test_times_outside_of_the_capture_are_not_dated(old):
     assert profile(old).captures[0].started_at_ns is None
 
 
+def test_a_date_beyond_64_bits_of_ns_dates_nothing(old):
+    for file in old.glob("device_*/start_info.*"):
+        file.write_text(file.read_text().replace("1692340024000000", "169234002400000000"))
+    assert profile(old).captures[0].started_at_ns is None
+
+
 def test_tables_of_iterations_give_steps_without_a_timeline(tmp_path):
     folder = tmp_path / "PROF_000001_20230818142704322_D" / "device_0" / "summary"
     folder.mkdir(parents=True)
