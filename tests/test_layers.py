@@ -42,10 +42,9 @@ def test_trackererror_is_caught_in_one_place():
 @pytest.mark.parametrize("room", ["readers", "timeline", "store", "compare", "intake"])
 def test_only_cli_and_the_package_itself_read_settings(room):
     """`tracker.open_store` and `store.open_store` take the database of the settings when none is named."""
-    files = [PACKAGE / f"{room}.py"] if (PACKAGE / f"{room}.py").exists() else sorted((PACKAGE / room).rglob("*.py"))
     reading = [
         path.name
-        for path in files
+        for path in sorted((PACKAGE / room).rglob("*.py"))
         if "config.load(" in path.read_text(encoding="utf-8")
         and path.relative_to(PACKAGE).as_posix() != "store/connect.py"
     ]

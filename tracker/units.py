@@ -105,13 +105,38 @@ def format_numbers(numbers: Sequence[int]) -> str:
     >>> format_numbers([3]), format_numbers([3, 4]), format_numbers([1, 2, 3, 7])
     ('3', '3,4', '1-3,7')
     """
+    spans = _consecutive(numbers)
+    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 2 else ",".join(map(str, span)) for span in spans)
+
+
+def ranges(numbers: Sequence[int], most: int | None = None) -> str:
+    """Sorted whole numbers in a sentence: consecutive ones as a range, and the first `most` of the ranges.
+
+    >>> ranges([0, 1, 2, 5]), ranges([0, 2, 4], most=2)
+    ('0-2, 5', '0, 2, ...')
+    """
+    spans = _consecutive(numbers)
+    words = [f"{span[0]}-{span[-1]}" if len(span) > 1 else str(span[0]) for span in spans[:most]]
+    return ", ".join([*words, "..."] if len(words) < len(spans) else words)
+
+
+def _consecutive(numbers: Sequence[int]) -> list[list[int]]:
     spans: list[list[int]] = []
     for number in numbers:
         if spans and number == spans[-1][-1] + 1:
             spans[-1].append(number)
         else:
             spans.append([number])
-    return ",".join(f"{span[0]}-{span[-1]}" if len(span) > 2 else ",".join(map(str, span)) for span in spans)
+    return spans
+
+
+def counted(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "run"), counted(2, "rank"), counted(1200, "file")
+    ('1 run', '2 ranks', '1,200 files')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def steps_words(steps: Sequence[int] | None) -> str:

@@ -184,3 +184,8 @@ def write_capture(folder: Path, content: Tables | None = None) -> Path:
     info = {"config": {"experimental_config": {"_profiler_level": "Level1"}}, "rank_id": 4, "cann_version": "8.0.RC1"}
     (folder / "profiler_info_4.json").write_text(json.dumps(info), encoding="utf-8")
     return folder
+
+
+def span(table: Any, row: int = 0) -> tuple[int, int]:
+    """Start and end of a row of a table of events, in ns since START."""
+    return int(table.start_ns[row]) - START, int(table.end_ns[row]) - START

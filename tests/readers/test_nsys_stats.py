@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.readers.helpers import frame
 from tracker import readers
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE
@@ -41,23 +42,17 @@ def written(tmp_path, text):
     return path
 
 
-def frame(capture, name):
-    """The rows of a table, as dicts."""
-    table = capture.rows.tables[name]
-    return [dict(zip(table, row, strict=True)) for row in zip(*map(list, table.values()), strict=True)]
-
-
 @every_style
 def test_kernels_and_copies_of_every_style(path):
     capture, _ = read(path)
-    keys = [(row["name"], row["canonical_name"]) for row in frame(capture, "kernel_key")]
+    keys = [(row["name"], row["canonical_name"]) for row in frame(capture.rows.tables["kernel_key"])]
     assert keys == [
         ("void gemm<(int)4>(float *)", "gemm<4>"),
         ("(no name)", "(no name)"),
         ("Memcpy HtoD", "Memcpy HtoD"),
     ]
     columns = ("category", "calls", "total_ns", "min_ns", "max_ns", "bytes")
-    assert [tuple(row[column] for column in columns) for row in frame(capture, "kernel")] == [
+    assert [tuple(row[column] for column in columns) for row in frame(capture.rows.tables["kernel"])] == [
         ("matmul", 3, 600, 100, 300, MISSING),
         ("other", 1, 200, 200, 200, MISSING),
         ("copy", 2, 50, 20, 30, 8192),
@@ -69,16 +64,26 @@ def test_calls_and_ranges_of_every_style(path):
     capture, warnings = read(path)
     assert warnings == ()
     columns = ("level", "name", "calls", "total_ns", "self_ns", "min_ns", "max_ns")
-    assert [tuple(row[column] for column in columns) for row in frame(capture, "api")] == [
+    assert [tuple(row[column] for column in columns) for row in frame(capture.rows.tables["api"])] == [
         ("runtime", "cudaLaunchKernel", 4, 8000, MISSING, 1000, 3000),
         ("runtime", "cudaMemcpy", 1, 2000, MISSING, 2000, 2000),
         ("os", "poll", 3, 900, MISSING, 100, 500),
     ]
-    keys = [(row["name"], row["phase"]) for row in frame(capture, "op_key")]
+    keys = [(row["name"], row["phase"]) for row in frame(capture.rows.tables["op_key"])]
     assert keys == [("(unlinked)", ""), ("forward", "forward")]
-    unlinked, forward = frame(capture, "op")
+    unlinked, forward = frame(capture.rows.tables["op"])
     assert (unlinked["device_self_ns"], unlinked["kernel_count"], unlinked["host_total_ns"]) == (850, 6, MISSING)
     assert (forward["calls"], forward["host_total_ns"], forward["device_total_ns"]) == (2, 7000, MISSING)
+
+
+@every_style
+def test_what_the_text_does_not_say_is_missing_and_not_zero(path):
+    capture, _ = read(path)
+    unlinked, forward = frame(capture.rows.tables["op"])
+    # no range says how many kernels it launched; nothing calls the op that stands for unknown launches
+    assert (forward["kernel_count"], unlinked["calls"]) == (MISSING, 0)
+    assert {row["step"] for name in ("op", "kernel", "api") for row in frame(capture.rows.tables[name])} == {0}
+    assert {row["block_num"] for row in frame(capture.rows.tables["kernel"])} == {MISSING}
 
 
 @every_style
@@ -99,7 +104,7 @@ def test_sums_are_known_and_unions_are_not(path):
 def test_communication_is_told_by_the_name(tmp_path):
     rows = "     60.0   60  1  60.0  60.0  60  60  0.0  ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n"
     capture, _ = read(written(tmp_path, f"{KERNELS}{rows}     40.0   40  1  40.0  40.0  40  40  0.0  gemm\n\n"))
-    assert [row["category"] for row in frame(capture, "kernel")] == ["communication", "matmul"]
+    assert [row["category"] for row in frame(capture.rows.tables["kernel"])] == ["communication", "matmul"]
     assert capture.rows.overall.communication_total_ns == 60
     assert capture.rows.overall.compute_total_ns == 40
 
@@ -111,9 +116,9 @@ def test_ranges_that_differ_in_a_running_number_are_one(tmp_path):
         " 50.0  300  1  300.0  300.0  300  300  0.0  PushPop  PyTorch:aten::mm, op_id = 7, sizes = [[2, 3]]\n"
     )
     capture, warnings = read(written(tmp_path, RANGES + rows))
-    keys = [(row["name"], row["input_shapes"]) for row in frame(capture, "op_key")]
+    keys = [(row["name"], row["input_shapes"]) for row in frame(capture.rows.tables["op_key"])]
     assert keys == [("Warm-up Step", ""), ("aten::mm", "[[2,3]]")]
-    row = frame(capture, "op")[0]
+    row = frame(capture.rows.tables["op"])[0]
     assert (row["calls"], row["host_total_ns"], row["min_ns"], row["max_ns"]) == (3, 400, 90, 210)
     assert capture.device == CPU
     assert warnings == ("the text has no kernels, no copies, no CUDA calls",)
@@ -133,7 +138,7 @@ def test_launches_without_kernels_are_said(tmp_path):
 def test_names_that_were_cut_are_kept_and_said(tmp_path):
     row = " 100.0  60  1  60.0  60.0  60  60  0.0  void at::native::vectorized_elementwise_ker...\n"
     capture, warnings = read(written(tmp_path, KERNELS + row))
-    assert frame(capture, "kernel_key")[0]["name"] == "void at::native::vectorized_elementwise_ker..."
+    assert frame(capture.rows.tables["kernel_key"])[0]["name"] == "void at::native::vectorized_elementwise_ker..."
     assert "1 names were cut by nsys (...); nsys stats --format csv has the whole names" in warnings
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.readers.helpers import texts
 from tests.readers.traces import HOST, flow, kernel, launch, memory, op, step, write
 from tracker import readers
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
@@ -22,10 +23,6 @@ def read(path, **options):
 def only(path, **options):
     (capture,) = read(path, **options).captures
     return capture
-
-
-def texts(events, codes):
-    return [events.strings[code] for code in codes.tolist()]
 
 
 def collective(events, row):

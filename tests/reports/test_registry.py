@@ -10,7 +10,7 @@ import pytest
 from tests.reports import builders
 from tracker import reports
 from tracker.errors import UsageError
-from tracker.results import SECTIONS
+from tracker.results import DIFF_COLUMNS, SECTIONS
 
 
 @pytest.mark.parametrize("format", reports.NAMES)
@@ -53,7 +53,7 @@ def test_importing_the_registry_loads_no_heavy_library():
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_can_be_chosen_alone_even_without_rows(format, section):
     empty = builders.diff()
-    empty = builders.diff(**{name: getattr(empty, name).head(0) for name in builders.DIFF_COLUMNS})
+    empty = builders.diff(**{name: getattr(empty, name).head(0) for name in DIFF_COLUMNS})
     nothing = builders.shown()
     nothing = builders.shown(**{name: getattr(nothing, name).head(0) for name in builders.SHOWN_TABLES})
     with warnings.catch_warnings():

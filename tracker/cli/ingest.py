@@ -11,6 +11,7 @@ import typer
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, warnings_of
 from tracker.errors import SourceError
+from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
@@ -182,8 +183,8 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     known = f", {' and '.join(result.formats)}" if len(formats) > 1 else ""
     state = "already in" if result.already else "ranks added" if result.joined else "new"
     what = f"{result.version} of {result.workload} on {result.device}"
-    ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {_ranges(result.ranks)}"
-    held = f"{ranks}, {_count(result.steps, 'step')}{known}"
+    ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {ranges(result.ranks)}"
+    held = f"{ranks}, {counted(result.steps, 'step')}{known}"
     return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
 
 
@@ -192,22 +193,7 @@ def summary(results: list[IngestResult]) -> str:
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
-    parts = [f"{_count(new, 'new run')}"] if new or not (joined or already) else []
-    parts += [f"ranks added to {_count(joined, 'run')}"] if joined else []
-    parts += [f"{_count(already, 'run')} already in, unchanged"] if already else []
+    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already) else []
+    parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
+    parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
     return f"{', '.join(parts)}.  Next: tracker show run:{results[-1].run_id}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
-def _ranges(numbers: tuple[int, ...]) -> str:
-    """Consecutive numbers as ranges: (0, 1, 2, 5) is `0-2, 5`."""
-    groups: list[list[int]] = []
-    for number in numbers:
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    return ", ".join(f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups)

@@ -9,6 +9,7 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
+from tracker.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -95,7 +96,7 @@ def _next(found: pd.DataFrame) -> str:
     """How many runs were found, and what to do with them."""
     if not len(found):
         return "no runs found.  tracker runs --state all lists every run; tracker ingest adds some"
-    return f"{len(found)} {'run' if len(found) == 1 else 'runs'}.  Next: tracker show run:{found['run_id'].iloc[0]}"
+    return f"{counted(len(found), 'run')}.  Next: tracker show run:{found['run_id'].iloc[0]}"
 
 
 NewVersion = Annotated[

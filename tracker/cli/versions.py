@@ -9,6 +9,7 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -180,7 +181,7 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
 
     with _store.writing(config.load(db)) as store:
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
-    emit(f"{count} {'version' if count == 1 else 'versions'} judged.  Next: tracker history step")
+    emit(f"{counted(count, 'version')} judged.  Next: tracker history step")
 
 
 _COLUMNS = (

@@ -7,6 +7,5 @@ from __future__ import annotations
 
 from tracker.doctor.examine import examine
 from tracker.doctor.findings import CaptureFound, Failure, Findings, Lack, RunFormed, Unclaimed
-from tracker.doctor.runs import ranges
 
-__all__ = ["CaptureFound", "Failure", "Findings", "Lack", "RunFormed", "Unclaimed", "examine", "ranges"]
+__all__ = ["CaptureFound", "Failure", "Findings", "Lack", "RunFormed", "Unclaimed", "examine"]

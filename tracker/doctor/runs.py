@@ -9,8 +9,9 @@ from typing import Final
 
 from tracker.doctor.findings import CaptureFound, RunFormed
 from tracker.intake import Piece, why_apart
+from tracker.units import counted, ranges
 
-_NAMED: Final = 10  # ranks or files that a sentence names
+_RANGES: Final = 10  # of ranks that a sentence names
 
 Files = dict[tuple[str, ...], list[Piece]]
 
@@ -77,8 +78,9 @@ def notes(runs: Sequence[RunFormed], pieces: Sequence[Piece]) -> Iterator[str]:
             found = [rank for rank in run.ranks if rank < (run.world_size or 0)]
             yield (
                 f"{_name(run.paths)}: world size {run.world_size}, found {counted(len(found), 'rank')} "
-                f"({ranges(found)}), missing {ranges(run.missing_ranks)}. That is fine where only some ranks were "
-                "profiled; where the others come later or from other machines, ingest with --expect-ranks"
+                f"({ranges(found, _RANGES)}), missing {ranges(run.missing_ranks, _RANGES)}. That is fine where "
+                "only some ranks were profiled; where the others come later or from other machines, ingest with "
+                "--expect-ranks"
             )
     files = list(_by_file(pieces).values())
     yield from _twice(files)
@@ -154,28 +156,3 @@ def _twice(files: Sequence[Sequence[Piece]]) -> Iterator[str]:
 def _name(paths: Sequence[str]) -> str:
     names = [Path(path).name for path in paths]
     return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more"
-
-
-def counted(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> counted(1, "file"), counted(2, "file")
-    ('1 file', '2 files')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Consecutive numbers as ranges, the first ten of them.
-
-    >>> ranges([0, 1, 2, 5])
-    '0-2, 5'
-    """
-    groups: list[list[int]] = []
-    for number in numbers:
-        if groups and number == groups[-1][-1] + 1:
-            groups[-1].append(number)
-        else:
-            groups.append([number])
-    words = [f"{group[0]}-{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups[:_NAMED]]
-    return ", ".join([*words, "..."] if len(groups) > _NAMED else words)

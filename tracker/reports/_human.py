@@ -12,7 +12,7 @@ import pandas as pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.reports._shared import records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 Row = dict[str, Any]
 Unit = tuple[int, str]
@@ -200,15 +200,6 @@ def side_lines(diff: Diff, roles: tuple[str, str] = ("baseline", "candidate")) -
         side_line(role, side, found.total_metric, totals)
         for role, side, totals in zip(roles, (diff.baseline, diff.candidate), ranges, strict=True)
     ]
-
-
-def counted(count: int, word: str) -> str:
-    """A count with its word.
-
-    >>> counted(1, "run"), counted(2, "rank")
-    ('1 run', '2 ranks')
-    """
-    return f"{number(count)} {word}" if count == 1 else f"{number(count)} {word}s"
 
 
 def metric_words(diff: Diff) -> str:

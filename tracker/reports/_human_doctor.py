@@ -9,14 +9,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from tracker.doctor import CaptureFound, Findings, Lack, RunFormed, ranges
-from tracker.reports._human import UNDER, WORDS, Column, Table, counted, make, number
+from tracker.doctor import CaptureFound, Findings, Lack, RunFormed
+from tracker.reports._human import UNDER, WORDS, Column, Table, make, number
 from tracker.reports._shared import command
-from tracker.units import MISSING_TEXT, NS_PER_S, format_bytes, format_ns
+from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges
 
 _COUNTS: Final = ("ops", "kernels", "copies", "collectives", "allocations", "host API calls")
 _DROP: Final = {"copies": 2, "host API calls": 3}
 _EXAMPLES: Final = 3
+_RANGES: Final = 10
 _ROWS: Final = 40  # of a table; JSON has them all
 
 
@@ -128,7 +129,7 @@ def runs(findings: Findings) -> list[str]:
 
 def _run_line(group: Sequence[RunFormed], home: Path) -> str:
     run = group[0]
-    ranks = f"rank{'s' * (len(run.ranks) > 1)} {ranges(run.ranks)}"
+    ranks = f"rank{'s' * (len(run.ranks) > 1)} {ranges(run.ranks, _RANGES)}"
     size = "" if run.world_size is None else f" of {run.world_size}"
     least, most = min(member.steps for member in group), max(member.steps for member in group)
     span = counted(most, "step") if least == most else f"{number(least)} to {counted(most, 'step')}"

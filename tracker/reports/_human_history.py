@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tracker.reports._human import NAME, UNDER, Column, Row, Table, counted, make, number, readable, share
+from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, number, readable, share
 from tracker.reports._shared import command, records
 from tracker.results import History
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"

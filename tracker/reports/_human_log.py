@@ -10,12 +10,12 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from tracker.profile import UNKNOWN_DEVICE
-from tracker.reports._human import WORDS, Column, Row, Table, counted, share
+from tracker.reports._human import WORDS, Column, Row, Table, share
 from tracker.reports._layout import GAP
 from tracker.reports._shared import command, printable, records
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
-from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, time_unit
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _LABEL: Final = 10  # longer labels of the baseline stand only above the table
 _NOTE: Final = 24  # what a note needs at least beside the columns

@@ -15,7 +15,6 @@ from tracker.reports._human import (
     Column,
     Row,
     Table,
-    counted,
     group_words,
     make,
     number,
@@ -28,6 +27,7 @@ from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
+    counted,
     format_bytes,
     format_ns,
     format_numbers,

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import I64, MISSING, CollectiveLinks, Source, Strings
+from tracker.profile import I64, MISSING, CollectiveLinks, CollectiveTimes, Source, Strings
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._collectives import kind_of
@@ -196,6 +196,21 @@ def _ns(ms: Any) -> int:
 
 def _bytes(mb: Any) -> int:
     return round(float(mb) * _BYTES_PER_MB)
+
+
+def times_table(known: Sequence[tuple[int, CommunicationOp]]) -> CollectiveTimes:
+    """Where the time of calls went: their rows in the table of collectives, and their records."""
+
+    def column(name: str) -> I64:
+        return np.array([getattr(op, name) for _, op in known], dtype=np.int64)
+
+    return CollectiveTimes(
+        collective=np.array([row for row, _ in known], dtype=np.int32),
+        transit_ns=column("transit_ns"),
+        wait_ns=column("wait_ns"),
+        synchronization_ns=column("synchronization_ns"),
+        idle_ns=column("idle_ns"),
+    )
 
 
 def links_table(links: Sequence[tuple[int, Link]], strings: Strings) -> CollectiveLinks:

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tracker.profile import MISSING
 from tracker.readers._collectives import role_of
+from tracker.readers._facts import short_word, told_number
 
 SETTINGS: Final = (
     "record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules", "schedule", "activities",
@@ -34,7 +35,6 @@ SIZES: Final = {
     "expert_model_parallel_size": "ep",
 }
 _INDICES: Final = ("dp", "tp", "pp", "ep", "cp")
-_SHORT: Final = re.compile(r"[\w.,:;+/= -]{1,120}")
 _WORD: Final = re.compile(r"(?!group_name_)[a-z][a-z0-9_]{0,31}")
 _RANK: Final = re.compile(r"rank[-_]?(\d{1,9})(?!\d)", re.IGNORECASE)
 _INFO: Final = re.compile(r"profiler_info(?:_(\d{1,9}))?\.json")
@@ -111,14 +111,14 @@ def metadata_of(info: Mapping[str, Any], metadata: Mapping[str, Any]) -> Metadat
     """
     distributed = _mapping(metadata.get("distributed_args"))
     groups = {group.id: group for group in _groups(_mapping(metadata.get("parallel_group_info")))}
-    rank = first_known(_count(info.get("rank_id")), _count(distributed.get("rank")))
-    world = _count(distributed.get("world_size")) or max(
+    rank = first_known(told_number(info.get("rank_id")), told_number(distributed.get("rank")))
+    world = told_number(distributed.get("world_size")) or max(
         (len(group.ranks) for group in groups.values() if group.role == "default"), default=0
     )
     return Metadata(
         rank=rank,
         world_size=world or None,
-        ended_at_ns=_count(_mapping(info.get("end_info")).get("collectionTimeEnd")) or None,
+        ended_at_ns=told_number(_mapping(info.get("end_info")).get("collectionTimeEnd")) or None,
         settings=_settings(_mapping(info.get("config"))),
         facts=_facts(info, metadata, distributed, groups),
         groups=groups,
@@ -155,12 +155,6 @@ def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _count(value: object) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value):
-        value = int(value)
-    return value if type(value) is int and 0 <= value < 1 << 62 else None
-
-
 def _settings(config: Mapping[str, Any]) -> dict[str, str]:
     """`config` of profiler_info.json, flat; names lose the underscore in front."""
     values = {
@@ -179,23 +173,16 @@ def _setting(value: object) -> str:
         return " ".join(_setting(entry) for entry in value)
     if isinstance(value, dict):
         return " ".join(f"{name} {_setting(entry)}" for name, entry in value.items())
-    return _word(value).removeprefix("ProfilerActivity.")
-
-
-def _word(value: object) -> str:
-    """Numbers and short words; anything longer or odd is no setting and is not kept."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
-    return str(value) if _SHORT.fullmatch(str(value)) else ""
+    return short_word(value).removeprefix("ProfilerActivity.")
 
 
 def _facts(
     info: Mapping[str, Any], metadata: Mapping[str, Any], distributed: Mapping[str, Any], groups: Mapping[str, Group]
 ) -> dict[str, str]:
     variables = _mapping(metadata.get("ENV_VARIABLES"))
-    facts = {name: _word(info.get(name)) or _word(metadata.get(name)) for name in VERSIONS}
-    facts |= {name: _word(variables.get(name)) for name in VARIABLES}
-    facts |= {name: _word(distributed.get(name)) for name in SIZES}
+    facts = {name: short_word(info.get(name)) or short_word(metadata.get(name)) for name in VERSIONS}
+    facts |= {name: short_word(variables.get(name)) for name in VARIABLES}
+    facts |= {name: short_word(distributed.get(name)) for name in SIZES}
     counts = Counter(f"{group.role} {len(group.ranks)}".strip() for group in groups.values())
     facts["process_groups"] = "; ".join(f"{n} x {text}" if n > 1 else text for text, n in sorted(counts.items()))
     return {name: text for name, text in facts.items() if text}
@@ -206,7 +193,7 @@ def _groups(entries: Mapping[str, Any]) -> Iterator[Group]:
         said = _mapping(entry)
         ranks = said.get("global_ranks")
         known = ranks if isinstance(ranks, list) and all(type(rank) is int for rank in ranks) else []
-        yield Group(name, _role(said.get("group_name")), tuple(known), _count(said.get("group_rank")))
+        yield Group(name, _role(said.get("group_name")), tuple(known), told_number(said.get("group_rank")))
 
 
 def _role(name: object) -> str:
@@ -233,7 +220,7 @@ def _megatron(distributed: Mapping[str, Any], rank: int | None) -> dict[str, int
     place: dict[str, int] = {}
     rest = rank
     for name, word in SIZES.items():
-        size = _count(distributed.get(name))
+        size = told_number(distributed.get(name))
         if word == "ep":
             continue
         if not size:

@@ -20,6 +20,7 @@ from tracker.readers._ascend.communication import (
     global_link,
     kind_in_name,
     links_table,
+    times_table,
 )
 from tracker.readers._ascend.metadata import Metadata, double_hash
 from tracker.readers._collectives import kind_of
@@ -81,7 +82,7 @@ def analysis_of(db: Database, calls: Calls, strings: Strings, metadata: Metadata
         if call >= 0:
             links.append((call, global_link(total.link, total.group, metadata)))
     steps, samples = steps_of(db, device)
-    return Analysis(_times(known), links_table([*links, *calls.moved], strings), steps, samples)
+    return Analysis(times_table(known), links_table([*links, *calls.moved], strings), steps, samples)
 
 
 def communication_ops(db: Database) -> list[CommunicationOp]:
@@ -213,19 +214,6 @@ def _bandwidth(db: Database) -> dict[tuple[object, object, int], list[Link]]:
             counted = count if links[0].packets == MISSING else links[0].packets + count
             links[0] = replace(links[0], packets=counted)
     return {key: [link for links in by.values() for link in links] for key, by in found.items()}
-
-
-def _times(known: Sequence[tuple[int, CommunicationOp]]) -> CollectiveTimes:
-    def column(name: str) -> I64:
-        return np.array([getattr(op, name) for _, op in known], dtype=np.int64)
-
-    return CollectiveTimes(
-        collective=np.array([call for call, _ in known], dtype=np.int32),
-        transit_ns=column("transit_ns"),
-        wait_ns=column("wait_ns"),
-        synchronization_ns=column("synchronization_ns"),
-        idle_ns=column("idle_ns"),
-    )
 
 
 def _word(said: Mapping[str, Any]) -> str:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
+from tracker.readers._device import device_events
 from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db import standins
 from tracker.readers.ascend_db.communication import Calls
@@ -43,31 +44,11 @@ def work_of(db: Database, texts: Texts, tasks: Tasks, calls: Calls) -> Work:
     collectives = _collectives(texts, calls)
     copies = _copies(db, texts, tasks, kernels["stream"], calls)
     parts = (kernels, collectives, copies)
-
-    def joined(name: str) -> Any:
-        return np.concatenate([part[name] for part in parts])
-
-    connection = joined("connection")
-    events = DeviceEvents(
-        start_ns=joined("start_ns"),
-        end_ns=joined("end_ns"),
-        stream=joined("stream"),
-        process=np.zeros(len(connection), dtype=np.int32),
-        correlation=connection,
-        name=joined("name"),
-        kind=joined("kind"),
-        bytes=joined("bytes"),
-        step=np.full(len(connection), MISSING, dtype=np.int64),
-        collective=joined("collective"),
-        type=joined("type"),
-        core_type=joined("core_type"),
-        input_shapes=joined("input_shapes"),
-        input_types=joined("input_types"),
-        input_formats=joined("input_formats"),
-        wait_ns=joined("wait_ns"),
-    )
+    names = (*_INTS, *_CODES, "kind", "collective")
+    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    events = device_events({**columns, "correlation": columns["connection"]})
     metrics = _metrics(db, texts, kernels["id"])
-    return Work(events, joined("block_num"), metrics, connection, joined("pid"))
+    return Work(events, columns["block_num"], metrics, columns["connection"], columns["pid"])
 
 
 def _table(count: int, kind: DeviceKind, **columns: Any) -> dict[str, Any]:

@@ -11,20 +11,13 @@ import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
+from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
 from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db.texts import Texts
 
 # words of ENUM_API_TYPE
 _OP, _QUEUE, _TRACE, _MSTX = "op", "queue", "trace", "mstx"
-_LEVELS: Final[Mapping[str, LaunchLevel]] = {
-    "acl": LaunchLevel.ACL,
-    "node": LaunchLevel.NODE,
-    "model": LaunchLevel.MODEL,
-    "hccl": LaunchLevel.HCCL,
-    "communication": LaunchLevel.HCCL,
-    "runtime": LaunchLevel.RUNTIME,
-}
 _STEP: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 _WORD: Final = re.compile(r"[A-Za-z]")
 _MODULE: Final = "nn.Module: "
@@ -251,7 +244,7 @@ def _cann(db: Database) -> tuple[dict[str, I64], tuple[str, ...]]:
     columns = db.ints("CANN_API", ("startNs", "endNs", "type", "globalTid", "name"), ("connectionId",))
     words = db.words("ENUM_API_TYPE")
     distinct, back = np.unique(columns["type"], return_inverse=True)
-    levels = [_LEVELS.get(words.get(number, "").lower(), -1) for number in distinct.tolist()]
+    levels = [LEVELS.get(words.get(number, "").lower(), -1) for number in distinct.tolist()]
     columns["level"] = np.array(levels, dtype=np.int64)[back]
     lost = int((columns["level"] < 0).sum())
     unknown = sorted({words.get(n, str(n)) for n, level in zip(distinct.tolist(), levels, strict=True) if level < 0})

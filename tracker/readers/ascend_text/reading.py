@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,11 +12,9 @@ from tracker.errors import SourceError
 from tracker.profile import (
     I64,
     MISSING,
-    Allocations,
     Capture,
     Device,
     Events,
-    Extras,
     MemoryPoints,
     Profile,
     Source,
@@ -34,10 +32,11 @@ from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.trace.allocations import allocations_of
-from tracker.readers._ascend.trace.collectives import Told, calls_of
-from tracker.readers._ascend.trace.device import TraceTasks, device_rows, kernel_tasks, kernels_of_ops, trace_tasks_of
+from tracker.readers._ascend.trace.assembly import events_of
+from tracker.readers._ascend.trace.collectives import Told
+from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, kernels_of_ops, trace_tasks_of
 from tracker.readers._ascend.trace.events import Trace, read_trace
-from tracker.readers._ascend.trace.host import Host, host_of, launches_of, no_host
+from tracker.readers._ascend.trace.host import host_of, no_host
 from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_text import folders
 from tracker.readers.ascend_text.completeness import fewer_than_counted, lacking
@@ -208,40 +207,22 @@ def _ordinal(cells: Iterable[str] | None) -> int | None:
 def _events(read: _Read, counters: CounterRows) -> Events:
     strings = read.strings
     host = no_host() if read.trace is None else host_of(read.trace)
-    tasks = read.tasks
-    rows = device_rows(read.kernels, tasks, strings)
-    calls = calls_of(rows, read.trace, tasks.collectives, Told(read.ops, read.totals, read.metadata), strings)
-    if calls.unused:
-        read.warnings.append(f"{calls.unused} records of communication.json fit no collective of the device")
-    extras = Extras(
-        block_num=rows.block_num,
-        collective_times=calls.times,
-        collective_tasks=calls.tasks,
-        collective_links=calls.links,
-        memory_points=read.points,
-        counters=counters.done(),
-        step_times=read.steps,
-        only_collectives=read.only_collectives,
-        **({} if read.metrics is None else {"kernel_metrics": read.metrics}),
+    told = Told(read.ops, read.totals, read.metadata)
+    events, warnings = events_of(host, read.tasks, read.kernels, read.trace, told, strings)
+    read.warnings += warnings
+    return replace(
+        events,
+        allocations=events.allocations if read.blocks is None else allocations_of(read.blocks, host, strings),
+        markers=host.markers if read.trace is not None else markers_of(events.device, read.steps),
+        extras=replace(
+            events.extras,
+            memory_points=read.points,
+            counters=counters.done(),
+            step_times=read.steps,
+            only_collectives=read.only_collectives,
+            kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
+        ),
     )
-    return Events(
-        strings=strings,
-        threads=host.threads,
-        thread_process=(0,) * len(host.threads),
-        ops=host.ops,
-        frames=host.frames,
-        launches=launches_of(host, rows.events.correlation, tasks.arrows, rows.used_arrows, strings),
-        device=calls.events,
-        collectives=calls.table,
-        allocations=_allocations(read, host),
-        markers=host.markers if read.trace is not None else markers_of(calls.events, read.steps),
-        extras=extras,
-    )
-
-
-def _allocations(read: _Read, host: Host) -> Allocations:
-    nothing: Allocations = empty(Allocations)
-    return nothing if read.blocks is None else allocations_of(read.blocks, host, read.strings)
 
 
 # -- the capture

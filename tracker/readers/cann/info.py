@@ -5,18 +5,18 @@ Only what stands on an allow-list is kept.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tracker.readers._ascend.chips import UNKNOWN, chip_of
+from tracker.readers._facts import short_word, told_number
+from tracker.readers._times import MAX_US
 from tracker.units import NS_PER_US
 
 # what makes one chip slower than another of the same family; aiv_num 0: cube and vector share a core, as on 910A
 _DEVICE_FACTS: Final = ("ai_core_num", "aiv_num", "ai_cpu_core_num", "aic_frequency", "aiv_frequency")
 _FACTS: Final = ("platform_version", "hwtype", "cpuNums")
-_SHORT: Final = re.compile(r"[\w.,:;+/= -]{1,120}")
 DATE_NS: Final = 10**18
 """Times above this are dates (after 2001); those of a clock that starts with the machine are not."""
 
@@ -51,12 +51,12 @@ class Info:
 def info_of(files: Mapping[str, Mapping[str, Any]], device: int | None) -> Info:
     """`files`: the content of info.json, start_info and end_info; those that are missing are left out."""
     info = files.get("info.json", {})
-    rank = _count(info.get("rank_id"))
+    rank = told_number(info.get("rank_id"))
     host = info.get("hostname")
     return Info(
         rank=rank,
         chip=chip_of(info),
-        host=_word(host),
+        host=short_word(host),
         facts=_facts(info, device),
         clock=_clock(files.get("start_info", {}), files.get("end_info", {})),
     )
@@ -65,27 +65,14 @@ def info_of(files: Mapping[str, Mapping[str, Any]], device: int | None) -> Info:
 def _facts(info: Mapping[str, Any], device: int | None) -> dict[str, str]:
     devices = [entry for entry in info.get("DeviceInfo") or () if isinstance(entry, dict)]
     mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
-    said = {name: _word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
-    said |= {name: _word(info.get(name)) for name in _FACTS}
+    said = {name: short_word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
+    said |= {name: short_word(info.get(name)) for name in _FACTS}
     return {name: text for name, text in said.items() if text}
 
 
 def _clock(start: Mapping[str, Any], end: Mapping[str, Any]) -> Clock | None:
     """collectionTimeBegin is the date in us at which the clock of the machine stood at clockMonotonicRaw, in ns."""
-    began, date_us = _count(start.get("clockMonotonicRaw")), _count(start.get("collectionTimeBegin"))
-    if not began or not date_us:
+    began, date_us = told_number(start.get("clockMonotonicRaw")), told_number(start.get("collectionTimeBegin"))
+    if not began or not date_us or date_us > MAX_US:
         return None
-    return Clock(began, _count(end.get("clockMonotonicRaw")) or None, date_us * NS_PER_US - began)
-
-
-def _count(value: object) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"\d{1,18}", value):
-        value = int(value)
-    return value if type(value) is int and 0 <= value < 1 << 60 else None
-
-
-def _word(value: object) -> str:
-    """Numbers and short words; anything else is not kept."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
-    return str(value) if _SHORT.fullmatch(str(value)) else ""
+    return Clock(began, told_number(end.get("clockMonotonicRaw")) or None, date_us * NS_PER_US - began)

@@ -10,11 +10,9 @@ from typing import Any, Final
 
 from tracker.errors import SourceError
 from tracker.profile import (
-    Allocations,
     Capture,
     Device,
     Events,
-    Extras,
     MemoryPoints,
     Profile,
     Strings,
@@ -27,9 +25,10 @@ from tracker.readers._ascend.kernels import Kernels
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.trace.allocations import allocations_of
-from tracker.readers._ascend.trace.collectives import Told, calls_of
-from tracker.readers._ascend.trace.device import device_rows, trace_tasks_of
-from tracker.readers._ascend.trace.host import host_of, launches_of, no_host
+from tracker.readers._ascend.trace.assembly import events_of
+from tracker.readers._ascend.trace.collectives import Told
+from tracker.readers._ascend.trace.device import trace_tasks_of
+from tracker.readers._ascend.trace.host import host_of, no_host
 from tracker.readers._source import ReadOptions
 from tracker.readers.cann import tables as of_tables
 from tracker.readers.cann.clock import dated, span_of
@@ -179,35 +178,22 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
     host = no_host() if trace is None else host_of(trace)
     core_times = {} if trace is None else trace.core_times.done()
     tasks = trace_tasks_of(trace)
-    rows = device_rows(read.kernels, tasks, strings)
-    calls = calls_of(rows, trace, tasks.collectives, Told(read.ops, read.totals, Metadata()), strings)
-    if calls.unused:
-        read.warnings.append(f"{calls.unused} records of communication.json fit no collective of the device")
+    events, warnings = events_of(host, tasks, read.kernels, trace, Told(read.ops, read.totals, Metadata()), strings)
+    read.warnings += warnings
     if read.kernels is None and core_times:
-        read.metrics = core_times_of(calls.events, tasks, core_times, strings)
+        read.metrics = core_times_of(events.device, tasks, core_times, strings)
     blocks = of_tables.blocks_of_tables(tables.of(files.get(_BLOCKS, ()), device), strings)
     points = of_tables.points_of_tables(tables.of(files.get(_POINTS, ()), device), strings)
-    nothing: Allocations = empty(Allocations)
-    return Events(
-        strings=strings,
-        threads=host.threads,
-        thread_process=(0,) * len(host.threads),
-        ops=host.ops,
-        frames=host.frames,
-        launches=launches_of(host, rows.events.correlation, tasks.arrows, rows.used_arrows, strings),
-        device=calls.events,
-        collectives=calls.table,
+    return replace(
+        events,
         host_is_primary=read.owns_host,
-        allocations=nothing if blocks is None else allocations_of(blocks, host, strings),
+        allocations=events.allocations if blocks is None else allocations_of(blocks, host, strings),
         markers=read.steps.markers if read.steps else host.markers,
-        extras=Extras(
-            block_num=rows.block_num,
-            collective_times=calls.times,
-            collective_tasks=calls.tasks,
-            collective_links=calls.links,
+        extras=replace(
+            events.extras,
             memory_points=empty(MemoryPoints) if points is None else points,
             counters=counters.done(),
-            **({} if read.metrics is None else {"kernel_metrics": read.metrics}),
+            kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
         ),
     )
 

@@ -16,7 +16,8 @@ from msgspec.json import Decoder
 
 from tracker.profile import MISSING, LaunchLevel, Strings
 from tracker.readers._ascend.counters import CounterRows
-from tracker.readers._ascend.trace.events import LEVELS, Trace
+from tracker.readers._ascend.levels import LEVELS
+from tracker.readers._ascend.trace.events import Trace
 from tracker.readers._ascend.trace.schema import Args, Event
 from tracker.readers._event_texts import Chunk
 from tracker.readers._growing import Growing, int_column

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracker.profile import I32, I64, MISSING, DeviceEvents, DeviceKind, Strings
+from tracker.profile import I32, I64, MISSING, DeviceKind, Strings
 from tracker.readers._nvidia import copy_name, memset_name
 from tracker.readers._sqlite import picked
 from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, process_of
@@ -35,31 +35,6 @@ def work_of(spans: Spans, names: Names, launches: Mapping[str, Any]) -> Columns:
     graphs = _with_process(_graphs(spans, names.strings), launches)
     # with its nodes traced, a graph is the sum of its kernels
     return joined([work, picked(graphs, ~_same_launch(graphs, work))])
-
-
-def events_of(work: Mapping[str, Any]) -> DeviceEvents:
-    """The device events of one process and device."""
-    count = len(work["start_ns"])
-    nothing = np.zeros(count, dtype=np.int32)
-    unknown = np.full(count, MISSING, dtype=np.int64)
-    return DeviceEvents(
-        start_ns=work["start_ns"],
-        end_ns=work["end_ns"],
-        stream=work["stream"],
-        process=nothing,
-        correlation=work["correlation"],
-        name=work["name"],
-        kind=work["kind"],
-        bytes=work["bytes"],
-        step=unknown,
-        collective=np.full(count, -1, dtype=np.int32),
-        type=nothing,
-        core_type=nothing,
-        input_shapes=nothing,
-        input_types=nothing,
-        input_formats=nothing,
-        wait_ns=unknown,
-    )
 
 
 def _kernels(spans: Spans, names: Names) -> Columns:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tracker.profile import UNKNOWN_DEVICE, Device
+from tracker.readers._facts import short_word
 from tracker.readers._nvidia import device_of
 from tracker.readers._sqlite import Database
 from tracker.readers.nsys_sqlite.tables import pid_of
@@ -108,9 +109,7 @@ def _settings(db: Database) -> dict[str, str]:
 
 
 def _word(text: str) -> str:
-    """Short plain words; anything longer or odd is no version and is not kept."""
-    text = text.strip()
-    return text if _SHORT.fullmatch(text) else ""
+    return short_word(text.strip(), _SHORT)
 
 
 def _cuda(text: str) -> str:

@@ -13,9 +13,10 @@ import numpy as np
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, Source, Strings
 from tracker.readers._collectives import CallTable
+from tracker.readers._device import device_events
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._sqlite import Database, journal_beside, opened, picked
-from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, events_of, lost_launches, work_of
+from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, lost_launches, work_of
 from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
 from tracker.readers.nsys_sqlite.host import CALLS, NVTX, Ranges, Threads, calls_of, host_of, launches_of, ranges_of
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
@@ -167,7 +168,7 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
         ops=host.ops,
         frames=host.frames,
         launches=calls_of(launches, threads),
-        device=events_of(work),
+        device=device_events(work),
         collectives=calls.table(export.strings),
         allocations=_allocations(export, process, ordinal, launches, threads, is_first=is_first),
         markers=host.markers,

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
 
 from tracker.errors import SourceError
 from tracker.profile import (
     CPU,
     MISSING,
-    ROW_COLUMNS,
     UNKNOWN_DEVICE,
     UNLINKED_OP,
     Breakdown,
     Capture,
     Rows,
     StepRow,
-    Table,
 )
+from tracker.readers import _rows
 from tracker.readers._nvidia import api_level, api_name, launches_work, operation_name
 from tracker.readers._nvtx import range_name
 from tracker.readers._source import ReadOptions, SourceText
@@ -43,8 +40,15 @@ ONLY_STEP: Final = 0
 
 _CUT: Final = "..."
 _DOMAIN: Final = re.compile(r"[^:]*:(?!:)")
-_KINDS: Final[Mapping[str, tuple[Any, Any]]] = {"text": (None, ""), "float": (np.float64, np.nan)}
-_ZERO: Final = frozenset(("step", "op_key", "kernel_key", "calls", "kernel_count"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """A row of kernels or copies; `category` is '' where the name of the kernel has to tell it."""
+
+    line: Line
+    category: str
+    name: str
 
 
 def capture_of(path: Path, options: ReadOptions) -> tuple[Capture, tuple[str, ...]]:
@@ -56,7 +60,7 @@ def capture_of(path: Path, options: ReadOptions) -> tuple[Capture, tuple[str, ..
     if not any(tables.values()):
         problem = "the tables of nsys stats have no rows"
         raise SourceError(path, "", problem, remedy="profile with nsys profile --trace=cuda,nvtx and print them again")
-    rows = _rows(tables)
+    rows = _rows_of(tables)
     uses_device = any(tables.get(kind) for kind in (KERNELS, COPY_TIMES, COPY_SIZES, API))
     capture = Capture(
         rank=None,
@@ -102,84 +106,66 @@ def _warnings(found: Found, tables: Mapping[str, tuple[Line, ...]]) -> Iterator[
         yield f"{cut} names were cut by nsys ({_CUT}); nsys stats --format csv has the whole names"
 
 
-@dataclass(slots=True)
-class _Rows:
-    """Tables in the making."""
-
-    tables: dict[str, list[dict[str, Any]]] = field(default_factory=lambda: {name: [] for name in ROW_COLUMNS})
-    _keys: dict[tuple[str, ...], int] = field(default_factory=dict)
-
-    def add(self, table: str, **values: Any) -> None:
-        """One row; what is not given is not known."""
-        self.tables[table].append(values)
-
-    def key(self, table: str, **values: str) -> int:
-        """The row of a dimension, new or known."""
-        place = (table, *values.values())
-        if place not in self._keys:
-            self._keys[place] = len(self.tables[table])
-            self.tables[table].append(values)
-        return self._keys[place]
-
-    def done(self) -> dict[str, Table]:
-        """All tables as columns."""
-        return {name: _columns(name, rows) for name, rows in self.tables.items()}
-
-
-def _columns(table: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    columns: dict[str, Any] = {}
-    for column, kind in ROW_COLUMNS[table].items():
-        dtype, missing = _KINDS.get(kind, (np.int64, 0 if column in _ZERO else MISSING))
-        values = [row.get(column, missing) for row in rows]
-        columns[column] = values if dtype is None else np.array(values, dtype=dtype)
-    return columns
-
-
-def _rows(tables: Mapping[str, tuple[Line, ...]]) -> Rows:
+def _rows_of(tables: Mapping[str, tuple[Line, ...]]) -> Rows:
     """The rows; kernels and copies hang on the op that stands for work without a known launch."""
-    rows = _Rows()
-    _add_work(rows, tables)
-    _add_ranges(rows, tables.get(RANGES, ()), has_work=bool(tables.get(KERNELS) or tables.get(COPY_TIMES)))
-    for line in tables.get(API, ()):
-        name = api_name(line.name)
-        _add_api(rows, api_level(name).name.lower(), name, line)
-    for line in tables.get(OS_CALLS, ()):
-        _add_api(rows, "os", line.name, line)
+    op_keys, kernel_keys = _rows.Keys("op_key"), _rows.Keys("kernel_key")
+    work = _work(tables)
+    facts: dict[str, Sequence[_rows.Row]] = {
+        "kernel": _kernel_rows(work, _copied_bytes(tables), op_keys, kernel_keys),
+        "op": [*_unlinked_row(work, op_keys), *_range_rows(tables.get(RANGES, ()), op_keys, has_work=bool(work))],
+        "api": [*_api_rows(tables)],
+    }
     overall = _breakdown(tables)
-    return Rows(overall, (StepRow(ONLY_STEP, 0, overall),), rows.done())
+    made = _rows.tables([("op_key", op_keys.table()), ("kernel_key", kernel_keys.table())], facts)
+    return Rows(overall, (StepRow(ONLY_STEP, 0, overall),), made)
 
 
-def _add_work(rows: _Rows, tables: Mapping[str, tuple[Line, ...]]) -> None:
-    work = [(line, "", line.name or "(no name)") for line in tables.get(KERNELS, ())]
-    work += [(line, _copy_category(line.name), operation_name(line.name)) for line in tables.get(COPY_TIMES, ())]
-    if not work:
-        return
-    sizes = {operation_name(line.name): line.total for line in tables.get(COPY_SIZES, ())}
-    unlinked = rows.key("op_key", name=UNLINKED_OP)
-    for line, category, name in work:
-        rows.add(
-            "kernel",
-            kernel_key=rows.key("kernel_key", name=name),
-            op_key=unlinked,
-            category=category,
-            calls=line.calls,
-            total_ns=line.total,
-            min_ns=line.smallest,
-            max_ns=line.largest,
-            bytes=sizes.get(name, MISSING) if category else MISSING,
-        )
-    total = sum(line.total for line, _, _ in work)
-    count = sum(line.calls for line, _, _ in work)
-    rows.add("op", op_key=unlinked, device_total_ns=total, device_self_ns=total, kernel_count=count)
+def _work(tables: Mapping[str, tuple[Line, ...]]) -> list[_Work]:
+    work = [_Work(line, "", line.name or "(no name)") for line in tables.get(KERNELS, ())]
+    copies = tables.get(COPY_TIMES, ())
+    return work + [_Work(line, _copy_category(line.name), operation_name(line.name)) for line in copies]
 
 
 def _copy_category(name: str) -> str:
     return "memset" if "memset" in name else "copy"
 
 
-def _add_ranges(rows: _Rows, ranges: Iterable[Line], *, has_work: bool) -> None:
-    """NVTX ranges as ops; those that differ only in a running number are one."""
-    ranges = tuple(ranges)
+def _copied_bytes(tables: Mapping[str, tuple[Line, ...]]) -> dict[str, int]:
+    return {operation_name(line.name): line.total for line in tables.get(COPY_SIZES, ())}
+
+
+def _kernel_rows(
+    work: Sequence[_Work], sizes: Mapping[str, int], op_keys: _rows.Keys, kernel_keys: _rows.Keys
+) -> list[_rows.Row]:
+    return [
+        {
+            "step": ONLY_STEP,
+            "kernel_key": kernel_keys.at(name=item.name),
+            "op_key": op_keys.at(name=UNLINKED_OP),
+            "category": item.category,
+            "bytes": sizes.get(item.name) if item.category else None,
+            **_spread(item.line),
+        }
+        for item in work
+    ]
+
+
+def _unlinked_row(work: Sequence[_Work], op_keys: _rows.Keys) -> Iterator[_rows.Row]:
+    """The op that stands for launches nobody saw: it has device work, and no calls of its own."""
+    if work:
+        total = sum(item.line.total for item in work)
+        yield {
+            "step": ONLY_STEP,
+            "op_key": op_keys.at(name=UNLINKED_OP),
+            "calls": 0,
+            "device_total_ns": total,
+            "device_self_ns": total,
+            "kernel_count": sum(item.line.calls for item in work),
+        }
+
+
+def _range_rows(ranges: Sequence[Line], op_keys: _rows.Keys, *, has_work: bool) -> Iterator[_rows.Row]:
+    """NVTX ranges as ops; those that differ only in a running number are one. What they launched is not said."""
     # since 2021 the domain stands in front: `PyTorch:forward`, `:forward` for the default one
     has_domain = all(_DOMAIN.match(line.name) for line in ranges)
     merged: dict[tuple[str, str, str], list[Line]] = {}
@@ -188,37 +174,37 @@ def _add_ranges(rows: _Rows, ranges: Iterable[Line], *, has_work: bool) -> None:
         merged.setdefault((said.name, said.shapes, said.phase), []).append(line)
     for (name, shapes, phase), lines in merged.items():
         smallest = [line.smallest for line in lines]
-        rows.add(
-            "op",
-            op_key=rows.key("op_key", name=name, input_shapes=shapes, phase=phase),
-            calls=sum(line.calls for line in lines),
-            host_total_ns=sum(line.total for line in lines),
-            # where there is device work, smallest and largest are about that
-            min_ns=MISSING if has_work or MISSING in smallest else min(smallest),
-            max_ns=MISSING if has_work or MISSING in smallest else max(line.largest for line in lines),
-        )
+        # where there is device work, smallest and largest are about that
+        unknown = has_work or MISSING in smallest
+        yield {
+            "step": ONLY_STEP,
+            "op_key": op_keys.at(name=name, input_shapes=shapes, phase=phase),
+            "calls": sum(line.calls for line in lines),
+            "host_total_ns": sum(line.total for line in lines),
+            "min_ns": None if unknown else min(smallest),
+            "max_ns": None if unknown else max(line.largest for line in lines),
+        }
 
 
-def _add_api(rows: _Rows, level: str, name: str, line: Line) -> None:
-    rows.add(
-        "api",
-        level=level,
-        name=name,
-        calls=line.calls,
-        total_ns=line.total,
-        min_ns=line.smallest,
-        max_ns=line.largest,
-    )
+def _api_rows(tables: Mapping[str, tuple[Line, ...]]) -> Iterator[_rows.Row]:
+    for line in tables.get(API, ()):
+        name = api_name(line.name)
+        yield {"step": ONLY_STEP, "level": api_level(name).name.lower(), "name": name, **_spread(line)}
+    for line in tables.get(OS_CALLS, ()):
+        yield {"step": ONLY_STEP, "level": "os", "name": line.name, **_spread(line)}
+
+
+def _spread(line: Line) -> dict[str, int]:
+    return {"calls": line.calls, "total_ns": line.total, "min_ns": line.smallest, "max_ns": line.largest}
 
 
 def _breakdown(tables: Mapping[str, tuple[Line, ...]]) -> Breakdown:
     """Plain sums; the text has no times at which anything ran, so no unions."""
     kernels, copies = tables.get(KERNELS), tables.get(COPY_TIMES)
-    unknown: dict[str, Any] = dict.fromkeys(Breakdown.__dataclass_fields__)
-    unknown["timeline"] = "device" if kernels or copies else "host"
+    sums: dict[str, int] = {}
     if kernels:
-        unknown["kernel_count"] = sum(line.calls for line in kernels)
-        unknown["kernel_total_ns"] = sum(line.total for line in kernels)
+        sums["kernel_count"] = sum(line.calls for line in kernels)
+        sums["kernel_total_ns"] = sum(line.total for line in kernels)
     if copies:
-        unknown["copy_total_ns"] = sum(line.total for line in copies)
-    return Breakdown(**unknown)
+        sums["copy_total_ns"] = sum(line.total for line in copies)
+    return _rows.breakdown("device" if kernels or copies else "host", **sums)

@@ -9,9 +9,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.errors import SourceError
-from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, SourceText, read_head
+from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._trace import profile_of_trace
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -41,12 +40,6 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:
     """The trace at `path`; a SourceError names the byte where it is no trace, damaged, or impossible."""
-    from tracker.profile import Profile
     from tracker.readers.paddle_trace.reading import captures_of
 
-    options = options or ReadOptions()
-    with collector_paused():
-        captures, warnings = captures_of(SourceText(path, options), options)
-    if not captures:
-        raise SourceError(path, "", "the trace holds no events of a profile", remedy="profile at least one step")
-    return Profile(NAME, str(path), captures, warnings)
+    return profile_of_trace(NAME, path, options, captures_of)

@@ -23,7 +23,6 @@ from tracker.profile import (
     Capture,
     Counters,
     Device,
-    DeviceEvents,
     Events,
     Extras,
     Frames,
@@ -34,6 +33,7 @@ from tracker.profile import (
 )
 from tracker.readers import _paddle
 from tracker.readers._collectives import Call, CallTable, kind_of
+from tracker.readers._device import device_events
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._growing import Array
 from tracker.readers._source import ReadOptions, SourceText
@@ -163,7 +163,7 @@ def _events(collector: Collector, trace: _Trace, ordinal: int, *, counters: list
         ops=_ops({name: column[is_op] for name, column in host.items()}, collective[is_op]),
         frames=_layers({name: column[kind == kinds.LAYER] for name, column in host.items()}),
         launches=_launches({name: column[kind == kinds.RUNTIME] for name, column in host.items()}),
-        device=_device_events({name: column[mine] for name, column in trace.device.items()}),
+        device=device_events({name: column[mine] for name, column in trace.device.items()}),
         collectives=calls.table(collector.strings),
         allocations=_allocations(collector, trace.memory, ordinal, is_first=is_first),
         markers=_markers({name: column[kind == kinds.MARKER] for name, column in host.items()}),
@@ -220,30 +220,6 @@ def _markers(host: Table) -> Markers:
         end_ns=host["end_ns"][order],
         step=host["step"][order],
         process=np.zeros(len(order), dtype=np.int32),
-    )
-
-
-def _device_events(device: Table) -> DeviceEvents:
-    count = len(device["start_ns"])
-    missing: I64 = np.full(count, MISSING, dtype=np.int64)
-    nothing: I32 = np.zeros(count, dtype=np.int32)
-    return DeviceEvents(
-        start_ns=device["start_ns"],
-        end_ns=device["end_ns"],
-        stream=device["stream"],
-        process=nothing,
-        correlation=device["correlation"],
-        name=device["name"],
-        kind=device["kind"],
-        bytes=device["bytes"],
-        step=missing,
-        collective=np.full(count, -1, dtype=np.int32),
-        type=nothing,
-        core_type=nothing,
-        input_shapes=nothing,
-        input_types=nothing,
-        input_formats=nothing,
-        wait_ns=missing,
     )
 
 

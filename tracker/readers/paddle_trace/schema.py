@@ -7,7 +7,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder
 
-NOTHING: Final = Raw(b"")
+from tracker.readers._trace_event import NOTHING, TraceEvent
 
 
 class Args(Struct, gc=False):
@@ -30,14 +30,9 @@ class Args(Struct, gc=False):
     name: Any = None
 
 
-class Event(Struct, gc=False):
+class Event(TraceEvent, gc=False):
     """One entry of `traceEvents`; times stay the text that stands in the file. One entry is an empty object."""
 
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
     ts: Raw = NOTHING
     dur: Raw = NOTHING
     args: Args | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,11 +10,9 @@ import numpy as np
 
 from tracker.profile import (
     I32,
-    I64,
     MISSING,
     Allocations,
     Collectives,
-    DeviceEvents,
     DeviceKind,
     Events,
     Frames,
@@ -24,6 +22,7 @@ from tracker.profile import (
     Strings,
 )
 from tracker.readers._collectives import CallTable
+from tracker.readers._device import device_events
 from tracker.readers._growing import Array
 from tracker.readers.torch_profiler.collectives import call_of_args
 from tracker.readers.torch_profiler.collector import Collector
@@ -211,7 +210,7 @@ class _Assembly:
             ops=HostOps(**host["ops"]),
             frames=Frames(**host["frames"]),
             launches=Launches(**host["launches"]),
-            device=_device_events({name: column[mine] for name, column in self.device.items()}),
+            device=device_events({name: column[mine] for name, column in self.device.items()}),
             collectives=self.calls,
             allocations=self._allocations(host["memory"]),
             markers=Markers(
@@ -263,27 +262,3 @@ class _Assembly:
 
 def _known(ordinal: int | None) -> int | None:
     return None if ordinal == MISSING else ordinal
-
-
-def _device_events(device: Mapping[str, Any]) -> DeviceEvents:
-    count = len(device["start_ns"])
-    missing: I64 = np.full(count, MISSING, dtype=np.int64)
-    nothing: I32 = np.zeros(count, dtype=np.int32)
-    return DeviceEvents(
-        start_ns=device["start_ns"],
-        end_ns=device["end_ns"],
-        stream=device["stream"],
-        process=nothing,
-        correlation=device["correlation"],
-        name=device["name"],
-        kind=device["kind"],
-        bytes=device["bytes"],
-        step=missing,
-        collective=device["collective"],
-        type=nothing,
-        core_type=nothing,
-        input_shapes=nothing,
-        input_types=nothing,
-        input_formats=nothing,
-        wait_ns=missing,
-    )

@@ -16,8 +16,9 @@ from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
+from tracker.readers._trace_event import NOTHING
 from tracker.readers.torch_profiler import collectives
-from tracker.readers.torch_profiler.schema import NOTHING, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept, plain
+from tracker.readers.torch_profiler.schema import TEXT_EVENTS, AnyEvent, Args, TextEvent, kept, plain
 
 # category of ph "X" -> bucket; categories changed case and name over the years
 OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(10)

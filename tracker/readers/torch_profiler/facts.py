@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device
 from tracker.readers._collectives import role_of
+from tracker.readers._facts import short_word, whole_number
 from tracker.readers.torch_profiler.collectives import Group
 from tracker.readers.torch_profiler.schema import Top
 
@@ -67,25 +68,21 @@ class TraceFacts:
 def facts_of(top: Top, path: Path) -> TraceFacts:
     """The facts in `top`. A rank in the file's name (`rank0`, `rank-0`, `rank_0`) counts where the trace names none."""
     distributed = top.distributedInfo if isinstance(top.distributedInfo, dict) else {}
-    rank = _count(distributed.get("rank"))
+    rank = whole_number(distributed.get("rank"))
     named = _RANK_IN_NAME.search(path.name)
     if rank is None and named:
         rank = int(named.group(1))
     return TraceFacts(
         rank=rank,
-        world_size=_count(distributed.get("world_size")) or None,
+        world_size=whole_number(distributed.get("world_size")) or None,
         host=top.host_name if isinstance(top.host_name, str) else "",
-        base_ns=_count(top.baseTimeNanoseconds),
+        base_ns=whole_number(top.baseTimeNanoseconds),
         settings=_settings(top),
         facts=_environment(top, distributed),
         groups=_groups(distributed),
         device_names=_device_names(top.deviceProperties),
         is_amd=any(v is not None for v in (top.roctracer_version, top.hip_runtime_version, top.hip_driver_version)),
     )
-
-
-def _count(value: object) -> int | None:
-    return value if type(value) is int and 0 <= value < 1 << 62 else None
 
 
 def _settings(top: Top) -> dict[str, str]:
@@ -110,10 +107,7 @@ def _environment(top: Top, distributed: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _word(value: object) -> str:
-    """Numbers and short words; anything longer or odd is no version and is not kept."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return ""
-    return str(value) if _SHORT.fullmatch(str(value)) else ""
+    return short_word(value, _SHORT)
 
 
 def _cuda(value: object) -> str:
@@ -138,7 +132,7 @@ def _groups(distributed: Mapping[str, Any]) -> dict[str, Group]:
     for entry in _group_entries(distributed):
         name = str(entry.get("pg_name", ""))
         ranks = entry.get("ranks")
-        size = _count(entry.get("pg_size"))
+        size = whole_number(entry.get("pg_size"))
         if size is None:
             size = len(ranks) if isinstance(ranks, list) and ranks else MISSING
         groups[name] = Group(name, role_of(str(entry.get("pg_desc", ""))), size)
@@ -154,5 +148,5 @@ def _groups_text(distributed: Mapping[str, Any]) -> str:
 
 def _device_names(properties: object) -> dict[int, str]:
     entries = [entry for entry in properties if isinstance(entry, dict)] if isinstance(properties, list) else []
-    names = {_count(entry.get("id")): entry.get("name") for entry in entries}
+    names = {whole_number(entry.get("id")): entry.get("name") for entry in entries}
     return {ordinal: name for ordinal, name in names.items() if ordinal is not None and isinstance(name, str)}

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import DecodeError, Raw, Struct, field
 from msgspec.json import Decoder, decode
 
-NOTHING: Final = Raw(b"")
+from tracker.readers._trace_event import NOTHING, TraceEvent
 
 
 class Args(Struct, gc=False):
@@ -43,28 +43,18 @@ class Args(Struct, gc=False):
     name: Any = None
 
 
-class Event(Struct, gc=False):
+class Event(TraceEvent, gc=False):
     """One entry of `traceEvents`, its times as JSON numbers."""
 
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
     ts: int | float | str | None = None
     dur: int | float | str | None = None
     id: int | float | str | None = None
     args: Args | None = None
 
 
-class TextEvent(Struct, gc=False):
+class TextEvent(TraceEvent, gc=False):
     """One entry of `traceEvents`, its times as the text that stands in the file."""
 
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
     ts: Raw = NOTHING
     dur: Raw = NOTHING
     id: int | float | str | None = None

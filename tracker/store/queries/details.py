@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import pandas as pd
 
@@ -17,37 +17,30 @@ Ranks = Sequence[int] | None
 Steps = Sequence[int] | None
 
 
-def ops(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """The ops of `run_ids`, summed over the grain, the largest device self time first.
+class Filters(TypedDict, total=False):
+    """The part of the runs that a question is about, and how fine its answer is; all optional.
 
-    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first. `steps`: only
-    these. `in_steps`: leave out what lies outside all step markers. Columns: see sql/ops.sql.
+    `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first.
+    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers.
     """
-    return _details(store, "ops", run_ids, by, ranks, steps, in_steps)
+
+    by: Sequence[str]
+    ranks: Ranks
+    steps: Steps
+    in_steps: bool
 
 
-def kernels(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """The device events of `run_ids` per kernel and launching op, copies and memsets among them; see `ops`.
+def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see sql/ops.sql."""
+    return _details(store, "ops", run_ids, **filters)
+
+
+def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
     Columns: see sql/kernels.sql.
     """
-    return _details(store, "kernels", run_ids, by, ranks, steps, in_steps)
+    return _details(store, "kernels", run_ids, **filters)
 
 
 def kernel_metrics(
@@ -63,82 +56,34 @@ def kernel_metrics(
     return found.drop(columns=[name for name in _RANK_GRAIN if name not in by])
 
 
-def communication(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """The collectives of `run_ids`; see `ops`. Columns: see sql/communication.sql."""
-    return _details(store, "communication", run_ids, by, ranks, steps, in_steps)
+def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """The collectives of `run_ids`. Columns: see sql/communication.sql."""
+    return _details(store, "communication", run_ids, **filters)
 
 
-def communication_tasks(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """What the collectives of `run_ids` consist of; see `ops`. Columns: see sql/communication_tasks.sql."""
-    return _details(store, "communication_tasks", run_ids, by, ranks, steps, in_steps)
+def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """What the collectives of `run_ids` consist of. Columns: see sql/communication_tasks.sql."""
+    return _details(store, "communication_tasks", run_ids, **filters)
 
 
-def communication_links(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """What the collectives of `run_ids` moved over which link; see `ops`. Columns: see sql/communication_links.sql."""
-    return _details(store, "communication_links", run_ids, by, ranks, steps, in_steps)
+def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """What the collectives of `run_ids` moved over which link. Columns: see sql/communication_links.sql."""
+    return _details(store, "communication_links", run_ids, **filters)
 
 
-def memory(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """What the ops of `run_ids` allocated, the most bytes first; see `ops`. Columns: see sql/memory.sql."""
-    return _details(store, "memory", run_ids, by, ranks, steps, in_steps)
+def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """What the ops of `run_ids` allocated, the most bytes first. Columns: see sql/memory.sql."""
+    return _details(store, "memory", run_ids, **filters)
 
 
-def api(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """The host API calls of `run_ids`; see `ops`. Columns: see sql/api.sql."""
-    return _details(store, "api", run_ids, by, ranks, steps, in_steps)
+def api(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """The host API calls of `run_ids`. Columns: see sql/api.sql."""
+    return _details(store, "api", run_ids, **filters)
 
 
-def counters(
-    store: Store,
-    run_ids: Sequence[int],
-    *,
-    by: Sequence[str] = (),
-    ranks: Ranks = None,
-    steps: Steps = None,
-    in_steps: bool = False,
-) -> pd.DataFrame:
-    """What the profiler of `run_ids` counted in tables of its own; see `ops`. Columns: see sql/counters.sql."""
-    return _details(store, "counters", run_ids, by, ranks, steps, in_steps)
+def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    """What the profiler of `run_ids` counted in tables of its own. Columns: see sql/counters.sql."""
+    return _details(store, "counters", run_ids, **filters)
 
 
 def op_tree(
@@ -158,7 +103,14 @@ def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 
 def _details(
-    store: Store, question: str, run_ids: Sequence[int], by: Sequence[str], ranks: Ranks, steps: Steps, in_steps: bool
+    store: Store,
+    question: str,
+    run_ids: Sequence[int],
+    *,
+    by: Sequence[str] = (),
+    ranks: Ranks = None,
+    steps: Steps = None,
+    in_steps: bool = False,
 ) -> pd.DataFrame:
     _check_grain(by, _GRAIN)
     parameters = {

@@ -32,6 +32,7 @@ from tracker.readers._ascend.communication import (
     group_in_name,
     kind_in_name,
     links_table,
+    times_table,
 )
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.shapes import data_type
@@ -98,7 +99,7 @@ def calls_of(device: DeviceRows, trace: Trace | None, collectives: Table, told: 
     return Calls(
         events=replace(events, collective=index),
         table=_table(calls, metadata, strings),
-        times=_times(calls),
+        times=times_table([(index, call.op) for index, call in enumerate(calls) if call.op is not None]),
         tasks=tasks,
         links=links_table(links, strings),
         unused=len(told.ops) - len(records),
@@ -147,21 +148,6 @@ def _table(calls: Sequence[_Call], metadata: Metadata, strings: Strings) -> Coll
         group_size=np.array([group.size for group in groups], dtype=np.int64),
         data_type=codes([call.data_type for call in calls]),
         bytes=np.array([call.bytes for call in calls], dtype=np.int64),
-    )
-
-
-def _times(calls: Sequence[_Call]) -> CollectiveTimes:
-    known = [(index, call.op) for index, call in enumerate(calls) if call.op is not None]
-
-    def column(name: str) -> I64:
-        return np.array([getattr(op, name) for _, op in known], dtype=np.int64)
-
-    return CollectiveTimes(
-        collective=np.array([index for index, _ in known], dtype=np.int32),
-        transit_ns=column("transit_ns"),
-        wait_ns=column("wait_ns"),
-        synchronization_ns=column("synchronization_ns"),
-        idle_ns=column("idle_ns"),
     )
 
 

@@ -16,6 +16,7 @@ from tracker.readers._ascend.communication import CommunicationOp
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME, Kernels
 from tracker.readers._ascend.trace.events import Trace
 from tracker.readers._ascend.trace.host import CONNECTIONS
+from tracker.readers._device import device_events
 from tracker.readers._growing import Array, joined_rows
 
 Table = Mapping[str, Array]
@@ -88,17 +89,8 @@ def device_rows(kernels: Kernels | None, trace: TraceTasks, strings: Strings) ->
     correlation, used = _arrows(columns, trace)
     by_connection = (correlation < 0) & (connection >= 0)
     correlation[by_connection] = CONNECTIONS + connection[by_connection]
-    block_num = columns.pop("block_num")
-    columns.pop("task")
-    count = len(block_num)
-    events = DeviceEvents(
-        **columns,
-        process=np.zeros(count, dtype=np.int32),
-        correlation=correlation,
-        bytes=np.full(count, MISSING, dtype=np.int64),
-        collective=np.full(count, -1, dtype=np.int32),
-    )
-    return DeviceRows(events, block_num, _trace_calls(events, trace), used)
+    events = device_events({**columns, "correlation": correlation})
+    return DeviceRows(events, everything.block_num, _trace_calls(events, trace), used)
 
 
 def kernel_tasks(trace: TraceTasks, strings: Strings) -> I64:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import numpy as np
 from tracker.errors import SourceError
 from tracker.profile import MISSING, LaunchLevel, Source, Strings
 from tracker.readers._ascend.counters import CounterRows
+from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
 from tracker.readers._ascend.stacks import split_stack, stack_text
 from tracker.readers._ascend.trace.schema import COUNTERS, EVENTS, Args, Event, counted_by
@@ -20,14 +21,6 @@ from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, EventTexts, find_e
 from tracker.readers._growing import Growing, int_column
 from tracker.readers._source import ReadOptions, SourceText
 
-LEVELS: Final[Mapping[str, LaunchLevel]] = {
-    "acl": LaunchLevel.ACL,
-    "node": LaunchLevel.NODE,
-    "model": LaunchLevel.MODEL,
-    "hccl": LaunchLevel.HCCL,
-    "communication": LaunchLevel.HCCL,
-    "runtime": LaunchLevel.RUNTIME,
-}
 MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
 MODULE_PREFIX: Final = "nn.Module: "
 # torch_npu writes annotations as cpu_op too; these are the ones that torch itself makes

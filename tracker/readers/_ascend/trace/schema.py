@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec import Raw, Struct, field
 from msgspec.json import Decoder, decode
 
-NOTHING: Final = Raw(b"")
+from tracker.readers._trace_event import NOTHING, TraceEvent
 
 
 class Args(Struct, gc=False):
@@ -41,14 +41,9 @@ class Args(Struct, gc=False):
     count: Any = None
 
 
-class Event(Struct, gc=False):
+class Event(TraceEvent, gc=False):
     """One entry of the list. `ts` is text of us with three decimals; `dur` a number with up to 14 of them."""
 
-    ph: str | None = None
-    cat: str | None = None
-    name: str | None = None
-    pid: int | str | None = None
-    tid: int | str | None = None
     ts: str | int | float | None = None
     dur: str | int | float | None = None
     id: int | float | str | None = None

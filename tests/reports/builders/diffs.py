@@ -1,25 +1,11 @@
-"""Small results made by hand, with numbers that a reader can check in the head."""
+"""A comparison made by hand, with numbers that a reader can check in the head."""
 
 from __future__ import annotations
 
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.results import (
-    DIFF_COLUMNS,
-    TREE_COLUMNS,
-    TREE_DIFF_COLUMNS,
-    Bottleneck,
-    Cause,
-    Diff,
-    DiffOptions,
-    Explanation,
-    Part,
-    Rename,
-    Shown,
-    ShowOptions,
-    Side,
-)
+from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Part, Rename, Side
 
 MS = 1_000_000
 KIB = 1_024
@@ -27,11 +13,6 @@ LONG_KERNEL = (
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>, "
     "std::array<char*, 3ul>>(int, at::native::CUDAFunctor_add<float>, std::array<char*, 3ul>)"
 )
-
-SHOWN_TABLES = (
-    "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
-    "facts", "sources", "kernel_metrics", "communication_links", "counters",
-)  # fmt: skip
 _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
@@ -286,61 +267,6 @@ def bottleneck(bound, loading, utilisation):
     return Bottleneck(bound, loading, utilisation, loading, tuple(missing), limits)
 
 
-# level, kind, name, shapes, calls, time in ms: 100 ms, of which 0.6 are too small to show one by one
-TREE = [
-    (0, "module", "GPT_0", "", 2, 90.0),
-    (1, "module", "Block_0", "", 2, 80.0),
-    (2, "op", "aten::mm", "[[64, 512], [512, 512]]", 40, 79.5),
-    (2, "op", "aten::add", "", 4, 0.3),
-    (2, "op", "aten::mul", "", 4, 0.2),
-    (1, "op", "aten::addmm", "[[64]]", 2, 10.0),
-    (0, "module", "(no module)", "", None, 10.0),
-    (1, "op", "aten::add_|x", "", 2, 10.0),
-]
-
-
-def _placed(columns):
-    """`columns` of each row of TREE, with its number and that of the row above."""
-    above, rows = {}, []
-    for node, (level, kind, name, shapes, calls, ms) in enumerate(TREE):
-        above[level] = node
-        path = " > ".join(TREE[above[place]][2] for place in range(level + 1))
-        identity = {"node": node, "parent": above.get(level - 1, -1) if level else -1, "level": level, "kind": kind}
-        identity |= {"path": path, "name": name, "input_shapes": shapes}
-        rows.append(identity | columns(kind, calls, ms))
-    return rows
-
-
-def shown_with_tree(**changes):
-    """A run with the tree of its modules."""
-
-    def columns(kind, calls, ms):
-        own = 0 if kind == "module" else int(ms * MS)
-        times = {"host_total_ns": int(ms * MS) // 2, "host_self_ns": own // 2, "device_total_ns": int(ms * MS)}
-        shares = {"share": ms / 100, "step_share": ms / 200}
-        return {"calls": calls, "op_calls": calls or 2, **times, "device_self_ns": own, **shares}
-
-    tree = pd.DataFrame(_placed(columns), columns=list(TREE_COLUMNS)).convert_dtypes(dtype_backend="numpy_nullable")
-    return shown(**({"tree": tree, "options": ShowOptions(by=("module",))} | changes))
-
-
-def diff_with_tree(**changes):
-    """Every module takes twice as long on the candidate; the last row is there alone."""
-
-    def columns(kind, calls, ms):
-        before = None if ms == 10.0 and kind == "op" and calls == 2 else ms * MS
-        after = 2 * ms * MS
-        sides = {"baseline_ns": before, "candidate_ns": after, "candidate_share": ms / 100, "baseline_share": ms / 100}
-        return {
-            **sides, "status": "both" if before else "ADDED", "delta_ns": after - (before or 0),
-            "diff": 1.0 if before else None, "baseline_calls": calls if before else None, "candidate_calls": calls,
-        }  # fmt: skip
-
-    columns_of = list(TREE_DIFF_COLUMNS)
-    tree = pd.DataFrame(_placed(columns), columns=columns_of)
-    return diff(**({"tree": tree, "options": DiffOptions(by=("module",))} | changes))
-
-
 def diff(**changes):
     """v42 against v41: one step takes 104 instead of 100 ms."""
     mm = {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float"}
@@ -388,113 +314,3 @@ def diff(**changes):
     content |= {"baseline": side("v41"), "candidate": side("v42", run_ids=(3, 4)), "metric": "device_self_ns"}
     content |= {"bottlenecks": (bottleneck("mixed", None, 0.9), bottleneck("input", 0.1, 0.85))}
     return Diff(**(content | {"explanation": explanation()} | changes))
-
-
-METRIC = {
-    "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
-    "min": None, "max": None,
-}  # fmt: skip
-LINK = {
-    **ALL_REDUCE, "transport": "HCCS", "source_rank": None, "target_rank": None, "packet_bytes": None, "calls": 40,
-    "packets": None, "bytes": 8_000_000, "transit_ns": 500_000, "large_packet_ratio": None, "bandwidth_gb_per_s": 16.0,
-}  # fmt: skip
-
-
-def breakdown(rank, **changes):
-    """The numbers of one rank: 60 + 10 + 2 + 8 = 80 ms."""
-    numbers = {
-        "rank": rank, "timeline": "device", "duration_ns": 90 * MS, "e2e_ns": 80 * MS, "compute_ns": 60 * MS,
-        "communication_ns": 15 * MS, "overlap_ns": 5 * MS, "exposed_communication_ns": 10 * MS, "copy_ns": 3 * MS,
-        "exposed_copy_ns": 2 * MS, "free_ns": 8 * MS, "kernel_count": 240, "kernel_total_ns": 76 * MS,
-        "compute_total_ns": 61 * MS, "communication_total_ns": 15 * MS, "copy_total_ns": 3 * MS,
-        "unlinked_kernel_count": 0, "unlinked_kernel_total_ns": 0, "peak_allocated_bytes": 1 << 30,
-        "peak_reserved_bytes": None, "data_loading_ns": None, "bubble_ns": None, "preparing_ns": None,
-        "samples_per_second": None,
-    }  # fmt: skip
-    return numbers | changes
-
-
-def nullable(rows, columns=()):
-    """A frame as the store gives it: integers exact, missing is NA."""
-    made = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(columns), dtype=object)
-    return made.convert_dtypes(dtype_backend="numpy_nullable")
-
-
-def shown(**changes):
-    """One run of two ranks and two steps."""
-    kernel = {"type": "", "core_type": "", "input_shapes": "", "op_input_shapes": "", "sum_squares_ns2": 0.5,
-              "wait_ns": None, "bytes": None}  # fmt: skip
-    frames = {
-        "overall": [breakdown(0, quality="ok", quality_reason=""),
-                    breakdown(1, free_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
-        "steps": [breakdown(rank, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
-        "ops": [
-            {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
-             "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
-             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 1736413971558972913,
-             "min_ns": 1 * MS, "max_ns": 2 * MS, "sum_squares_ns2": 1.5e12, "kernel_count": 40,
-             "call_stack": "train.py(42)"},
-            {"name": NO_OP, "input_shapes": "", "input_types": "", "module": "", "phase": "", "calls": 0,
-             "host_total_ns": None, "host_self_ns": None, "device_total_ns": 24_400, "device_self_ns": 24_400,
-             "min_ns": None, "max_ns": None, "sum_squares_ns2": None, "kernel_count": 1, "call_stack": ""},
-        ],
-        "kernels": [
-            {**kernel, "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "category": "vector", "op": "aten::add",
-             "calls": 3, "total_ns": 3_000, "min_ns": 900, "max_ns": 1_100},
-        ],
-        "copies": [
-            {**kernel, "name": "Memcpy HtoD", "canonical_name": "Memcpy HtoD", "category": "copy", "op": NO_OP,
-             "calls": 1, "total_ns": 24_400, "min_ns": 24_400, "max_ns": 24_400, "bytes": 4096},
-        ],
-        "communication": [
-            {**ALL_REDUCE, "calls": 40, "bytes": 40 << 20, "total_ns": 15 * MS, "min_ns": 300_000, "max_ns": 500_000,
-             "transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "exposed_ns": 10 * MS},
-        ],
-        "memory": [
-            {"op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
-             "component": "device", "calls": 40, "bytes": 512 * KIB, "held_ns": None, "unreleased_bytes": 0},
-        ],
-        "modules": [
-            {"module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
-             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 50 * MS},
-        ],
-        "api": [
-            {"level": "runtime", "name": "cudaLaunchKernel", "calls": 240, "total_ns": 2 * MS, "self_ns": 2 * MS,
-             "min_ns": 4_000, "max_ns": 90_000},
-        ],
-        "memory_curve": [
-            {"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None},
-        ],
-        "facts": [
-            {"kind": "fact", "key": "torch", "value": "2.9.0"}, {"kind": "tag", "key": "nightly", "value": ""},
-        ],
-        "sources": [
-            {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
-        ],
-        "kernel_metrics": [
-            {**METRIC, "metric": "aic_mte2_time(us)", "kind": "pipe time", "mean": 1.5},
-            {**METRIC, "metric": "aic_mac_ratio", "kind": "ratio", "mean": 0.25},
-            {**METRIC, "metric": "aicore_time(us)", "kind": "core time", "mean": 2.0},
-        ],
-        "communication_links": [
-            {**LINK, "packets": 20, "large_packet_ratio": 0.5},
-            {**LINK, "source_rank": 0, "target_rank": 1},
-            {**LINK, "packet_bytes": 400_000, "packets": 20},
-        ],
-        "counters": [
-            {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "calls": 9, "mean": 1750.0,
-             "min": 1350.0, "max": 1800.0},
-            {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
-             "max": 60.5},
-        ],
-    }  # fmt: skip
-    run = {
-        "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
-        "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
-        "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
-        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
-        "paths": "r0.json.gz",
-    }  # fmt: skip
-    content = {name: nullable(rows) for name, rows in frames.items()}
-    content["bottleneck"] = bottleneck("device", 0.0125, 0.95)
-    return Shown(**({"run": run} | content | changes))

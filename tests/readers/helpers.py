@@ -1,0 +1,20 @@
+"""What tests of readers ask of a profile."""
+
+from __future__ import annotations
+
+
+def only(profile):
+    """The one capture of a profile."""
+    (capture,) = profile.captures
+    return capture
+
+
+def texts(events, codes):
+    """The texts behind a column of codes."""
+    return [events.strings[code] for code in codes.tolist()]
+
+
+def frame(table):
+    """The rows of a table of `Rows`, as dicts."""
+    columns = {name: list(column) for name, column in table.items()}
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

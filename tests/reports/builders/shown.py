@@ -1,0 +1,122 @@
+"""A run made by hand, as `tracker show` has it."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tests.reports.builders.diffs import ALL_REDUCE, KIB, LONG_KERNEL, MS, bottleneck
+from tracker.profile import NO_OP
+from tracker.results import Shown
+
+SHOWN_TABLES = (
+    "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
+    "facts", "sources", "kernel_metrics", "communication_links", "counters",
+)  # fmt: skip
+METRIC = {
+    "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
+    "min": None, "max": None,
+}  # fmt: skip
+LINK = {
+    **ALL_REDUCE, "transport": "HCCS", "source_rank": None, "target_rank": None, "packet_bytes": None, "calls": 40,
+    "packets": None, "bytes": 8_000_000, "transit_ns": 500_000, "large_packet_ratio": None, "bandwidth_gb_per_s": 16.0,
+}  # fmt: skip
+
+
+def breakdown(rank, **changes):
+    """The numbers of one rank: 60 + 10 + 2 + 8 = 80 ms."""
+    numbers = {
+        "rank": rank, "timeline": "device", "duration_ns": 90 * MS, "e2e_ns": 80 * MS, "compute_ns": 60 * MS,
+        "communication_ns": 15 * MS, "overlap_ns": 5 * MS, "exposed_communication_ns": 10 * MS, "copy_ns": 3 * MS,
+        "exposed_copy_ns": 2 * MS, "free_ns": 8 * MS, "kernel_count": 240, "kernel_total_ns": 76 * MS,
+        "compute_total_ns": 61 * MS, "communication_total_ns": 15 * MS, "copy_total_ns": 3 * MS,
+        "unlinked_kernel_count": 0, "unlinked_kernel_total_ns": 0, "peak_allocated_bytes": 1 << 30,
+        "peak_reserved_bytes": None, "data_loading_ns": None, "bubble_ns": None, "preparing_ns": None,
+        "samples_per_second": None,
+    }  # fmt: skip
+    return numbers | changes
+
+
+def nullable(rows, columns=()):
+    """A frame as the store gives it: integers exact, missing is NA."""
+    made = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(columns), dtype=object)
+    return made.convert_dtypes(dtype_backend="numpy_nullable")
+
+
+def shown(**changes):
+    """One run of two ranks and two steps."""
+    kernel = {"type": "", "core_type": "", "input_shapes": "", "op_input_shapes": "", "sum_squares_ns2": 0.5,
+              "wait_ns": None, "bytes": None}  # fmt: skip
+    frames = {
+        "overall": [breakdown(0, quality="ok", quality_reason=""),
+                    breakdown(1, free_ns=8 * MS + 1, quality="partial", quality_reason="the file ends at 40 ms")],
+        "steps": [breakdown(rank, step=step, e2e_ns=(40 + step) * MS) for rank in (0, 1) for step in (0, 1)],
+        "ops": [
+            {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
+             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 1736413971558972913,
+             "min_ns": 1 * MS, "max_ns": 2 * MS, "sum_squares_ns2": 1.5e12, "kernel_count": 40,
+             "call_stack": "train.py(42)"},
+            {"name": NO_OP, "input_shapes": "", "input_types": "", "module": "", "phase": "", "calls": 0,
+             "host_total_ns": None, "host_self_ns": None, "device_total_ns": 24_400, "device_self_ns": 24_400,
+             "min_ns": None, "max_ns": None, "sum_squares_ns2": None, "kernel_count": 1, "call_stack": ""},
+        ],
+        "kernels": [
+            {**kernel, "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "category": "vector", "op": "aten::add",
+             "calls": 3, "total_ns": 3_000, "min_ns": 900, "max_ns": 1_100},
+        ],
+        "copies": [
+            {**kernel, "name": "Memcpy HtoD", "canonical_name": "Memcpy HtoD", "category": "copy", "op": NO_OP,
+             "calls": 1, "total_ns": 24_400, "min_ns": 24_400, "max_ns": 24_400, "bytes": 4096},
+        ],
+        "communication": [
+            {**ALL_REDUCE, "calls": 40, "bytes": 40 << 20, "total_ns": 15 * MS, "min_ns": 300_000, "max_ns": 500_000,
+             "transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "exposed_ns": 10 * MS},
+        ],
+        "memory": [
+            {"op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "component": "device", "calls": 40, "bytes": 512 * KIB, "held_ns": None, "unreleased_bytes": 0},
+        ],
+        "modules": [
+            {"module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,
+             "host_self_ns": 1 * MS, "device_total_ns": 50 * MS, "device_self_ns": 50 * MS},
+        ],
+        "api": [
+            {"level": "runtime", "name": "cudaLaunchKernel", "calls": 240, "total_ns": 2 * MS, "self_ns": 2 * MS,
+             "min_ns": 4_000, "max_ns": 90_000},
+        ],
+        "memory_curve": [
+            {"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None},
+        ],
+        "facts": [
+            {"kind": "fact", "key": "torch", "value": "2.9.0"}, {"kind": "tag", "key": "nightly", "value": ""},
+        ],
+        "sources": [
+            {"rank": 0, "format": "torch_profiler", "path": "r0.json.gz", "bytes": 1000, "digest": b"\x01\xff"},
+        ],
+        "kernel_metrics": [
+            {**METRIC, "metric": "aic_mte2_time(us)", "kind": "pipe time", "mean": 1.5},
+            {**METRIC, "metric": "aic_mac_ratio", "kind": "ratio", "mean": 0.25},
+            {**METRIC, "metric": "aicore_time(us)", "kind": "core time", "mean": 2.0},
+        ],
+        "communication_links": [
+            {**LINK, "packets": 20, "large_packet_ratio": 0.5},
+            {**LINK, "source_rank": 0, "target_rank": 1},
+            {**LINK, "packet_bytes": 400_000, "packets": 20},
+        ],
+        "counters": [
+            {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "calls": 9, "mean": 1750.0,
+             "min": 1350.0, "max": 1800.0},
+            {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
+             "max": 60.5},
+        ],
+    }  # fmt: skip
+    run = {
+        "run_id": 41, "workload": "resnet50", "version": "v41", "device": "H100", "vendor": "NVIDIA",
+        "configuration": "batch=64", "state": "excluded", "state_reason": "bad host",
+        "started_at_ns": 1736413971558972912, "ranks": 2, "ranks_expected": 2, "world_size": 2, "steps": 4,
+        "format": "torch_profiler", "e2e_ns": 80.0 * MS, "step_ns": 90.0 * MS, "tags": "nightly",
+        "paths": "r0.json.gz",
+    }  # fmt: skip
+    content = {name: nullable(rows) for name, rows in frames.items()}
+    content["bottleneck"] = bottleneck("device", 0.0125, 0.95)
+    return Shown(**({"run": run} | content | changes))

@@ -1,0 +1,21 @@
+"""From files to a run in the database: reader -> timeline -> store, the only place where the three meet."""
+
+from __future__ import annotations
+
+from tracker.intake.forming import form_runs, formats_beside, why_apart
+from tracker.intake.ingesting import IngestResult, Read, ingest
+from tracker.intake.pieces import IngestOptions, Piece, read_pieces
+from tracker.intake.records import parse_device
+
+__all__ = [
+    "IngestOptions",
+    "IngestResult",
+    "Piece",
+    "Read",
+    "form_runs",
+    "formats_beside",
+    "ingest",
+    "parse_device",
+    "read_pieces",
+    "why_apart",
+]

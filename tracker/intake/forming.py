@@ -1,0 +1,124 @@
+"""Which captures are one run, and which rank each of them is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from tracker.errors import SourceError
+from tracker.intake.pieces import Piece
+from tracker.profile import Capture
+
+
+def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
+    """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model, and
+    the same labels and configuration where files state these.
+
+    Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
+    parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
+    order. Order: by start, then path; within a run by rank.
+    """
+    files: dict[tuple[str, ...], list[Piece]] = {}
+    for piece in pieces:
+        files.setdefault(piece.paths, []).append(piece)
+    ordered = sorted(files.values(), key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
+    if as_run:
+        return [_number_ranks(ordered)] if ordered else []
+    groups: list[list[list[Piece]]] = []
+    for file in ordered:
+        home = next((group for group in groups if all(_belong_together(member, file) for member in group)), None)
+        if home is None:
+            groups.append([file])
+        else:
+            home.append(file)
+    return [_number_ranks(group) for group in groups]
+
+
+def _known_ranks(file: Sequence[Piece]) -> list[int]:
+    return [piece.capture.rank for piece in file if piece.capture.rank is not None]
+
+
+def _belong_together(one: Sequence[Piece], other: Sequence[Piece]) -> bool:
+    return why_apart(one, other) is None
+
+
+def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
+    """Why the captures of two files are not ranks of one run, in a few words; None where they are.
+
+    The first capture of a file is the one that its rank stands for.
+    """
+    a, b = one[0].capture, other[0].capture
+    ranks = _known_ranks(one), _known_ranks(other)
+    if not ranks[0] or not ranks[1]:
+        return "a file names no rank"
+    if set(ranks[0]) & set(ranks[1]):
+        return "the same rank"
+    if a.labels != b.labels or a.configuration != b.configuration:
+        return "other labels"
+    if a.world_size != b.world_size:
+        return "another world size"
+    if a.device != b.device:
+        return "another device"
+    return None if _windows_overlap(a, b) else "not at the same time"
+
+
+def _windows_overlap(a: Capture, b: Capture) -> bool:
+    """Whether the captures ran at the same time; a clock that is not absolute contradicts nothing."""
+    starts, ends = (a.started_at_ns, b.started_at_ns), (a.ended_at_ns, b.ended_at_ns)
+    if starts[0] is None or starts[1] is None or ends[0] is None or ends[1] is None:
+        return True
+    return starts[0] <= ends[1] and starts[1] <= ends[0]
+
+
+def _number_ranks(files: Sequence[Sequence[Piece]]) -> list[Piece]:
+    """Every capture of a run with a rank: a file that names none gets the first free one.
+
+    The i-th further device of a process of rank r becomes r + i x world size: no rank of the job, and the same whether
+    the ranks come together or one after the other. Two captures of one rank are an error.
+    """
+    known = [rank for file in files for rank in _known_ranks(file)]
+    _refuse_doubles(files, known)
+    free = (number for number in range(len(files) + len(known)) if number not in known)
+    sizes = [piece.capture.world_size or 0 for file in files for piece in file]
+    leads = [(_known_ranks(file) or [next(free)])[0] for file in files]
+    world = max([*sizes, *(rank + 1 for rank in [*known, *leads])])
+    numbered = []
+    for file, lead in zip(files, leads, strict=True):
+        numbers = (lead + further * world for further in range(0 if not _known_ranks(file) else 1, len(file) + 1))
+        numbered += [
+            piece
+            if piece.capture.rank is not None
+            else replace(piece, capture=replace(piece.capture, rank=next(numbers)))
+            for piece in file
+        ]
+    return sorted(numbered, key=lambda piece: piece.capture.rank or 0)
+
+
+def _refuse_doubles(files: Sequence[Sequence[Piece]], known: Sequence[int]) -> None:
+    for rank, count in Counter(known).items():
+        if count > 1:
+            twice = [path for file in files if rank in _known_ranks(file) for path in file[0].paths]
+            raise SourceError(
+                twice[0],
+                f"rank {rank}",
+                f"{count} captures of one rank cannot be one run (also {twice[-1]})",
+                remedy="leave out --as-run, so that each capture becomes a run",
+            )
+
+
+def formats_beside(pieces: Sequence[Piece]) -> str:
+    """A warning where files of several formats lie in one folder: often they tell of one run; "" where none do."""
+    formats: dict[Path, set[str]] = {}
+    for piece in pieces:
+        formats.setdefault(Path(piece.paths[0]).parent, set()).add(piece.format)
+    several = {folder: sorted(names) for folder, names in formats.items() if len(names) > 1}
+    if not several:
+        return ""
+    folder, names = next(iter(several.items()))
+    more = f" and {len(several) - 1} more" if len(several) > 1 else ""
+    return (
+        f"{folder}{more}: {', '.join(names[:-1])} and {names[-1]} lie beside each other, and each becomes a run of its "
+        f"own; where they tell of one run, take one of them with --input-format {names[-1]}"
+    )

@@ -1,0 +1,135 @@
+"""Files -> captures -> runs in the database, judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tracker import timeline
+from tracker.errors import UsageError
+from tracker.intake.forming import form_runs, formats_beside
+from tracker.intake.pieces import IngestOptions, Piece, read_all
+from tracker.intake.records import HOW_TO_LABEL, date_of, parse_device, record_of
+from tracker.profile import Capture
+
+if TYPE_CHECKING:
+    from tracker.store import RunRecord, SavedRun, Store
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
+    nothing changed.
+    """
+
+    run_id: int
+    version: str
+    workload: str
+    device: str
+    ranks: tuple[int, ...]
+    steps: int
+    created: bool
+    joined: bool
+    already: bool
+    paths: tuple[str, ...]
+    formats: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    captures: tuple[Read, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One capture of an ingest: its rank, the file or folder that holds it, and what its reader warned of."""
+
+    rank: int
+    path: str
+    warnings: tuple[str, ...] = ()
+
+
+def ingest(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    version: str | None = None,
+    workload: str | None = None,
+    options: IngestOptions | None = None,
+) -> list[IngestResult]:
+    """Read all profiles under `paths` into `store` as runs of `version`, and say which runs they formed.
+
+    Without `version` or `workload` the files must state them; files that state different ones are different runs.
+    Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
+    bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
+    another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then
+    of their start. Then the versions that they are of are judged, each in a transaction of its own.
+    """
+    from tracker import judgement
+    from tracker.store.save import save_runs
+
+    options = options or IngestOptions()
+    for name, value in (("version", version), ("workload", workload)):
+        if value is not None and not value.strip():
+            raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
+    pieces = read_all(paths, options)
+    groups = [_finish(group, options) for group in form_runs(pieces, as_run=options.as_run)]
+    if version is None:
+        groups.sort(key=date_of)
+    batch = [
+        (
+            record_of(group, version, workload, options),
+            [piece.capture for piece in group],
+            [piece.format for piece in group],
+        )
+        for group in groups
+    ]
+    done = save_runs(store, batch)
+    changed = [saved.run_id for saved in done if not saved.already]
+    if changed:
+        judgement.update(store, judgement.lines_of(store, changed))
+    results = [
+        _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
+    ]
+    if results and (warning := formats_beside(pieces)):
+        results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
+    return results
+
+
+def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
+    """The captures of one run with what only all of its ranks together can tell, and the device the user named."""
+    captures = timeline.split_wait([piece.capture for piece in group])
+    if options.device is not None:
+        device = parse_device(options.device)
+        captures = [replace(capture, device=device) for capture in captures]
+    return [replace(piece, capture=capture) for piece, capture in zip(group, captures, strict=True)]
+
+
+def _steps(capture: Capture) -> int:
+    """How many steps were profiled; a row may stand for several."""
+    return sum(row.steps for row in capture.rows.steps) if capture.rows is not None else 0
+
+
+def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
+    warnings = [text for piece in group for text in piece.warnings]
+    given = {
+        "--device": options.device, "--config": options.configuration, "--tag": options.tags,
+        "--note": options.note, "--commit": options.commit, "--expect-ranks": options.expect_ranks,
+    }  # fmt: skip
+    unused = [name for name, value in given.items() if value]
+    if saved.already and unused:
+        warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    return IngestResult(
+        run_id=saved.run_id,
+        version=record.version,
+        workload=record.workload,
+        device=f"{saved.device.vendor} {saved.device.model}".strip(),
+        ranks=saved.ranks,
+        steps=max((_steps(piece.capture) for piece in group), default=0),
+        created=saved.created,
+        joined=saved.joined,
+        already=saved.already,
+        paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
+        formats=tuple(dict.fromkeys(piece.format for piece in group)),
+        warnings=tuple(dict.fromkeys(warnings)),
+        captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
+    )
