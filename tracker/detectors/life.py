@@ -181,6 +181,29 @@ def step(finding: Finding, event: Event, life: LifeRule) -> tuple[Finding, list[
     return walk.finding, walk.rows
 
 
+_ACTED: Final[dict[str, tuple[State, str]]] = {
+    "ack": ("acknowledged", "acknowledged"),
+    "expect": ("expected", "expected"),
+    "invalid": ("invalid", "invalid"),
+}
+_CAN: Final[dict[Action, frozenset[str]]] = {
+    "ack": NOTIFIED - {"acknowledged"},
+    "expect": OPEN,
+    "invalid": frozenset(TRANSITIONS) - ENDED - {"normal"},
+    "unmute": frozenset({"muted"}),
+    "mute": OPEN - {"muted"},
+}
+"""From which states an action leads on."""
+
+
+def refusal(state: State, event: Acted) -> str | None:
+    """Why a finding in this state cannot be changed so; None where it can."""
+    if state not in _CAN[event.action]:
+        return f"a finding that is {state} cannot be changed by {event.action}"
+    lies_ahead = event.until_version is not None or (event.until_ns is not None and event.until_ns > event.when_ns)
+    return "a mute needs an end that lies ahead" if event.action == "mute" and not lies_ahead else None
+
+
 class _Walk:
     """One event on its way through the machine: the finding so far, and the rows so far."""
 
@@ -226,28 +249,19 @@ class _Walk:
 
     def acted(self, event: Acted) -> None:
         state = self.finding.state
-        if event.action == "ack" and state in NOTIFIED - {"acknowledged"}:
-            self.to("acknowledged", "acknowledged", event.reason)
-        elif event.action == "expect" and state in OPEN:
-            self.to("expected", "expected", event.reason)
-        elif event.action == "invalid" and state not in ENDED | {"normal"}:
-            self.to("invalid", "invalid", event.reason)
-        elif event.action == "unmute" and state == "muted":
+        why = refusal(state, event)
+        if why is not None:
+            self.to(state, "ignored", why)
+        elif event.action == "unmute":
             self.unmute(event.reason)
-        elif event.action == "mute" and state in OPEN - {"muted"} and self._ends(event):
+        elif event.action == "mute":
             self.to(
                 "muted", "muted", event.reason, muted_before=state, until_ns=event.until_ns,
                 until_version=event.until_version,
             )  # fmt: skip
         else:
-            why = f"a finding that is {state} cannot be changed by {event.action}"
-            if event.action == "mute" and not self._ends(event):
-                why = "a mute needs an end that lies ahead"
-            self.to(state, "ignored", why)
-
-    @staticmethod
-    def _ends(event: Acted) -> bool:
-        return event.until_version is not None or (event.until_ns is not None and event.until_ns > event.when_ns)
+            target, kind = _ACTED[event.action]
+            self.to(target, kind, event.reason)
 
     def observed(self, event: Observed) -> None:
         if event.gone:

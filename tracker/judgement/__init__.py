@@ -5,7 +5,10 @@ A line is a workload in one configuration on one device. `update` follows ingest
 
 from __future__ import annotations
 
+from tracker.judgement.act import Wish, act, settle
+from tracker.judgement.explain import explain
 from tracker.judgement.show import history
+from tracker.judgement.tell import findings
 from tracker.judgement.update import lines_of, update
 
-__all__ = ["history", "lines_of", "update"]
+__all__ = ["Wish", "act", "explain", "findings", "history", "lines_of", "settle", "update"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pandas as pd
 
 from tracker.judgement.find import Place
@@ -22,12 +24,18 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     rows = []
     before: dict[str, set[str]] | None = None
     for version, after in known.items():
-        for key in sorted({*(before or {}), *after}) if before is not None else ():
-            one, other = (before or {}).get(key, set()), after.get(key, set())
-            if not one & other:
-                rows.append((place.workload, place.configuration, place.device, version, key, _text(one), _text(other)))
+        changed = [] if before is None else differing(before, after)
+        rows += [(place.workload, place.configuration, place.device, version, *change) for change in changed]
         before = after
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
+
+
+def differing(
+    before: Mapping[str, set[str]], after: Mapping[str, set[str]]
+) -> list[tuple[str, str | None, str | None]]:
+    """Keys of which the two sides share no value, with what each says; None for nothing."""
+    pairs = [(key, before.get(key, set()), after.get(key, set())) for key in sorted(before.keys() | after.keys())]
+    return [(key, _text(one), _text(other)) for key, one, other in pairs if not one & other]
 
 
 def _text(values: set[str]) -> str | None:

@@ -82,11 +82,10 @@ def made_findings(
         return []
     watched, series = watched_line(connection, line, runs)
     rows = {number: row for row, number in enumerate(series)}
-    actions = [
-        _user_action(action, rows, runs) for action in findings.actions_of(connection, line) if action.key[0] in rows
-    ]
-    found = follow(watched, actions, now_ns=now_ns)
-    return [_made(tracked, watched, series[tracked.row], runs) for tracked in found]
+    known = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
+    found = follow(watched, [_user_action(action, rows, runs) for action in known], now_ns=now_ns)
+    until = {action.key: action.until_version_id for action in known if action.action == "mute"}
+    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found]
 
 
 def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:
@@ -99,7 +98,14 @@ def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun
     return UserAction((rows[series_id], _SIGNS[direction], change), first_run, action.after_run_id, acted)  # type: ignore[arg-type]
 
 
-def _made(tracked: Tracked, watched: Watched, series_id: int, runs: Sequence[LineRun]) -> MadeFinding:
+def _made(
+    tracked: Tracked,
+    watched: Watched,
+    series_id: int,
+    runs: Sequence[LineRun],
+    until: Mapping[tuple[int, str, str, int], int | None],
+) -> MadeFinding:
+    """`until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
     first = _dated(tracked, watched)
     good = tracked.baseline[-1] if tracked.baseline and tracked.baseline[-1] < first else None
@@ -119,8 +125,9 @@ def _made(tracked: Tracked, watched: Watched, series_id: int, runs: Sequence[Lin
         "last_run_id": runs[tracked.last or tracked.first].run_id,
         **{gate: gates[gate] for gate in gates},
         "until_ns": finding.until_ns if finding.state == "muted" else None,
-        "until_version_id": None,
     }
+    key = (series_id, columns["direction"], tracked.change, columns["first_run_id"])
+    columns["until_version_id"] = until.get(key) if finding.state == "muted" else None
     for side, places in sides.items():
         columns[f"{side}_value"] = _mean(_said(watched, tracked.row, places))
         columns[f"{side}_calls"] = _mean(watched.calls[tracked.row, places])

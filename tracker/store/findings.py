@@ -30,6 +30,7 @@ _ADD_FOLLOWED: Final = text(
     f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
     f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
 )
+_VERSION: Final = text("SELECT id FROM version WHERE workload_id = :workload_id AND label = :label")
 _ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version_id")
 
 
@@ -148,3 +149,9 @@ def _write_findings(
     if old:
         sets = ", ".join(f"{name} = :{name}" for name in names if name not in KEY)
         connection.execute(text(f"UPDATE finding SET {sets} WHERE id = :id"), old)  # noqa: S608 columns of the table
+
+
+def version_of(connection: Connection, line: Line, label: str) -> int | None:
+    """The number of a version of the workload of a line."""
+    found = connection.execute(_VERSION, {"workload_id": line.workload_id, "label": label}).scalar()
+    return None if found is None else int(found)

@@ -1,0 +1,110 @@
+"""What users say of findings: acknowledged, expected, muted until an end, wrong. Kept for ever; findings follow."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from sqlalchemy import Connection
+
+from tracker.detectors.life import OPEN, Acted, Action, refusal
+from tracker.errors import UsageError
+from tracker.judgement.keep import keep
+from tracker.judgement.tell import line_of
+from tracker.store import Store, findings, judged, queries
+from tracker.store.judged import Line
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
+
+    action: Action
+    who: str
+    when_ns: int
+    reason: str
+    until_ns: int | None = None
+    until_version: str | None = None
+
+
+def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
+    """Do to these findings, and to those of these incidents that can take it, what a user wants; their numbers.
+
+    All or nothing. UsageError names a finding that there is not, or that cannot be changed so, and an incident of which
+    no finding can.
+    """
+    if not wish.reason.strip():
+        raise UsageError("a reason is missing", remedy="--reason TEXT")
+    rows = {int(row["finding_id"]): row for row in queries.findings(store).to_dict("records")}
+    chosen = [_named(rows, number) for number in dict.fromkeys(finding_ids)]
+    for number in dict.fromkeys(incident_ids):
+        chosen += _of_incident(list(rows.values()), number, wish)
+    chosen = list({int(row["finding_id"]): row for row in chosen}.values())
+    for row in chosen:
+        why = refusal(row["state"], _acted(wish))
+        if why is not None:
+            raise UsageError(f"finding {row['finding_id']}: {why}", remedy=f"tracker explain {row['finding_id']}")
+    lines = {line_of(row): [own for own in chosen if line_of(own) == line_of(row)] for row in chosen}
+    store.transact(partial(_write, wish=wish, lines=lines))
+    for line in lines:
+        keep(store, line)
+    return sorted(int(row["finding_id"]) for row in chosen)
+
+
+def settle(store: Store, lines: Sequence[Line], now_ns: int) -> None:
+    """End the mutes whose time is over."""
+    for line in lines:
+        keep(store, line, now_ns=now_ns)
+
+
+def _acted(wish: Wish) -> Acted:
+    until_version = None if wish.until_version is None else 0
+    return Acted(wish.action, wish.who, wish.when_ns, wish.reason, wish.until_ns, until_version)
+
+
+def _named(rows: dict[int, dict[Any, Any]], number: int) -> dict[Any, Any]:
+    if number not in rows:
+        raise UsageError(f"there is no finding {number}", remedy="tracker findings lists them")
+    return rows[number]
+
+
+def _of_incident(rows: Sequence[dict[Any, Any]], number: int, wish: Wish) -> list[dict[Any, Any]]:
+    own = [row for row in rows if row["incident_id"] == number]
+    if not own:
+        raise UsageError(f"there is no incident {number}", remedy="tracker findings lists them")
+    able = [row for row in own if row["state"] in OPEN and refusal(row["state"], _acted(wish)) is None]
+    if not able:
+        raise UsageError(
+            f"incident {number}: no finding of it can be changed by {wish.action}",
+            remedy=f"tracker findings --all --incident {number}",
+        )
+    return able
+
+
+def _write(connection: Connection, *, wish: Wish, lines: dict[Line, list[dict[Any, Any]]]) -> None:
+    for line, rows in lines.items():
+        judged.lock(connection, line)
+        runs = judged.runs_of(connection, line)
+        for row in rows:
+            key = (int(row["series_id"]), row["direction"], row["change"], int(row["first_run_id"]))
+            until = _version(connection, line, wish.until_version, {run.version_id for run in runs})
+            after = runs[-1].run_id if runs else None
+            findings.add_action(
+                connection,
+                line,
+                findings.Action(key, after, wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, until),
+            )
+
+
+def _version(connection: Connection, line: Line, label: str | None, here: set[int]) -> int | None:
+    """The number of a version that has no run in this line yet."""
+    if label is None:
+        return None
+    found = findings.version_of(connection, line, label)
+    if found is None:
+        raise UsageError(f"there is no version {label!r}", remedy="tracker versions lists them; or give a date")
+    if found in here:
+        raise UsageError(f"version {label!r} is here already", remedy="name a later one, or give a date")
+    return found

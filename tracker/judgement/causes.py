@@ -1,0 +1,108 @@
+"""Why: the cause of each finding, in a word that follows from its numbers alone (JUDGEMENT 7)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any, Final
+
+import numpy as np
+
+from tracker.detectors.presence import split_by_calls
+
+Row = dict[str, Any]
+
+_SAME_TIME: Final = 0.10
+"""By how much what came may differ from what went, to be called the same work under another name."""
+
+_ALIKE: Final = 0.6
+"""How alike two names must be, 0 to 1, to be one operator renamed."""
+
+_COUNTED: Final = frozenset({"op", "op_name", "kernel", "communication", "api"})
+RENAMED: Final = "renamed or fused"
+
+
+def split_of(row: Row) -> tuple[float | None, float | None]:
+    """The change of a time in two parts that add up: by more calls, by slower ones; None where nobody counts."""
+    if row["kind"] not in _COUNTED or row["unit"] != "ns" or row["delta"] is None:
+        return None, None
+    if row["change"] == "presence":
+        return row["delta"], 0.0
+    numbers = [row[f"{side}_{what}"] for side in ("baseline", "candidate") for what in ("calls", "value")]
+    if any(number is None for number in numbers):
+        return None, None
+    split = split_by_calls(*(np.array([number], dtype=np.float64) for number in numbers))
+    return float(split.by_calls[0]), float(split.by_time_per_call[0])
+
+
+def cause_of(row: Row) -> str:
+    """One word or two for what changed; empty where it is the step itself, which others explain."""
+    if row["kind"] == "run":
+        return _OF_RUN.get(row["name"], "")
+    if row["kind"] == "memory":
+        return "memory"
+    better, worse = _WORDS.get(row["change"]) or _WORDS[_by(row)]
+    return worse if row["direction"] == "regression" else better
+
+
+_OF_RUN: Final = {
+    "data loading": "data loading",
+    "peak memory": "memory",
+    "free": "idle time",
+    "exposed communication": "communication",
+}
+_WORDS: Final = {
+    "creep": ("slow creep", "slow creep"),
+    "presence": ("operator gone", "new operator"),
+    "calls": ("fewer calls", "more calls"),
+    "communication": ("faster communication", "slower communication"),
+    "per call": ("faster calls", "slower calls"),
+}
+"""What changed -> the word for better and for worse."""
+
+
+def _by(row: Row) -> str:
+    """Whether the number of calls makes most of a change, or the time of each."""
+    calls, per_call = row["by_calls"], row["by_time_per_call"]
+    if calls is not None and per_call is not None and abs(calls) > abs(per_call) and calls * row["delta"] > 0:
+        return "calls"
+    return "communication" if row["kind"] == "communication" else "per call"
+
+
+def mark_renamed(rows: Sequence[Row]) -> None:
+    """Series that came with a version while others of the same time went: one work under other names.
+
+    First one by one, alike in name; then all that is left of a kind together, where its sums agree: a fusion.
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        if row["change"] == "presence" and row["incident_id"] is not None and row["kind"] in _COUNTED:
+            key = (row["workload_id"], row["configuration_id"], row["device_id"], row["version_id"], row["kind"])
+            groups.setdefault(key, []).append(row)
+    for own in groups.values():
+        added = [row for row in own if row["direction"] == "regression"]
+        removed = [row for row in own if row["direction"] == "improvement"]
+        for came in list(added):
+            went = max(
+                (row for row in removed if _same_work(came, row)), key=lambda row: _alike(came, row), default=None
+            )
+            if went is not None:
+                came["cause"], went["cause"] = f"renamed, was {went['name']}", f"renamed, is {came['name']}"
+                added.remove(came)
+                removed.remove(went)
+        if added and removed and _equal(sum(row["delta"] for row in added), -sum(row["delta"] for row in removed)):
+            for row in (*added, *removed):
+                row["cause"] = RENAMED
+
+
+def _same_work(came: Row, went: Row) -> bool:
+    alike = came["name"] == went["name"] or _alike(came, went) >= _ALIKE
+    return alike and _equal(came["delta"], -went["delta"])
+
+
+def _alike(one: Row, other: Row) -> float:
+    return SequenceMatcher(None, one["name"], other["name"]).ratio()
+
+
+def _equal(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME_TIME * max(abs(one), abs(other))

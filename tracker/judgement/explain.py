@@ -1,0 +1,125 @@
+"""One finding with everything that decided: each gate with its value and limit, its runs, its life."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from tracker.detectors import rule
+from tracker.detectors.baseline import ENOUGH
+from tracker.errors import UsageError
+from tracker.judgement import incidents
+from tracker.judgement.causes import Row
+from tracker.judgement.follow import CONFIRMING, Watched
+from tracker.judgement.follow.tracks import limits_of
+from tracker.judgement.keep import watched_line
+from tracker.judgement.tell import found_rows, line_of
+from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
+from tracker.store import Store, judged, queries
+from tracker.store.judged import LineRun
+
+
+def explain(store: Store, finding_id: int) -> ExplainedFinding:
+    """Everything about one finding. Reads only; UsageError where there is no such finding."""
+    everything = found_rows(store, FindingsOptions())
+    finding = next((row for row in everything if row["finding_id"] == finding_id), None)
+    if finding is None:
+        raise UsageError(f"there is no finding {finding_id}", remedy="tracker findings --all lists them")
+    line = line_of(finding)
+    with store.connect() as connection:
+        runs = judged.runs_of(connection, line)
+        watched, series = watched_line(connection, line, runs)
+    place = {run.run_id: at for at, run in enumerate(runs)}
+    device_timed = watched.runs[place[finding["first_run_id"]]].device_timed
+    environment: list[Row] = []
+    finding["share_of_change"] = None
+    if finding["incident_id"] is not None:
+        own = [row for row in everything if row["incident_id"] == finding["incident_id"]]
+        told = incidents.told(store, own, everything)
+        environment, finding["share_of_change"] = told.environment, told.share_of(finding)
+    events = queries.finding_events(store, [finding_id])
+    return ExplainedFinding(
+        finding={name: finding[name] for name in FINDINGS_COLUMNS["findings"]},
+        gates=_frame(gates(finding, device_timed=device_timed), EXPLAIN_COLUMNS["gates"]),
+        runs=_frame(_runs(finding, watched, series.index(finding["series_id"]), runs), EXPLAIN_COLUMNS["runs"]),
+        events=events[list(EXPLAIN_COLUMNS["events"])],
+        environment=_frame(environment, FINDINGS_COLUMNS["environment"]),
+    )
+
+
+def gates(finding: Row, *, device_timed: bool) -> list[Row]:
+    """What had to pass, with its value and limit (JUDGEMENT 4). `finding`: a row of sql/findings.sql."""
+    limits = limits_of((finding["kind"], finding["metric"]), device_timed=device_timed)
+    min_ratio = rule.CREEP_RATIO if finding["change"] == "creep" else limits.min_ratio
+    baseline, candidate = (len(str(finding[f"{side}_runs"]).split()) for side in ("baseline", "candidate"))
+    presence, of_run = finding["change"] == "presence", finding["kind"] == "run"
+    found = [
+        _gate("baseline runs", baseline, ENOUGH, baseline >= ENOUGH, "normal or accepted runs before the suspicion"),
+        _gate(
+            "candidate runs", candidate, CONFIRMING + 1, candidate > CONFIRMING,
+            "the run that raised it and those that confirm it",
+        ),
+    ]  # fmt: skip
+    if not presence:
+        ratio = finding["ratio"]
+        passes = None if ratio is None else abs(math.log1p(ratio)) >= math.log1p(min_ratio) - rule.ROUNDING
+        found.append(_gate("effect", ratio, min_ratio, passes, "change without what all operators share"
+                           if not of_run else "change of the whole run, the machine's part included"))  # fmt: skip
+    if finding["q"] is not None:
+        passes = finding["q"] <= limits.alpha
+        found.append(_gate("p", finding["p"], None, None, "chance of such a change, or a larger one, by noise"))
+        found.append(_gate("q", finding["q"], limits.alpha, passes, "share of false findings that is borne"))
+    if not of_run:
+        contribution = finding["contribution"]
+        passes = None if contribution is None else abs(contribution) >= limits.min_contribution - rule.ROUNDING
+        found.append(
+            _gate("contribution", contribution, limits.min_contribution, passes, "change as a part of the step")
+        )
+    for name, meaning in (("low", "90 % interval of the change, from"), ("high", "90 % interval of the change, to"),
+                          ("detectable", "smallest change that these runs would show four times in five")):  # fmt: skip
+        if finding[name] is not None:
+            found.append(_gate(name, finding[name], None, None, meaning))
+    return found
+
+
+def _gate(gate: str, value: float | None, limit: float | None, passes: bool | None, meaning: str) -> Row:
+    return {"gate": gate, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
+
+
+def _runs(finding: Row, watched: Watched, row: int, runs: Sequence[LineRun]) -> list[Row]:
+    sides = {side: {int(number) for number in finding[f"{side}_runs"].split()} for side in ("baseline", "candidate")}
+    columns = [at for at, run in enumerate(runs) if run.run_id in sides["baseline"]]
+    before = watched.centred[row, columns]
+    known = before[~np.isnan(before)]
+    level = float(np.log(known).mean()) if len(known) else math.nan
+    inverse = finding["unit"] == "per_second"
+    newest = max(sides["candidate"], key=[run.run_id for run in runs].index)
+    after = [run.run_id for run in runs].index(newest)
+    found = []
+    for at, run in enumerate(runs):
+        value = watched.raw[row, at]
+        side = next((name for name, own in sides.items() if run.run_id in own), "later" if at > after else "")
+        effect = math.expm1(math.log(watched.centred[row, at]) - level) if not math.isnan(value) else math.nan
+        found.append(
+            {
+                "run_id": run.run_id, "version": run.version, "side": side,
+                "started_at_ns": run.started_at_ns or None,
+                "value": 1.0 / value if inverse else value, "calls": watched.calls[row, at],
+                "shared_factor": math.expm1(watched.shared[at]), "effect": effect,
+            }
+        )  # fmt: skip
+    return found
+
+
+def _frame(rows: Sequence[Row], columns: Sequence[str]) -> pd.DataFrame:
+    cells = [[_known(row.get(column)) for column in columns] for row in rows]
+    frame = pd.DataFrame(cells, columns=list(columns), dtype=object)
+    return frame.where(frame.notna(), pd.NA)
+
+
+def _known(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value

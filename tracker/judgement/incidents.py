@@ -1,0 +1,206 @@
+"""One incident: the step before and after, how its change adds up, what else changed, how severe it is."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors._arrays import logs
+from tracker.detectors.centre import centre_of
+from tracker.detectors.contribution import CANCELLING, severity
+from tracker.detectors.judging import Weights, large_enough
+from tracker.detectors.totals import EXPLAINED
+from tracker.judgement.causes import Row
+from tracker.judgement.environment import differing
+from tracker.judgement.judging import Values, leaf_of, step_of
+from tracker.results import CONFIRMED_STATES
+from tracker.store import Store, judged, queries
+from tracker.store.judged import Line
+
+F64 = NDArray[np.float64]
+
+_NAMES: Final = ("incident_id", "workload", "configuration", "device", "version", "direction")
+_PARTS: Final = {
+    "free": "free_ns", "exposed communication": "exposed_communication_ns", "exposed copy": "exposed_copy_ns",
+}  # fmt: skip
+"""Run-level series that are parts of the step beside the operators, and the column of an incident for each."""
+
+_OF_PART: Final = {"free_ns": "idle time", "exposed_communication_ns": "communication", "exposed_copy_ns": "copies"}
+_WHOLE: Final = frozenset({"step", "e2e", "compute"})
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An incident: `row` as in FINDINGS_COLUMNS; `ordinal` of its version; `environment`: what else changed."""
+
+    row: Row
+    ordinal: int
+    environment: list[Row]
+
+    @property
+    def number(self) -> int:
+        """The number of the incident."""
+        return int(self.row["incident_id"])
+
+    def share_of(self, finding: Row) -> float | None:
+        """The part of the step's change that a finding makes; None where shares would mislead."""
+        delta, step = finding["delta"], self.row["step_delta_ns"]
+        if self.row["explained_share"] is None or finding["unit"] != "ns" or delta is None or finding["kind"] == "run":
+            return None
+        return float(delta / step)
+
+
+def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
+    """The incident that the findings `own` form. `everything`: all there are, for what got better with the version."""
+    first = own[0]
+    line = Line(first["workload_id"], first["configuration_id"], first["device_id"])
+    sides = [_runs(own, side) for side in ("baseline", "candidate")]
+    values = _values(store, line, sides)
+    before, after, shared = _steps(values, *(len(side) for side in sides))
+    same = [
+        row for row in everything
+        if row["incident_id"] is not None and row["version_id"] == first["version_id"] and line == Line(
+            row["workload_id"], row["configuration_id"], row["device_id"]
+        )
+    ]  # fmt: skip
+    operators = _operators(same, leaf_of(values.families))
+    beside = _beside(values, *(len(side) for side in sides))
+    parts = [*operators, *(part for part in beside.values() if part is not None)]
+    delta = None if before is None or after is None else after - before
+    explained = sum(parts)
+    movement = sum(abs(part) for part in parts)
+    cancelling = delta is None or delta == 0 or abs(delta) < CANCELLING * movement
+    environment = _environment(store, sides, first["incident_id"])
+    opened = [row for row in own if row["state"] in CONFIRMED_STATES]
+    row = {
+        **{
+            name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "direction")
+        },
+        "good_version": _most([row["good_version"] for row in own if row["good_version"] is not None]),
+        "severity": _severity(own, before, after),
+        "is_new": any(row["is_new"] for row in own),
+        "findings": sum(row["under"] is None for row in own),
+        "open": sum(row["under"] is None for row in opened),
+        "baseline_runs": " ".join(map(str, sides[0])),
+        "candidate_runs": " ".join(map(str, sides[1])),
+        "baseline_step_ns": before,
+        "candidate_step_ns": after,
+        "step_delta_ns": delta,
+        "operators_ns": sum(operators),
+        **beside,
+        "explained_share": None if cancelling or delta is None else explained / delta,
+        "rest_ns": None if delta is None else delta - explained,
+        "gain_ns": sum(part for part in parts if part < 0),
+        "shared_factor": shared,
+        "causes": ", ".join(_causes(own, environment, beside, delta)),
+    }
+    return Told(row, first["ordinal"], environment)
+
+
+def _runs(own: Sequence[Row], side: str) -> list[int]:
+    """The runs of a side: those that most findings of the incident rest on."""
+    text = _most([row[f"{side}_runs"] for row in own if row[f"{side}_runs"]])
+    return [int(number) for number in str(text).split()] if text else []
+
+
+def _most(values: Sequence[Any]) -> Any:
+    return Counter(values).most_common(1)[0][0] if values else None
+
+
+def _values(store: Store, line: Line, sides: Sequence[Sequence[int]]) -> Values:
+    with store.connect() as connection:
+        series = judged.series_of(connection, line)
+        values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
+    keys = series.keys
+    return Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values, calls)
+
+
+def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, float | None, float | None]:
+    """The mean step of the two sides, and what all operators share, as a ratio; None where nobody knows."""
+    columns = list(range(baseline)), list(range(baseline, baseline + candidate))
+    if not baseline or not candidate:
+        return None, None, None
+    before, after = (step_of(line, side, side) for side in columns)
+    leaf = leaf_of(line.families)
+    shared = None
+    if leaf is not None:
+        rows = line.of(leaf)
+        x, y = (line.values[rows][:, side] for side in columns)
+        x, y = (logs(np.where(side > 0, side, np.nan), "values") for side in (x, y))
+        large = large_enough(x, y, Weights(step=float(np.nanmax([before, after]))))
+        centre = centre_of(x, y, large)
+        shared = math.expm1(centre.shift) if centre.series else None
+    return *(None if math.isnan(value) else value for value in (before, after)), shared  # type: ignore[return-value]
+
+
+def _operators(same: Sequence[Row], leaf: tuple[str, str] | None) -> list[float]:
+    """What each finding of an operator changes of the step."""
+    return [
+        float(row["delta"])
+        for row in same
+        if row["delta"] is not None and row["change"] != "creep" and (row["kind"], row["metric"]) == leaf
+    ]
+
+
+def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | None]:
+    """What changed of the step beside the operators, from the first runs of `line` to the others; None: not known."""
+    found: dict[str, float | None] = dict.fromkeys(_PARTS.values())
+    for name, column in _PARTS.items():
+        row = line.row(name)
+        if row is not None and baseline and candidate:
+            values = np.nan_to_num(line.values[row])
+            found[column] = float(values[baseline:].mean() - values[:baseline].mean())
+    return found
+
+
+def _severity(own: Sequence[Row], before: float | None, after: float | None) -> str:
+    whole = any(row["kind"] == "run" and row["name"] in _WHOLE for row in own)
+    ratio = None if before is None or after is None or before == 0 else after / before - 1.0
+    verdict = rule.REGRESSED if whole else rule.UNCHANGED
+    if own[0]["direction"] == "improvement":
+        return "info"
+    largest = max((row["contribution"] or 0.0 for row in own), default=0.0)
+    return severity(ratio, verdict, largest)
+
+
+def _causes(
+    own: Sequence[Row], environment: Sequence[Row], beside: Mapping[str, float | None], delta: float | None
+) -> list[str]:
+    """The causes of the findings, the largest part of the step first, then of memory, then what else changed."""
+    weights: dict[str, float] = {}
+    for column, part in beside.items():
+        if part is not None and delta and part / delta >= EXPLAINED:
+            weights[_OF_PART[column]] = abs(part / delta)
+    for row in own:
+        if row["cause"] and row["under"] is None:
+            part = abs(row["contribution"] or 0.0) if row["unit"] == "ns" else 0.0
+            weights[row["cause"]] = weights.get(row["cause"], 0.0) + part
+    words = sorted(weights, key=lambda cause: -weights[cause])
+    words += ["method"] * any(row["key"].startswith("profiler ") for row in environment)
+    return words + ["environment"] * any(not row["key"].startswith("profiler ") for row in environment)
+
+
+def _environment(store: Store, sides: Sequence[Sequence[int]], incident_id: int) -> list[Row]:
+    """The facts and profiler settings that no run of one side shares with any of the other."""
+    known: list[dict[str, set[str]]] = []
+    for side in sides:
+        own: dict[str, set[str]] = {}
+        facts = queries.facts(store, list(side))
+        for fact in facts[facts["kind"] == "fact"].itertuples():
+            own.setdefault(fact.key, set()).add(fact.value)
+        for capture in queries.captures(store, list(side)).itertuples():
+            settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}
+            for key, value in settings.items():
+                own.setdefault(f"profiler {key}", set()).add(value)
+        known.append(own)
+    return [
+        {"incident_id": incident_id, "key": key, "before": before, "after": after}
+        for key, before, after in differing(*known)
+    ]

@@ -1,0 +1,161 @@
+"""What was found, for the reader: findings under their incident, rolled up, with an explanation that adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pandas as pd
+
+from tracker.errors import UsageError
+from tracker.judgement import incidents
+from tracker.judgement.causes import cause_of, mark_renamed, split_of
+from tracker.judgement.show import unit_of
+from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
+from tracker.store import Store, judged, queries
+from tracker.store.judged import Line
+
+Row = dict[str, Any]
+
+
+def findings(store: Store, *, options: FindingsOptions | None = None) -> Findings:
+    """The findings that `options` leave, under their incidents. Reads only.
+
+    UsageError where a workload, a device or a version is named that has no runs.
+    """
+    options = options or FindingsOptions()
+    rows = found_rows(store, options)
+    chosen = [row for row in rows if _wanted(row, options)]
+    shown = [row for row in chosen if options.every or row["under"] is None]
+    wanted = {row["incident_id"] for row in shown if row["incident_id"] is not None}
+    told = [
+        incidents.told(store, [row for row in rows if row["incident_id"] == number], rows) for number in sorted(wanted)
+    ]
+    newest_first = sorted(
+        told, key=lambda one: (-one.ordinal, one.row["direction"] != "regression", one.row["incident_id"])
+    )
+    order = {one.number: place for place, one in enumerate(newest_first)}
+    shares = {one.number: one for one in told}
+    for row in shown:
+        incident = shares.get(row["incident_id"])
+        row["share_of_change"] = None if incident is None else incident.share_of(row)
+    shown.sort(key=lambda row: (order.get(row["incident_id"], len(order)), *_rank(row)))
+    environment = [row for one in newest_first for row in one.environment]
+    return Findings(
+        _frame([one.row for one in newest_first], "incidents"),
+        _frame(shown, "findings"),
+        _frame(environment, "environment"),
+        hidden=len(chosen) - len(shown),
+        options=options,
+    )
+
+
+def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
+    """All findings of the lines that `options` name, with everything but their part of an incident's change."""
+    lines = queries.lines(store, options.workload)
+    if lines.empty:
+        known = ", ".join(queries.lines(store)["workload"].unique()) or "none"
+        raise UsageError(f"no runs of workload {options.workload!r}" if options.workload else "there are no runs yet",
+                         remedy=f"workloads: {known}" if options.workload else "tracker ingest PROFILE")  # fmt: skip
+    rows = [_clean(row) for row in queries.findings(store, workload=options.workload).to_dict("records")]
+    for row in rows:
+        row["device"] = f"{row['vendor']} {row['device']}".strip()
+    if options.device is not None:
+        rows = [row for row in rows if options.device.lower() in row["device"].lower()]
+    if options.version is not None:
+        labels = set(queries.versions(store, options.workload)["version"])
+        if options.version not in labels:
+            raise UsageError(f"there is no version {options.version!r}", remedy="tracker versions lists them")
+    newest = _newest(store, rows)
+    for row in rows:
+        row["is_new"] = row["state"] in CONFIRMED_STATES and row["version_id"] == newest[line_of(row)]
+        row["unit"] = unit_of(row["metric"])
+        before, after = row["baseline_value"], row["candidate_value"]
+        row["delta"] = _delta(row, before, after)
+        row["by_calls"], row["by_time_per_call"] = split_of(row)
+        row["cause"] = cause_of(row)
+    mark_renamed(rows)
+    _roll_up(rows)
+    return rows
+
+
+def line_of(row: Row) -> Line:
+    """The line that a finding belongs to."""
+    return Line(row["workload_id"], row["configuration_id"], row["device_id"])
+
+
+def _delta(row: Row, before: float | None, after: float | None) -> float | None:
+    """Candidate - baseline; what came or went was or is nothing."""
+    if row["change"] == "presence":
+        before, after = before or 0.0, after or 0.0
+    return None if before is None or after is None else after - before
+
+
+def _wanted(row: Row, options: FindingsOptions) -> bool:
+    states = options.states or (CONFIRMED_STATES if options.only_new else OPEN_STATES)
+    return (
+        row["state"] in states
+        and (not options.only_new or row["is_new"])
+        and options.version in (None, row["version"])
+        and options.kind in (None, row["kind"])
+        and options.direction in (None, row["direction"])
+    )
+
+
+def _newest(store: Store, rows: Sequence[Row]) -> dict[Line, int]:
+    """The newest version of every line that has findings."""
+    found: dict[Line, int] = {}
+    with store.connect() as connection:
+        for line in {line_of(row) for row in rows}:
+            runs = judged.runs_of(connection, line)
+            found[line] = runs[-1].version_id if runs else -1
+    return found
+
+
+_WHOLE: Final = {"e2e": "step"}
+"""Run-level series -> the one that says the same of markers."""
+
+
+_ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",)}
+"""Kind -> kinds that say the same one level up."""
+
+
+def _together(row: Row) -> tuple[Any, ...]:
+    """What findings share that are one change: the incident, or of suspicions the run that raised them."""
+    if row["incident_id"] is not None:
+        return (row["incident_id"],)
+    return ("", row["first_run_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"])
+
+
+def _roll_up(rows: Sequence[Row]) -> None:
+    """Which finding says the same one level up: shapes under their op name, the whole capture under the step."""
+    above: dict[tuple[Any, ...], int] = {}
+    for row in rows:
+        above.setdefault((*_together(row), row["kind"], row["name"]), row["finding_id"])
+    covers: dict[int, int] = {}
+    for row in rows:
+        name = _WHOLE.get(row["name"]) if row["kind"] == "run" else row["name"]
+        places = [(*_together(row), kind, name) for kind in _ABOVE.get(row["kind"], ())]
+        row["under"] = number = next((above[place] for place in places if place in above), None)
+        if number is not None:
+            covers[number] = covers.get(number, 0) + 1
+    for row in rows:
+        row["covers"] = covers.get(row["finding_id"], 0)
+
+
+_ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")
+
+
+def _rank(row: Row) -> tuple[Any, ...]:
+    """Whole runs first, then what is in them, the largest part of the step first."""
+    return _ORDER.index(row["kind"]), -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0), row["finding_id"]
+
+
+def _clean(row: dict[Any, Any]) -> Row:
+    return {str(name): None if pd.isna(value) else value for name, value in row.items()}
+
+
+def _frame(rows: Sequence[Row], name: str) -> pd.DataFrame:
+    columns = list(FINDINGS_COLUMNS[name])
+    frame = pd.DataFrame([[row.get(column) for column in columns] for row in rows], columns=columns, dtype=object)
+    return frame.where(frame.notna(), pd.NA)

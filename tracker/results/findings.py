@@ -1,0 +1,118 @@
+"""What was found: incidents with their findings, and one finding with every gate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tracker.results.history import SERIES_KINDS
+from tracker.results.options import check_words
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+STATES: Final = (
+    "suspect", "new", "persisting", "acknowledged", "recovering", "muted", "reopened", "recovered", "expected",
+    "vanished", "invalid", "normal",
+)  # fmt: skip
+"""States of a finding, the open ones first; a suspicion that was cleared, or closed long ago, is normal again."""
+
+OPEN_STATES: Final = STATES[:7]
+CONFIRMED_STATES: Final = ("new", "persisting", "acknowledged", "recovering", "muted", "reopened")
+DIRECTIONS: Final = ("regression", "improvement")
+
+FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "incidents": (
+        "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
+        "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
+        "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns", "exposed_copy_ns", "explained_share",
+        "rest_ns", "gain_ns", "shared_factor", "causes",
+    ),
+    "findings": (
+        "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
+        "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
+        "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
+        "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "baseline_runs",
+        "candidate_runs", "until_ns", "until_version",
+    ),
+    "environment": ("incident_id", "key", "before", "after"),
+}  # fmt: skip
+EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "gates": ("gate", "value", "limit", "passes", "meaning"),
+    "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "effect"),
+    "events": (
+        "position", "when_ns", "source", "target", "kind", "who", "run_id", "version", "rule_version", "reason",
+        "notifies",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FindingsOptions:
+    """Which findings to show; None lets all through.
+
+    `states`: words of STATES; None: the open ones. `only_new`: confirmed ones that the newest version of their line
+    began. `device`: part of vendor and model. `every`: also those that others of the incident cover.
+    """
+
+    workload: str | None = None
+    device: str | None = None
+    version: str | None = None
+    kind: str | None = None
+    direction: str | None = None
+    states: tuple[str, ...] | None = None
+    only_new: bool = False
+    every: bool = False
+
+    def __post_init__(self) -> None:
+        if self.kind is not None:
+            check_words("kind", [self.kind], SERIES_KINDS)
+        if self.direction is not None:
+            check_words("direction", [self.direction], DIRECTIONS)
+        check_words("state", self.states or (), STATES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Findings:
+    """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
+
+    - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
+      and how its change adds up: `step_delta_ns` = `operators_ns` (findings of ops, or of kernels where no op is known)
+      + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
+      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings among the parts. `shared_factor`: how much slower all operators are together, as a ratio: the
+      machine, not the code. `causes`: words, the largest first, joined by ", "
+    - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
+      (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
+      `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `under`: the
+      finding that says the same one level up, or NA; `covers`: how many it covers itself
+    - environment: what else changed with the version of an incident
+    """
+
+    incidents: pd.DataFrame
+    findings: pd.DataFrame
+    environment: pd.DataFrame
+    hidden: int = 0
+    options: FindingsOptions = field(default_factory=FindingsOptions)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExplainedFinding:
+    """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
+    exactly the columns of EXPLAIN_COLUMNS.
+
+    - gates: each with its value, its limit and whether it passes; NA where the way of judging does not have it
+    - runs: the runs of its line that have the series, with their part in the judgement (`side`: baseline, candidate,
+      later, or "" for none), value and calls per step, the factor that all operators share, and the effect against the
+      baseline, as a ratio
+    - events: its life, transition by transition
+    - environment: what else changed with its version (columns of FINDINGS_COLUMNS["environment"])
+    """
+
+    finding: Mapping[str, object]
+    gates: pd.DataFrame
+    runs: pd.DataFrame
+    events: pd.DataFrame
+    environment: pd.DataFrame
+    notes: tuple[str, ...] = ()
