@@ -13,12 +13,15 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import db, demo, diff, doctor, history, ingest, log, runs, show, versions
+from tracker.cli import actions, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
-_ORDER = ("demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "db")
+_ORDER = (
+    "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
+    "expect", "mute", "unmute", "invalid", "db",
+)  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
 
@@ -75,6 +78,13 @@ app.command("show", short_help="Show one run: where its time went.")(show.show)
 app.command("diff", short_help="Compare two sides: what became slower, and why.")(diff.diff)
 app.command("history", short_help="One key over the versions: since when is it slower?")(history.history)
 app.command("log", short_help="Show what each version brought, per configuration.")(log.log)
+app.command("findings", short_help="What got slower or faster for good, by version.")(findings.findings)
+app.command("explain", short_help="One finding: every gate, its runs, its life.")(findings.explain)
+app.command("ack", short_help="Say of findings: seen.")(actions.ack)
+app.command("expect", short_help="Say of findings: meant so; the baseline begins anew.")(actions.expect)
+app.command("mute", short_help="Say of findings: not now, until an end.")(actions.mute)
+app.command("unmute", short_help="End a mute before its time.")(actions.unmute)
+app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

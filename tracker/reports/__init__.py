@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from tracker.errors import UsageError
 
 if TYPE_CHECKING:
+    from tracker import results
     from tracker.doctor import Findings
     from tracker.results import Diff, History, Log, Shown
 
@@ -82,6 +83,35 @@ def render_history(
     """The document of series over versions; arguments and result as in `render_diff`."""
     style = _style(only=(), limit=None, width=width, color=color, tell=tell)
     document: str | bytes = _module(format).history(history, style)
+    return document
+
+
+def render_findings(
+    findings: results.Findings,
+    format: str = "text",
+    *,
+    limit: int | None = None,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of incidents with their findings; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=limit, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).findings(findings, style)
+    return document
+
+
+def render_explained(
+    found: results.ExplainedFinding,
+    format: str = "text",
+    *,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of one finding with every gate; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).explained(found, style)
     return document
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import EXPLAIN_COLUMNS, Diff, ExplainedFinding, Findings, History, Log, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -60,6 +60,16 @@ def history(history: History, style: Style) -> str:
     """One row per series and version, with what is known of both."""
     series = history.series.drop(columns=["runs", "versions"])
     return _write({"points": _table(series.merge(history.points, on="series_id", how="left"))})
+
+
+def findings(found: Findings, style: Style) -> str:
+    """One row per finding."""
+    return _write({"findings": _table(found.findings)})
+
+
+def explained(found: ExplainedFinding, style: Style) -> str:
+    """The gates, runs and events of one finding."""
+    return _write({name: _table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

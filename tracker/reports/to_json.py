@@ -9,7 +9,19 @@ from typing import Any
 from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, command, plain, records, selected
-from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Log, Selection, Shown
+from tracker.results import (
+    EXPLAIN_COLUMNS,
+    FINDINGS_COLUMNS,
+    HISTORY_COLUMNS,
+    LOG_COLUMNS,
+    Diff,
+    ExplainedFinding,
+    History,
+    Log,
+    Selection,
+    Shown,
+)
+from tracker.results import Findings as Found
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
@@ -81,6 +93,29 @@ def history(history: History, style: Style) -> str:
         "notes": list(plain(history.notes)),
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
+    return _dump(document)
+
+
+def findings(found: Found, style: Style) -> str:
+    """Incidents, their findings, and what else changed with them."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "options": plain(asdict(found.options)),
+        "hidden": found.hidden,
+        "notes": list(plain(found.notes)),
+    }
+    document.update((name, records(getattr(found, name))) for name in FINDINGS_COLUMNS)
+    return _dump(document)
+
+
+def explained(found: ExplainedFinding, style: Style) -> str:
+    """One finding with its gates, runs and events, and what else changed."""
+    document: dict[str, Any] = {
+        "schema": SCHEMA,
+        "finding": plain(dict(found.finding)),
+        "notes": list(plain(found.notes)),
+    }
+    document.update((name, records(getattr(found, name))) for name in (*EXPLAIN_COLUMNS, "environment"))
     return _dump(document)
 
 

@@ -7,11 +7,19 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_log, _human_show, _human_tree
+from tracker.reports import (
+    _human_bottleneck,
+    _human_diff,
+    _human_findings,
+    _human_history,
+    _human_log,
+    _human_show,
+    _human_tree,
+)
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Diff, ExplainedFinding, Findings, History, Log, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -51,6 +59,22 @@ def history(history: History, style: Style) -> str:
     blocks.append("\n".join(f"- {_paragraph(line)}" for line in [*_human_history.header(history), *history.notes]))
     blocks += [_titled(table) for table in _human_history.tables(history)]
     return "\n\n".join([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")]) + "\n"
+
+
+def findings(found: Findings, style: Style) -> str:
+    """What matters as headline, and a table per incident."""
+    blocks = [f"### {_paragraph(_human_findings.answer(found))}", _paragraph(_human_findings.summary(found))]
+    blocks += [_paragraph(f"Note: {note}") for note in found.notes]
+    blocks += [_titled(table) for table in _human_findings.tables(found, style.rows(_ROWS))]
+    return "\n\n".join([*blocks, _paragraph(_human_findings.hint(found))]) + "\n"
+
+
+def explained(found: ExplainedFinding, style: Style) -> str:
+    """One finding: its gates, its runs, its life."""
+    first, *lines = _human_findings.explained_header(found)
+    blocks = [f"### {_paragraph(first)}", "\n".join(f"- {_paragraph(line)}" for line in lines)]
+    blocks += [_titled(table) for table in _human_findings.explained_tables(found)]
+    return "\n\n".join([*blocks, _paragraph(_human_findings.explained_hint(found))]) + "\n"
 
 
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:

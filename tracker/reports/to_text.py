@@ -17,6 +17,7 @@ from tracker.reports import (
     _human_bottleneck,
     _human_diff,
     _human_doctor,
+    _human_findings,
     _human_history,
     _human_log,
     _human_show,
@@ -25,7 +26,8 @@ from tracker.reports import (
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Diff, ExplainedFinding, History, Log, Shown
+from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -114,6 +116,27 @@ def history(history: History, style: Style) -> str:
         page.text("")
         page.table(table)
     return page.end(f"{_human_history.answer(history)}  {_human_history.hint(history)}")
+
+
+def findings(found: Found, style: Style) -> str:
+    """A table per incident with what explains it, then suspicions; on the last line what matters and the command."""
+    page = _Page(style)
+    page.text(_human_findings.summary(found))
+    for note in found.notes:
+        page.text(f"Note: {note}")
+    for table in _human_findings.tables(found, style.rows(_ROWS)):
+        page.table(table)
+    return page.end(f"{_human_findings.answer(found)}  {_human_findings.hint(found)}")
+
+
+def explained(found: ExplainedFinding, style: Style) -> str:
+    """One finding: its gates, its runs, its life."""
+    page = _Page(style)
+    for line in _human_findings.explained_header(found):
+        page.text(line)
+    for table in _human_findings.explained_tables(found):
+        page.table(table)
+    return page.end(_human_findings.explained_hint(found))
 
 
 class _Page:

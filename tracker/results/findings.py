@@ -80,8 +80,9 @@ class Findings:
     - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
       and how its change adds up: `step_delta_ns` = `operators_ns` (findings of ops, or of kernels where no op is known)
       + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
-      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings among the parts. `shared_factor`: how much slower all operators are together, as a ratio: the
-      machine, not the code. `causes`: words, the largest first, joined by ", "
+      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings among the parts.
+      `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
+      words, the largest first, joined by ", "
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
       (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
       `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `under`: the

@@ -1,0 +1,157 @@
+"""`tracker ack`, `expect`, `mute`, `unmute`, `invalid`: what users say of findings."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from tracker.cli import _options as options
+
+if TYPE_CHECKING:
+    from tracker.detectors.life import Action
+
+Targets = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="ID...",
+        help="Numbers of findings, as tracker findings lists them; incident:N stands for all of an incident.",
+        show_default=False,
+    ),
+]
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the finding for ever.")]
+By = Annotated[
+    str | None,
+    typer.Option("--by", metavar="NAME", help="Who says so. Default: the name of your account.", show_default=False),
+]
+_INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
+_AGES: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
+_AGE: Final = re.compile(r"(\d{1,4})([hdw])", re.ASCII)
+
+
+def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
+    """Seen: somebody works on it. It is measured on, and told again only if it gets worse or comes back.
+
+    \b
+    Example:
+      tracker ack 12 13 --reason "ticket 4711"
+      tracker ack incident:3 --reason "the new driver; asked the vendor"
+    """
+    _act("ack", targets, reason, by, db)
+
+
+def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
+    """Meant so: the change is the price of something. The baseline begins anew with it.
+
+    \b
+    Example:
+      tracker expect incident:3 --reason "layer norm in float64, decided in review 88"
+    """
+    _act("expect", targets, reason, by, db)
+
+
+def invalid(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
+    """Wrong: this is no finding. Its runs count as normal ones.
+
+    \b
+    Example:
+      tracker invalid 14 --reason "the node was shared with a compile job"
+    """
+    _act("invalid", targets, reason, by, db)
+
+
+def mute(
+    targets: Targets,
+    reason: Reason,
+    until: Annotated[
+        str,
+        typer.Option(
+            metavar="END",
+            help="When the mute ends: a date (2026-12-31, or with a time 2026-12-31T18:00, UTC), an age (12h, 3d, 2w), "
+            "or version:LABEL for the first run of that version.",
+        ),
+    ],
+    by: By = None,
+    db: options.Database = None,
+) -> None:
+    """Not now: nothing is told of it until END. It is measured on, and unmutes early where it gets worse or recovers.
+
+    \b
+    Example:
+      tracker mute 12 --until 2w --reason "fix is planned for the next release"
+      tracker mute incident:3 --until version:v2.4 --reason "fixed there"
+    """
+    _act("mute", targets, reason, by, db, until=until)
+
+
+def unmute(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
+    """End a mute before its time.
+
+    \b
+    Example:
+      tracker unmute 12 --reason "the release is out"
+    """
+    _act("unmute", targets, reason, by, db)
+
+
+def _act(
+    action: Action, targets: list[str], reason: str, by: str | None, db: str | None, *, until: str | None = None
+) -> None:
+    import getpass
+    import time
+
+    from tracker import config, judgement
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+    from tracker.units import counted, format_numbers
+
+    finding_ids, incident_ids = _numbers(targets)
+    now = time.time_ns()
+    until_ns, until_version = _end(until, now)
+    who = by or getpass.getuser()
+    wish = judgement.Wish(action, who, now, reason, until_ns, until_version)
+    with _store.writing(config.load(db)) as store:
+        done = judgement.act(store, wish, finding_ids=finding_ids, incident_ids=incident_ids)
+    emit(f"{counted(len(done), 'finding')}: {action} ({format_numbers(done)})")
+
+
+def _numbers(targets: list[str]) -> tuple[list[int], list[int]]:
+    """Findings and incidents that are named."""
+    from tracker.errors import UsageError
+
+    findings, incidents = [], []
+    for target in targets:
+        incident = _INCIDENT.fullmatch(target)
+        if incident:
+            incidents.append(int(incident[1]))
+        elif target.isascii() and target.isdigit() and len(target) <= 18:
+            findings.append(int(target))
+        else:
+            raise UsageError(
+                f"{target!r} is no finding", remedy="give numbers, or incident:N; tracker findings lists them"
+            )
+    return findings, incidents
+
+
+def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
+    """The end of a mute as UTC ns, or as a version."""
+    from datetime import UTC, datetime
+
+    from tracker.errors import UsageError
+
+    if until is None:
+        return None, None
+    if until.startswith("version:"):
+        return None, until.removeprefix("version:")
+    age = _AGE.fullmatch(until)
+    if age:
+        return now_ns + int(age[1]) * _AGES[age[2]] * 10**9, None
+    try:
+        when = datetime.fromisoformat(until)
+    except ValueError:
+        raise UsageError(
+            f"--until {until!r} is no end", remedy="give a date (2026-12-31), an age (12h, 3d, 2w), or version:LABEL"
+        ) from None
+    when = when if when.tzinfo else when.replace(tzinfo=UTC)
+    return int(when.timestamp()) * 10**9, None

@@ -1,0 +1,149 @@
+"""`tracker findings` and `tracker explain`: what got worse or better, since when, and why it is said."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from tracker.cli import _options as options
+from tracker.cli.history import SeriesKind
+
+
+class FindingState(StrEnum):
+    """Where a finding stands."""
+
+    OPEN = "open"
+    ALL = "all"
+    SUSPECT = "suspect"
+    NEW = "new"
+    PERSISTING = "persisting"
+    ACKNOWLEDGED = "acknowledged"
+    RECOVERING = "recovering"
+    MUTED = "muted"
+    REOPENED = "reopened"
+    RECOVERED = "recovered"
+    EXPECTED = "expected"
+    VANISHED = "vanished"
+    INVALID = "invalid"
+    NORMAL = "normal"
+
+
+class Direction(StrEnum):
+    """Which way."""
+
+    REGRESSION = "regression"
+    IMPROVEMENT = "improvement"
+
+
+def findings(
+    new: Annotated[
+        bool,
+        typer.Option(
+            "--new",
+            help="Only what the newest version of its line began and the next runs confirmed. Default: all open ones.",
+        ),
+    ] = False,
+    state: Annotated[
+        list[FindingState] | None,
+        typer.Option(
+            help="Only findings in this state; may be given again. open: suspect to reopened; all: every one that ever "
+            "was, with suspicions that were cleared (normal). Default: open.",
+            show_default=False,
+        ),
+    ] = None,
+    version: Annotated[
+        str | None,
+        typer.Option(metavar="LABEL", help="Only what began with this version. Default: any.", show_default=False),
+    ] = None,
+    kind: Annotated[
+        SeriesKind | None,
+        typer.Option(help="Only this kind of series, as in tracker history. Default: all.", show_default=False),
+    ] = None,
+    direction: Annotated[
+        Direction | None, typer.Option(help="Only what got worse, or better. Default: both.", show_default=False)
+    ] = None,
+    every: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also the findings that others of their incident cover: the shapes of an op below its name. Default: "
+            "the ones that cover.",
+        ),
+    ] = False,
+    top: options.Top = None,
+    workload: options.Workload = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="MODEL", help="Only runs on this hardware model. Default: any.")
+    ] = None,
+    format: options.ReportFormat = None,
+    output: options.Output = None,
+    db: options.Database = None,
+) -> None:
+    """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
+
+    A run that looks slower is a suspicion; the next two runs decide. A confirmed finding stays open until it recovers
+    or somebody says what it is (tracker ack, expect, mute, invalid). What got better becomes the new baseline by
+    itself, what got worse never does.
+
+    \b
+    Example:
+      tracker findings --new
+      tracker findings --workload gpt --version v8 --all
+      tracker findings --state all --format xlsx -o findings.xlsx
+    """
+    from tracker import config, judgement, reports
+    from tracker.cli import _store
+    from tracker.cli._output import plan, screen, tell
+    from tracker.results import OPEN_STATES, STATES, FindingsOptions
+
+    delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"))
+    words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES}
+    states = [word for one in state or () for word in words.get(one, (one.value,))]
+    chosen = FindingsOptions(
+        workload=workload,
+        device=device,
+        version=version,
+        kind=None if kind is None else kind.value,
+        direction=None if direction is None else direction.value,
+        states=tuple(dict.fromkeys(states)) or None,
+        only_new=new,
+        every=every,
+    )
+    with _store.reading(config.load(db)) as store:
+        found = judgement.findings(store, options=chosen)
+    look = screen()
+    delivery.deliver(
+        lambda wanted: reports.render_findings(
+            found, wanted.value, limit=top, width=look.width, color=look.color, tell=tell
+        )
+    )
+
+
+def explain(
+    finding: Annotated[
+        int, typer.Argument(metavar="ID", min=1, help="The number of a finding, as tracker findings lists it.")
+    ],
+    format: options.ReportFormat = None,
+    output: options.Output = None,
+    db: options.Database = None,
+) -> None:
+    """Why something is a finding, or why it is none any more: every gate with its value, its runs, its life.
+
+    \b
+    Example:
+      tracker explain 12
+      tracker explain 12 --format json
+    """
+    from tracker import config, judgement, reports
+    from tracker.cli import _store
+    from tracker.cli._output import plan, screen, tell
+
+    delivery = plan(format, output, f"finding_{finding}")
+    with _store.reading(config.load(db)) as store:
+        found = judgement.explain(store, finding)
+    look = screen()
+    delivery.deliver(
+        lambda wanted: reports.render_explained(found, wanted.value, width=look.width, color=look.color, tell=tell)
+    )

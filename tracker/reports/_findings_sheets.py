@@ -1,0 +1,31 @@
+"""The workbook of findings: incidents, what is in them, what else changed; and of one finding with its gates."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from tracker.reports._shared import Style, records
+from tracker.reports._show_sheets import fields_of
+from tracker.reports._workbook import Book
+from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, Findings
+
+
+def write(found: Findings, style: Style) -> bytes:
+    """A sheet each for incidents, findings and what else changed; what got worse is red, what got better green."""
+    book = Book(style.tell)
+    for name in FINDINGS_COLUMNS:
+        frame = getattr(found, name).convert_dtypes()
+        tones = ["worse" if row.get("direction") == "regression" else "" for row in records(frame)]
+        book.sheet(name.capitalize(), fields_of(frame), zip(tones, records(frame), strict=True), len(frame))
+    return book.save()
+
+
+def write_explained(found: ExplainedFinding, style: Style) -> bytes:
+    """The finding, its gates, its runs and its life, a sheet each."""
+    book = Book(style.tell)
+    frames = {"finding": pd.DataFrame([found.finding], dtype=object)}
+    frames |= {name: getattr(found, name) for name in EXPLAIN_COLUMNS}
+    for name, frame in frames.items():
+        typed = frame.convert_dtypes()
+        book.sheet(name.capitalize(), fields_of(typed), (("", row) for row in records(typed)), len(typed))
+    return book.save()

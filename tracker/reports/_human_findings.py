@@ -1,0 +1,290 @@
+"""Findings for people: one table per incident with what explains it, one finding with its gates, its runs, its life."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, make, number, readable, share, signed
+from tracker.reports._human_history import form, sparkline
+from tracker.reports._shared import command, records
+from tracker.results import ExplainedFinding, Findings
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, time_unit
+
+_KINDS: Final = {
+    "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
+    "module": "module", "phase": "phase", "api": "host API", "memory": "memory of an op",
+}  # fmt: skip
+_VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
+_WORDS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
+_PARTS: Final = {
+    "operators_ns": "operators found", "free_ns": "idle time", "exposed_communication_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+}  # fmt: skip
+_SEEN: Final = frozenset({"suspect", "muted", "vanished"})
+_WITHOUT_INCIDENT: Final = {
+    "Suspicions: seen in one run, the next two decide": True,
+    "Suspicions of before, which the next runs cleared or a user settled": False,
+}
+_RUNS_SHOWN: Final = 30
+
+
+def summary(findings: Findings) -> str:
+    """How much there is."""
+    rows = records(findings.findings)
+    suspicions = sum(row["state"] == "suspect" for row in rows)
+    cleared = sum(row["state"] == "normal" for row in rows)
+    new = sum(bool(row["is_new"]) for row in rows)
+    parts = [
+        counted(len(findings.incidents), "incident"),
+        f"{counted(len(rows) - suspicions - cleared, 'finding')} ({number(new)} new)",
+        f"{counted(suspicions, 'suspicion')} that the next runs decide" if suspicions else "",
+        f"{counted(cleared, 'suspicion')} that were cleared" if cleared else "",
+    ]
+    hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
+    return ", ".join(filter(None, parts)) + hidden
+
+
+def tables(findings: Findings, limit: int | None) -> list[Table]:
+    """A table per incident, then the suspicions."""
+    rows = records(findings.findings)
+    environment = records(findings.environment)
+    found = []
+    for incident in records(findings.incidents):
+        own = [row for row in rows if row["incident_id"] == incident["incident_id"]]
+        changed = [row for row in environment if row["incident_id"] == incident["incident_id"]]
+        found.append(_incident(incident, own, changed, limit))
+    for title, wanted in _WITHOUT_INCIDENT.items():
+        own = [row for row in rows if row["incident_id"] is None and (row["state"] in _SEEN) == wanted]
+        if own:
+            found.append(_rows(title, own, limit, suspicion=True))
+    return found
+
+
+def answer(findings: Findings) -> str:
+    """What matters, in a sentence."""
+    incidents = records(findings.incidents)
+    new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
+    if new:
+        worst = new[0]
+        return f"New in {worst['version']}: {_headline(worst)}."
+    if any(row["direction"] == "regression" for row in incidents):
+        return "Nothing new got worse; what is open began earlier."
+    return "No regression is open." if incidents else "Nothing was found."
+
+
+def hint(findings: Findings) -> str:
+    """The command for more."""
+    rows = records(findings.findings)
+    if not rows:
+        return "Everything that ever was: " + command("tracker", "findings", "--state", "all")
+    return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
+
+
+def _headline(incident: Row) -> str:
+    before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
+    if delta is None or not before:
+        return f"{counted(incident['findings'], 'finding')}"
+    unit = time_unit(before, after)
+    return f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
+
+
+def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], limit: int | None) -> Table:
+    where = ", ".join(filter(None, (incident["workload"], incident["device"], incident["configuration"])))
+    new = "new, " if incident["is_new"] else ""
+    since = f" (good until {incident['good_version']})" if incident["good_version"] else ""
+    title = (
+        f"Incident {incident['incident_id']}: {_WORDS[incident['direction']]} in {incident['version']}{since}, "
+        f"{new}{incident['severity']}: {where}"
+    )
+    lines = [explanation(incident)]
+    if incident["causes"]:
+        lines.append(f"Causes: {incident['causes']}.")
+    if environment:
+        changes = (
+            f"{row['key']} {row['before'] or MISSING_TEXT} -> {row['after'] or MISSING_TEXT}" for row in environment
+        )
+        lines.append(f"Changed with it: {'; '.join(changes)}.")
+    return replace(_rows(title, rows, limit), lead=" ".join(filter(None, lines)))
+
+
+def _change(row: Row) -> list[str]:
+    return [row["key"], row["before"] or MISSING_TEXT, "->", row["after"] or MISSING_TEXT]
+
+
+def explanation(incident: Row) -> str:
+    """How the change of the step adds up, in a sentence."""
+    before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
+    if delta is None:
+        return ""
+    unit = time_unit(before, after, delta)
+    parts = [
+        f"{words} {signed(format_ns(incident[column], unit), incident[column])}"
+        for column, words in _PARTS.items()
+        if incident[column] is not None
+    ]
+    parts.append(f"rest {signed(format_ns(incident['rest_ns'], unit), incident['rest_ns'])}")
+    text = (
+        f"Step {format_ns(before, unit)} -> {format_ns(after, unit)} "
+        f"({signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}) = {', '.join(parts)}."
+    )
+    shared = incident["shared_factor"]
+    if shared is not None and abs(shared) >= 0.005:
+        text += f" All operators together {format_diff(shared)}: the machine, left out of the findings."
+    return text
+
+
+def _rows(title: str, rows: Sequence[Row], limit: int | None, *, suspicion: bool = False) -> Table:
+    columns = [
+        Column("id"), Column("finding", **NAME), Column("of", **UNDER),
+        Column("since" if suspicion else "state", left=True), Column("calls", drop=3), Column("before"),
+        Column("after"), Column("change"), Column("DIFF"), Column("of the change", drop=2),
+        Column("cause", left=True, elastic=True, drop=1),
+    ]  # fmt: skip
+    shown = rows if limit is None else rows[:limit]
+    cells = [(_tone(row), _cells(row, suspicion=suspicion)) for row in shown]
+    return make(title, columns, cells, more=len(rows) - len(shown))
+
+
+def _cells(row: Row, *, suspicion: bool) -> list[str]:
+    before, after = row["baseline_value"], row["candidate_value"]
+    shown = form(row["unit"], [value for value in (before, after, row["delta"]) if value is not None])
+    covers = f"covers {number(row['covers'])}" if row["covers"] else ""
+    of = ", ".join(filter(None, (_KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
+    return [
+        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else row["state"],
+        calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
+        signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
+    ]  # fmt: skip
+
+
+def diff_cell(row: Mapping[str, Any]) -> str:
+    """DIFF of a finding, or that it came or went."""
+    return _VERDICTS.get((row["direction"], row["change"])) or format_diff(row["ratio"])
+
+
+def _tone(row: Mapping[str, Any]) -> str:
+    return "worse" if row["direction"] == "regression" else "better"
+
+
+def explained_header(found: ExplainedFinding) -> list[str]:
+    """What the finding is, where it stands, and its numbers."""
+    row: Mapping[str, Any] = found.finding
+    name = " ".join(filter(None, (readable(row["name"]), row["input_shapes"], row["part"])))
+    where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
+    shown = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
+    word = _VERDICTS.get((row["direction"], row["change"])) or _WORDS[row["direction"]]
+    since = f", good until {row['good_version']}" if row["good_version"] else ""
+    incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
+    before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
+    lines = [
+        f"Finding {row['finding_id']}: {name} ({_KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
+        f"{where}; {row['state']}; {before} -> {after} per step ({diff_cell(row)})"
+        + (f"; cause: {row['cause']}" if row["cause"] else ""),
+    ]
+    calls, each = row["by_calls"], row["by_time_per_call"]
+    if calls is not None and each is not None:
+        split = form("ns", [calls, each])
+        lines.append(
+            f"calls {calls_cell(row['baseline_calls'], row['candidate_calls'])}: "
+            f"{signed(split(calls), calls)} by their number, {signed(split(each), each)} by the time of each"
+        )
+    if row["effect"] is not None:
+        lines.append(f"the newest run that has it: {format_diff(row['effect'])} against the same baseline")
+    return lines
+
+
+def explained_tables(found: ExplainedFinding) -> list[Table]:
+    """The gates, the runs, the life, and what else changed."""
+    tables = [_gates(records(found.gates)), _runs(found), _events(records(found.events))]
+    changes = records(found.environment)
+    if changes:
+        columns = [Column("what", **NAME), Column("before", left=True), Column("after", left=True)]
+        rows = [("", [row["key"], row["before"] or MISSING_TEXT, row["after"] or MISSING_TEXT]) for row in changes]
+        tables.append(make("Changed with it", columns, rows))
+    return tables
+
+
+def _gates(rows: Sequence[Row]) -> Table:
+    columns = [
+        Column("gate", left=True), Column("value"), Column("limit"), Column("passes", left=True),
+        Column("meaning", left=True, elastic=True),
+    ]  # fmt: skip
+    cells = []
+    for row in rows:
+        passes = {None: "", True: "yes", False: "no"}[row["passes"]]
+        shown = partial(_gate, row["gate"])
+        tone = "worse" if row["passes"] is False else ""
+        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, row["meaning"]]))
+    return make("Gates", columns, cells)
+
+
+def _gate(gate: str, value: float | None) -> str:
+    if value is None:
+        return ""
+    if gate.endswith("runs"):
+        return number(value)
+    if gate in {"p", "q"}:
+        return f"{value:.3g}"
+    return f"{value * 100:.2f} %"
+
+
+def _runs(found: ExplainedFinding) -> Table:
+    rows = records(found.runs)
+    shown = form(str(found.finding["unit"]), [row["value"] for row in rows if row["value"] is not None])
+    first = next((at for at, row in enumerate(rows) if row["side"]), 0)
+    start = max(0, min(first - 2, len(rows) - _RUNS_SHOWN))
+    part = rows[start : start + _RUNS_SHOWN]
+    columns = [
+        Column("run"), Column("version", left=True), Column("part", left=True), Column("value"),
+        Column("calls", drop=2), Column("all operators", drop=1), Column("against the baseline"),
+    ]  # fmt: skip
+    cells = [
+        (
+            "strong" if row["side"] == "candidate" else "",
+            [
+                str(row["run_id"]), row["version"], row["side"] or MISSING_TEXT, shown(row["value"]),
+                number(row["calls"]), format_diff(row["shared_factor"]), format_diff(row["effect"]),
+            ],
+        )
+        for row in part
+    ]  # fmt: skip
+    lead = sparkline([row["value"] for row in rows])
+    return replace(make("Runs", columns, cells, more=len(rows) - len(part)), lead=lead)
+
+
+def _events(rows: Sequence[Row]) -> Table:
+    columns = [
+        Column("when", left=True), Column("state", left=True), Column("by", left=True), Column("run"),
+        Column("version", left=True), Column("why", left=True, elastic=True),
+    ]  # fmt: skip
+    cells = [
+        (
+            "strong" if row["notifies"] else "",
+            [
+                _when(row["when_ns"]), row["target"], row["who"], "" if row["run_id"] is None else str(row["run_id"]),
+                row["version"] or "", row["reason"],
+            ],
+        )
+        for row in rows
+    ]  # fmt: skip
+    return make("Life", columns, cells)
+
+
+def _when(when_ns: int | None) -> str:
+    if not when_ns:
+        return MISSING_TEXT
+    return datetime.fromtimestamp(when_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def explained_hint(found: ExplainedFinding) -> str:
+    """What one can do about it."""
+    finding = found.finding
+    line = command("tracker", "history", str(finding["series_id"]))
+    if finding["state"] not in {"new", "persisting", "reopened"}:
+        return f"Its line over the versions: {line}"
+    act = command("tracker", "ack", str(finding["finding_id"]), "--reason", "...")
+    return f"Its line over the versions: {line}  Seen: {act}"
