@@ -65,6 +65,26 @@ def test_kernels_hang_on_the_innermost_range_around_their_launch(tmp_path):
     }
 
 
+def test_calls_of_the_operating_system_are_host_calls_that_bound_no_capture(tmp_path):
+    """A wait of 9 s reaches beyond the work; the ioctl inside cudaMalloc stays cudaMalloc's time."""
+    tables = one_step()
+    tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(call("cudaMalloc", 1000, 1100))
+    plain = only(read(tmp_path, tables))
+    os_calls = [("pthread_cond_wait", 0, 9 * 10**9, tid(7, 8)), ("ioctl", 1010, 1050, tid(7)), ("poll", 5, 6, tid(99))]
+    tables["OSRT_API"] = [
+        {"start": start, "end": end, "eventClass": 27, "globalTid": thread, "nameId": T(name), "returnValue": 0}
+        for name, start, end, thread in os_calls
+    ]
+    traced = only(read(tmp_path, tables, name="b.sqlite"))
+    assert (traced.started_at_ns, traced.ended_at_ns) == (plain.started_at_ns, plain.ended_at_ns)
+    rows = rows_of(traced.events)
+    assert rows.overall == rows_of(plain.events).overall
+    calls = {(row["level"], row["name"]): (row["total_ns"], row["self_ns"]) for row in frame(rows.tables["api"])}
+    assert calls["os", "pthread_cond_wait"] == (9 * 10**9, 9 * 10**9)
+    assert (calls["os", "ioctl"], calls["runtime", "cudaMalloc"]) == ((40, 40), (100, 100))
+    assert ("os", "poll") not in calls  # of another process
+
+
 def test_range_that_counts_up_is_the_step_and_no_op(tmp_path):
     capture = only(read(tmp_path, one_step()))
     rows = rows_of(capture.events)
@@ -386,7 +406,10 @@ def test_capture_that_missed_the_work_is_said(tmp_path):
 
 def test_export_without_anything_is_an_error(tmp_path):
     with pytest.raises(SourceError, match=r"no kernels, no CUDA calls and no NVTX ranges; profile again"):
-        read(tmp_path, {"META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.1"}], "OSRT_API": []})
+        read(
+            tmp_path,
+            {"META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.1"}], "TARGET_INFO_SYSTEM_ENV": []},
+        )
 
 
 def test_span_that_ends_before_it_starts_is_an_error_or_left_out(tmp_path):
