@@ -17,7 +17,8 @@ BY = ("module", "phase", "op", "kernel")
 ALL = os.environ.get("TRACKER_TESTS") == "all"
 TIMES = ("host_total_ns", "device_total_ns")
 SELF = ("host_self_ns", "device_self_ns")
-FOLDERS = ("nsys", "paddle/cpu_captures", "paddle/summary_text", "cann", "ascend", "pytorch")
+FOLDERS = ["nsys", "paddle/cpu_captures", "paddle/summary_text", "cann", "ascend"]
+FOLDERS += ["pytorch"] if ALL else ["pytorch/two_ranks_nccl", "pytorch/h100_vs_mi300"]
 _ONE_IN = {"paddle/cpu_captures": 3}
 """Where the captures are repeats of one thing: every n-th run, unless TRACKER_TESTS=all."""
 

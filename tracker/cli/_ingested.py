@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -46,6 +45,7 @@ def warnings_of(results: Sequence[IngestResult], names: Mapping[str, str]) -> li
 
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """What to say of new versions that came behind one that seems newer: with the command that moves them."""
+    from tracker.reports._shared import command
     from tracker.store import queries
     from tracker.store.order import seems_older_than
 
@@ -57,7 +57,7 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
         for place, (label, runs) in enumerate(zip(labels, known["runs"], strict=True)):
             newer = seems_older_than(label, labels[:place]) if created[label] == runs > 0 else None
             if newer is not None:
-                words = shlex.join(["tracker", "versions", "order", label, "--before", newer, "--workload", workload])
+                words = command("tracker", "versions", "order", label, "--before", newer, "--workload", workload)
                 hints.append(f"{label} stands behind {newer}, which came in before; if it is older: {words}")
     return hints
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -204,10 +203,12 @@ def summary(results: list[IngestResult]) -> str:
 
 def _next(results: list[IngestResult]) -> str:
     """After a series of training logs what each version brought, else the last run."""
+    from tracker.reports._shared import command
+
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
-        return shlex.join(["tracker", "log", "--workload", workloads.pop()])
+        return command("tracker", "log", "--workload", workloads.pop())
     return f"tracker show run:{results[-1].run_id}"
 
 

@@ -20,8 +20,9 @@ _PLACE: Final = text("UPDATE version SET ordinal = :ordinal WHERE id = :id")
 
 
 def seems_older_than(label: str, earlier: Sequence[str]) -> str | None:
-    """The first of the `earlier` versions that `label` would stand before, as far as the numbers in the names tell; else
-    None. A hint, not an order: only names of one kind are compared.
+    """The first of the `earlier` versions that seems newer than `label` by the numbers in their names; else None.
+
+    A hint, not an order: only names of one kind are compared.
 
     >>> seems_older_than("v1.9", ["v1.2", "v1.10", "v2"]), seems_older_than("fused", ["v1"])
     ('v1.10', None)
