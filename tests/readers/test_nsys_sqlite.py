@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
 from tests.readers.nsys_databases import (
@@ -482,3 +485,23 @@ def test_report_beside_its_export_is_passed_over(tmp_path):
     (tmp_path / "run1.nsys-rep").write_bytes(b"\x00report")
     write(tmp_path / "run1.sqlite", one_step())
     assert [found.path.name for found in readers.find(tmp_path)] == ["run1.sqlite"]
+
+
+@pytest.mark.parametrize("folder_mode", [0o700, 0o500])
+def test_nothing_is_written_beside_an_export_that_another_program_has_open(tmp_path, folder_mode):
+    """Its last changes lie in a -wal file: they are not read, which is said, and all files stay as they are."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    path = write(folder / "a.sqlite", one_step())
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("INSERT INTO StringIds VALUES (999999, 'late')")
+        writer.commit()
+        before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+        assert before["a.sqlite-wal"][0]
+        folder.chmod(folder_mode)
+        found = nsys_sqlite.read(path)
+        folder.chmod(0o700)
+        assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()} == before
+    assert found.warnings[0] == "a.sqlite-wal holds changes of another program, which were not read"
