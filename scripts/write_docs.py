@@ -128,10 +128,7 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
 
     of_doctor = {"captures": CaptureFound, "runs": RunFormed, "failures": Failure, "unclaimed": Unclaimed}
     row_types = of_doctor if isinstance(result, Findings) else {}
-    told = {
-        "passed_over": "number of other files",
-        "command": "the next command, null where there is nothing to ingest",
-    }
+    told = {"passed_over": "number of other files", "command": "the next command, null where nothing can be ingested"}
     lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
     for key, value in document.items():
         of_rows = row_types.get(key) if isinstance(value, list) else None
