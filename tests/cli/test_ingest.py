@@ -90,7 +90,8 @@ def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
             content_of = (DATA / source).read_text()
             (folder / name).write_text(content_of + "\n" * number)  # each a file of its own
     done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
-    assert done.err.startswith(f"warning: {tmp_path / 'in' / 'run1'} and 1 more: paddle_log and paddle_summary lie")
+    folders = f"{tmp_path / 'in' / 'run1'} and 1 more"
+    assert done.err.startswith(f"warning: {folders}: files of paddle_log and paddle_summary lie")
     assert sorted(line.partition("steps, ")[2] for line in done.out.splitlines()[:4]) == [
         "paddle_log: run1/timer.txt",
         "paddle_log: run2/timer.txt",
