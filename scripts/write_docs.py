@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,11 @@ def dictionary() -> str:
 def json_contract() -> str:
     """The keys of the JSON documents and the columns of their rows, taken from real ones."""
     import tracker
-    from tracker import reports
+    from tracker import doctor, reports
 
     samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
     shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
+    found = doctor.examine([Path(samples[0])])
     with tracker.open_store("sqlite://") as store:
         tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
         kept = tracker.log(store=store)
@@ -115,16 +117,27 @@ def json_contract() -> str:
             ),
             keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
             keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
+            keys("tracker doctor PATH --format json", json.loads(reports.render_doctor(found, "json")), found),
         ]
     )
 
 
 def keys(command: str, document: Mapping[str, Any], result: object) -> str:
     """The keys of a JSON document; `result` has the columns even of tables that are empty here."""
+    from tracker.doctor import CaptureFound, Failure, Findings, RunFormed, Unclaimed
+
+    of_doctor = {"captures": CaptureFound, "runs": RunFormed, "failures": Failure, "unclaimed": Unclaimed}
+    row_types = of_doctor if isinstance(result, Findings) else {}
+    told = {"passed_over": "number of other files", "command": "the next command, null where nothing can be ingested"}
     lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
     for key, value in document.items():
-        if isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
-            holds = "sentences"
+        of_rows = row_types.get(key) if isinstance(value, list) else None
+        if row_types and key in told:
+            holds = told[key]
+        elif of_rows is not None:
+            holds = "rows: " + ", ".join(item.name for item in fields(of_rows))
+        elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
+            holds = "paths, as given" if key == "paths" else "sentences"
         elif isinstance(value, list):
             holds = "rows: " + ", ".join(getattr(result, key).columns)
         else:

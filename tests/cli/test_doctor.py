@@ -11,8 +11,10 @@ import pytest
 from tests.readers.traces import kernel, launch, op, step, write
 from tracker.doctor import examine
 from tracker.doctor.rules import RULES
+from tracker.intake import ingest
 from tracker.profile import ROW_COLUMNS
 from tracker.readers import NAMES
+from tracker.store import open_store
 
 DATA = Path(__file__).parents[1] / "data"
 BASE_NS = 1_700_000_000_000_000_000
@@ -242,8 +244,16 @@ def test_formats_beside_each_other_may_tell_of_one_run(tmp_path):
     shutil.copy(DATA / "paddle_log" / "timer_only.txt", tmp_path)
     shutil.copy(DATA / "paddle_summary" / "cpu.txt", tmp_path)
     (note,) = [note for note in examine([tmp_path]).notes if "beside each other" in note]
-    assert note.startswith(f"{tmp_path}: paddle_log and paddle_summary lie beside each other")
-    assert note.endswith("take one of them with --input-format paddle_summary")
+    assert note.startswith(f"{tmp_path}: files of paddle_log and paddle_summary lie beside each other")
+    assert note.endswith("to take one of them, say --input-format paddle_summary")
+
+
+def test_a_summary_of_several_steps_has_as_many_as_an_ingest_counts(tmp_path):
+    summary = DATA / "paddle_summary" / "cpu.txt"
+    with open_store("sqlite://") as store:
+        (result,) = ingest(store, [summary], version="v1", workload="w")
+    (capture,) = examine([summary]).captures
+    assert capture.steps == result.steps > 1
 
 
 def test_kernels_that_a_summary_does_not_print_are_no_sign_of_a_run_on_the_cpu(tmp_path):

@@ -29,6 +29,19 @@ def test_a_removed_op_is_a_gap(tracker, db):
     assert row.split() == ["v08", "-", "REMOVED", "0", "-"]
 
 
+def test_series_of_one_name_say_what_tells_them_apart(tracker, tmp_path):
+    """step of two batch sizes: the heading has what both share, each row has its own."""
+    for batch in (32, 64):
+        log = tmp_path / f"net_bs{batch}_fp16.txt"
+        log.write_text(f"iter 10: reader_cost: 0.001 s batch_cost: 0.0{batch} s ips: 1000.0 images/s\n")
+        tracker("ingest", log, "--version", "v1", "--workload", "net", "--db", tmp_path / "t.db")
+    lines = tracker("history", "step", "--db", tmp_path / "t.db").out.splitlines()
+    assert lines[0] == "net, unknown, precision=fp16: 2 series"
+    assert lines[3].split() == ["batch"]
+    assert lines[4].split()[:4] == ["series", "name", "size", "versions"]
+    assert [line.split()[1:5] for line in lines[5:7]] == [["step", "64", "▁", "64.00"], ["step", "32", "▁", "32.00"]]
+
+
 def test_history_goes_to_all_formats(tracker, db, tmp_path):
     found = json.loads(tracker("history", "step", "--db", db, "--format", "json").out)
     assert [point["version"] for point in found["points"]] == ["v01", "v08"]

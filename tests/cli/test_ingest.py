@@ -90,7 +90,8 @@ def test_formats_of_one_folder_are_named_and_warned_of(tracker, tmp_path):
             content_of = (DATA / source).read_text()
             (folder / name).write_text(content_of + "\n" * number)  # each a file of its own
     done = tracker("ingest", tmp_path / "in", *LABELS, "--db", tmp_path / "new.db")
-    assert done.err.startswith(f"warning: {tmp_path / 'in' / 'run1'} and 1 more: paddle_log and paddle_summary lie")
+    folders = f"{tmp_path / 'in' / 'run1'} and 1 more"
+    assert done.err.startswith(f"warning: {folders}: files of paddle_log and paddle_summary lie")
     assert sorted(line.partition("steps, ")[2] for line in done.out.splitlines()[:4]) == [
         "paddle_log: run1/timer.txt",
         "paddle_log: run2/timer.txt",
@@ -151,3 +152,37 @@ def test_a_part_of_a_capture_is_refused_with_the_folder_to_give(tracker, tmp_pat
         2,
         f"tracker: {file}: this file is a part of a capture; give its folder {folder}\n",
     )
+
+
+def log_of(folder: Path, version: str, ips: float) -> Path:
+    """A training log of a release: of the folder's configuration, named as its version."""
+    folder.mkdir(exist_ok=True)
+    path = folder / version
+    path.write_text(f"model_name_or_path: net\niter 10: reader_cost: 0.001 s batch_cost: 0.010 s ips: {ips} images/s\n")
+    return path
+
+
+def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_shown(tracker, tmp_path):
+    db, folder = tmp_path / "new.db", tmp_path / "net_bs32_fp16"
+    newer = [log_of(folder, "20230807_73d6cf4bf9", 120.0), log_of(folder, "20220616_fb8f73102c", 110.0)]
+    done = tracker("ingest", *newer, "--workload", "net", "--db", db)
+    assert (done.code, done.err) == (0, "")  # of one call: in the order of their dates
+    assert done.out.splitlines()[-1] == "2 new runs.  Next: tracker log --workload net"
+    done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db)
+    words = "versions order 20201218_76c46877a0 --before 20220616_fb8f73102c --workload net"
+    assert done.err == (
+        "note: 20201218_76c46877a0 stands behind 20220616_fb8f73102c, which came in before; if it is older: "
+        f"tracker {words}\n"
+    )
+    assert tracker(*words.split(), "--db", db).code == 0
+    for report in ("log", "history throughput"):
+        lines = tracker(*report.split(), "--db", db).out.splitlines()
+        rows = [line.split()[:2] for line in lines if line.startswith("  20")]
+        assert [row[0][:4] for row in rows] == ["2020", "2022", "2023"]
+        assert [float(row[1]) for row in rows] == [100.0, 110.0, 120.0]
+
+
+def test_names_without_numbers_give_no_hint(tracker, tmp_path, trace):
+    for label in ("fused", "baseline", "1a2b3c4", "0a2b3c4"):
+        log = log_of(tmp_path / label, "train.log", 100.0 + len(label) + ord(label[0]))
+        assert tracker("ingest", log, "--version", label, "--workload", "net", "--db", tmp_path / "n.db").err == ""

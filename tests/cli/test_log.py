@@ -44,6 +44,20 @@ def test_metric_chooses_what_the_cells_hold(tracker, tagged):
     assert "no run of small_gpt has a number" in done.err
 
 
+def test_a_throughput_of_a_job_of_several_says_in_the_workbook_too_what_it_counts(tracker, tmp_path):
+    """8 devices, a rank each: images per second of one of them."""
+    log = tmp_path / "net_bs32_gpu8.txt"
+    log.write_text("iter 10: reader_cost: 0.001 s batch_cost: 0.010 s ips: 3200.0 images/s\n")
+    db, book = tmp_path / "t.db", tmp_path / "log.xlsx"
+    tracker("ingest", log, "--version", "v1", "--workload", "net", "--db", db)
+    told = tracker("log", "--db", db, "-o", book).out.splitlines()[1]
+    scope = told.rpartition(", ")[2]
+    assert scope in ("per rank", "per rank or total: not stated")
+    heading = load_workbook(book)["Log"]["E1"].value
+    assert heading.startswith(told.removesuffix(f", {scope}").split(",")[0])
+    assert heading.endswith(")") and scope in heading
+
+
 def test_every_format_is_written(tracker, tagged, tmp_path):
     assert tracker("log", "--db", tagged, "--format", "csv").out.count("\n") == 3
     assert (

@@ -34,12 +34,13 @@ def benchmark(store, version, samples_per_second, *, settings=NO_PROFILER, tags=
     return save_run(store, record(version, **values), [made], formats=["log"]).run_id
 
 
-def lines_of_log(store, *, speeds, durations, settings=NO_PROFILER):
-    """One run of version v1: a step for each throughput and duration in ns."""
+def lines_of_log(store, *, speeds, durations, steps=None, settings=NO_PROFILER):
+    """One run of version v1: a step for each throughput and duration in ns; `steps`: how many each is the mean of."""
+    counts = steps or [1] * len(speeds)
     made = capture(settings=settings, ops=(), kernels=(), steps=len(speeds), started_at_ns=next(_clock))
     steps = tuple(
-        replace(step, breakdown=replace(step.breakdown, samples_per_second=speed, duration_ns=duration))
-        for step, speed, duration in zip(made.rows.steps, speeds, durations, strict=True)
+        replace(step, breakdown=replace(step.breakdown, samples_per_second=speed, duration_ns=duration), steps=number)
+        for step, speed, duration, number in zip(made.rows.steps, speeds, durations, counts, strict=True)
     )
     save_run(store, record("v1"), [replace(made, rows=replace(made.rows, steps=steps))], formats=["log"])
 
@@ -173,6 +174,19 @@ def test_throughput_of_a_log_is_the_median_of_its_lines_since_the_first_holds_th
 def test_median_of_an_even_number_of_lines_is_the_mean_of_the_two_in_the_middle(store):
     lines_of_log(store, speeds=[10.0, 100.0, 102.0, 104.0], durations=[9000, 1000, 1020, 1040])
     assert list(log(store).cells["value"]) == [101.0]
+
+
+def test_a_line_that_stands_for_many_steps_counts_as_many_in_the_median(store):
+    """Ten steps at 10, one at 100 and one at 102: the sixth and the seventh of twelve are at 10."""
+    lines_of_log(store, speeds=[10.0, 100.0, 102.0], durations=[9000, 1000, 1020], steps=[10, 1, 1])
+    assert list(log(store).cells["value"]) == [10.0]
+    assert list(log(store, options=LogOptions(metric="step")).cells["value"]) == [9000.0]
+
+
+@pytest.mark.parametrize(("counts", "middle"), [((2, 2), 55.0), ((2, 1), 10.0), ((1, 2), 100.0)])
+def test_the_middle_of_lines_with_many_steps_may_lie_between_two(store, counts, middle):
+    lines_of_log(store, speeds=[10.0, 100.0], durations=[9000, 1000], steps=counts)
+    assert list(log(store).cells["value"]) == [middle]
 
 
 def test_step_time_under_a_profiler_is_the_mean_of_its_steps_as_in_a_diff(store):

@@ -9,8 +9,9 @@ import pandas as pd
 import pytest
 
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.compare import diff
+from tracker.compare import diff, show
 from tracker.profile import MISSING
+from tracker.results import ShowOptions
 from tracker.store import Store, save_run
 
 
@@ -175,3 +176,29 @@ def test_what_one_stage_does_not_say_of_its_collectives_is_unknown_of_all(memory
     frame = diff(memory_store, "v1", "v1").communication
     columns = [f"baseline_{name}" for name in ("ns", "transit_ns", "wait_ns", "exposed_wait_ns")]
     assert frame[columns].fillna(-1).to_numpy().tolist() == [[100, 60, -1, -1]]
+
+
+def lines(store: Store, version: str, *rows_of_log: tuple[float | None, int | None, int]) -> None:
+    """A run whose step rows are (samples per second, duration in ns, how many steps it is the mean of)."""
+    made = capture(ops=(), kernels=(), steps=len(rows_of_log))
+    steps = tuple(
+        replace(step, steps=count, breakdown=replace(step.breakdown, samples_per_second=speed, duration_ns=duration))
+        for step, (speed, duration, count) in zip(made.rows.steps, rows_of_log, strict=True)
+    )
+    save_run(store, record(version), [replace(made, rows=replace(made.rows, steps=steps))], formats=["log"])
+
+
+@pytest.mark.parametrize(
+    ("said", "samples_per_second"),
+    [
+        ([(10.0, 3000, 1), (50.0, 1000, 1)], 20.0),  # 30 and 50 samples in 4000 ns, as the unit may be
+        ([(10.0, 1000, 3), (50.0, 1000, 1)], 20.0),  # the first row is three such steps
+        ([(10.0, 3000, 1), (50.0, None, 1)], 30.0),  # without the time of one, each counts alike
+        ([(10.0, 3000, 1), (None, 9000, 1)], 10.0),
+    ],
+)
+def test_samples_per_second_are_the_samples_by_their_time(store: Store, said: Any, samples_per_second: float):
+    lines(store, "v1", *said)
+    assert rows(store, "v1", "v1")["samples_per_second"][0] == pytest.approx(samples_per_second)
+    shown = show(store, "v1", options=ShowOptions(steps=(0, 1)))
+    assert shown.overall["samples_per_second"].tolist() == pytest.approx([samples_per_second])

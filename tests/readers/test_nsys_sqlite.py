@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
+
 import pytest
 
-from tests.readers.helpers import only, texts
+from tests.readers.helpers import frame, only, texts
 from tests.readers.nsys_captures import kernels, read
-from tests.readers.nsys_databases import UTC, call, one_step, span, write
+from tests.readers.nsys_databases import UTC, T, call, one_step, span, tid, write
 from tracker import readers
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, Device, DeviceKind, LaunchLevel
@@ -21,6 +24,26 @@ def test_kernels_hang_on_the_innermost_range_around_their_launch(tmp_path):
         "void relu<(int)4>(float *)": ("(no op)", "", "", 1, 20),
         "Memset (Device)": ("(no op)", "", "", 1, 2),
     }
+
+
+def test_calls_of_the_operating_system_are_host_calls_that_bound_no_capture(tmp_path):
+    """A wait of 9 s reaches beyond the work; the ioctl inside cudaMalloc stays cudaMalloc's time."""
+    tables = one_step()
+    tables["CUPTI_ACTIVITY_KIND_RUNTIME"].append(call("cudaMalloc", 1000, 1100))
+    plain = only(read(tmp_path, tables))
+    os_calls = [("pthread_cond_wait", 0, 9 * 10**9, tid(7, 8)), ("ioctl", 1010, 1050, tid(7)), ("poll", 5, 6, tid(99))]
+    tables["OSRT_API"] = [
+        {"start": start, "end": end, "eventClass": 27, "globalTid": thread, "nameId": T(name), "returnValue": 0}
+        for name, start, end, thread in os_calls
+    ]
+    traced = only(read(tmp_path, tables, name="b.sqlite"))
+    assert (traced.started_at_ns, traced.ended_at_ns) == (plain.started_at_ns, plain.ended_at_ns)
+    rows = rows_of(traced.events)
+    assert rows.overall == rows_of(plain.events).overall
+    calls = {(row["level"], row["name"]): (row["total_ns"], row["self_ns"]) for row in frame(rows.tables["api"])}
+    assert calls["os", "pthread_cond_wait"] == (9 * 10**9, 9 * 10**9)
+    assert (calls["os", "ioctl"], calls["runtime", "cudaMalloc"]) == ((40, 40), (100, 100))
+    assert ("os", "poll") not in calls  # of another process
 
 
 def test_range_that_counts_up_is_the_step_and_no_op(tmp_path):
@@ -136,7 +159,10 @@ def test_capture_that_missed_the_work_is_said(tmp_path):
 
 def test_export_without_anything_is_an_error(tmp_path):
     with pytest.raises(SourceError, match=r"no kernels, no CUDA calls and no NVTX ranges; profile again"):
-        read(tmp_path, {"META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.1"}], "OSRT_API": []})
+        read(
+            tmp_path,
+            {"META_DATA_EXPORT": [{"name": "EXPORT_SCHEMA_VERSION", "value": "3.1"}], "TARGET_INFO_SYSTEM_ENV": []},
+        )
 
 
 def test_span_that_ends_before_it_starts_is_an_error_or_left_out(tmp_path):
@@ -209,3 +235,23 @@ def test_report_beside_its_export_is_passed_over(tmp_path):
     (tmp_path / "run1.nsys-rep").write_bytes(b"\x00report")
     write(tmp_path / "run1.sqlite", one_step())
     assert [found.path.name for found in readers.find(tmp_path)] == ["run1.sqlite"]
+
+
+@pytest.mark.parametrize("folder_mode", [0o700, 0o500])
+def test_nothing_is_written_beside_an_export_that_another_program_has_open(tmp_path, folder_mode):
+    """Its last changes lie in a -wal file: they are not read, which is said, and all files stay as they are."""
+    folder = tmp_path / "run"
+    folder.mkdir()
+    path = write(folder / "a.sqlite", one_step())
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("INSERT INTO StringIds VALUES (999999, 'late')")
+        writer.commit()
+        before = {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()}
+        assert before["a.sqlite-wal"][0]
+        folder.chmod(folder_mode)
+        found = nsys_sqlite.read(path)
+        folder.chmod(0o700)
+        assert {file.name: (file.read_bytes(), file.stat().st_mtime_ns) for file in folder.iterdir()} == before
+    assert found.warnings[0] == "a.sqlite-wal holds changes of another program, which were not read"

@@ -259,3 +259,39 @@ def test_a_row_that_is_none_is_an_error_with_its_line_and_can_be_skipped(tmp_pat
 def test_a_text_without_tables_says_what_was_looked_for(tmp_path: Path):
     with pytest.raises(SourceError, match="looked for the headings Device, Overview, Model"):
         profile(tmp_path, "nothing\n")
+
+
+# -- a summary in several files
+
+
+def parts(folder: Path, **texts: str) -> Path:
+    """A folder with a file per section: parts(folder, _01_Model=MODEL) writes 01_ModelSummary.txt."""
+    folder.mkdir(exist_ok=True)
+    for name, text in texts.items():
+        (folder / f"{name.removeprefix('_')}Summary.txt").write_text(text)
+    return folder
+
+
+def test_the_sections_of_a_summary_in_files_of_their_own_are_one_capture(tmp_path: Path):
+    folder = parts(tmp_path / "run", _01_Device=DEVICES, _02_Model=MODEL, _03_Operator=OPERATORS)
+    (found,) = readers.find(folder)
+    assert found == readers.find(folder / "03_OperatorSummary.txt")[0]
+    assert found.path.name == "01_DeviceSummary.txt"
+    (capture,) = readers.read(found).captures
+    assert [Path(source.path).name[:2] for source in capture.sources] == ["01", "02", "03"]
+    assert capture.rows is not None
+    assert [(row.steps, row.breakdown.duration_ns) for row in capture.rows.steps] == [(4, 10_000_000)]
+    assert {"relu dygraph", "Forward"} <= set(capture.rows.tables["op_key"]["name"])
+
+
+@pytest.mark.parametrize(
+    ("texts", "why"),
+    [
+        ({"_01_Model": MODEL, "_02_Model": MODEL}, "a section stands twice"),
+        ({"_01_Model": MODEL, "_02_Overview": OVERVIEW.replace("ProfileStep  4", "ProfileStep  5")}, "other steps"),
+        ({"a_Model": MODEL, "b_Operator": OPERATORS}, "other names"),
+        ({"_01_Model": MODEL, "_02_Operator": DEVICES + OPERATORS, "_03_Device": DEVICES}, "a section stands twice"),
+    ],
+)
+def test_files_that_may_be_of_several_summaries_stay_apart(tmp_path: Path, texts: dict[str, str], why: str):
+    assert len(readers.find(parts(tmp_path / "run", **texts))) == len(texts), why

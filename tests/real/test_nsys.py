@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.real import data
-from tracker.profile import CPU, Device, DeviceKind
+from tracker.profile import CPU, Device, DeviceKind, LaunchLevel
 from tracker.readers import find, nsys_sqlite, nsys_stats, read
 from tracker.timeline import build, rows_of
 
@@ -77,6 +77,34 @@ def test_rows_hold_all_kernel_time(name):
         assert overall.e2e_ns == (
             overall.compute_ns + overall.exposed_communication_ns + overall.exposed_copy_ns + overall.free_ns
         )
+
+
+@pytest.mark.parametrize("name", [*WITH_KERNELS, "no_kernel_table/runtime_only"])
+def test_calls_of_the_operating_system_equal_plain_sql(name):
+    processes = sorted(
+        {int(thread) >> 24 for (thread,) in ask(name, "SELECT DISTINCT globalTid FROM CUPTI_ACTIVITY_KIND_RUNTIME")}
+    )
+    expected = (
+        []
+        if not has(name, "OSRT_API")
+        else ask(
+            name,
+            "SELECT s.value, COUNT(*), SUM(o.end - o.start) FROM OSRT_API AS o JOIN StringIds AS s ON s.id = o.nameId"
+            f" WHERE o.globalTid >> 24 IN ({','.join('?' * len(processes))}) GROUP BY s.value ORDER BY s.value",
+            *processes,
+        )
+    )
+    found = {}
+    for of_capture in rows(name):
+        table = of_capture.tables["api"]
+        for level, call, calls, total in zip(
+            table["level"], table["name"], table["calls"], table["total_ns"], strict=True
+        ):
+            if level == "os":
+                before = found.get(call, (0, 0))
+                found[call] = (before[0] + int(calls), before[1] + int(total))
+    assert [(call, *sums) for call, sums in sorted(found.items())] == expected
+    assert bool(found) == has(name, "OSRT_API")
 
 
 @with_kernels
@@ -170,7 +198,8 @@ def test_capture_without_kernels_says_what_is_missing():
     ]
     (runtime,) = profile("no_kernel_table/runtime_only").captures
     assert runtime.device == Device("NVIDIA", "GeForce RTX 4060")
-    assert (len(runtime.events.launches), len(runtime.events.device)) == (23, 1)
+    cuda = runtime.events.launches.level != LaunchLevel.OS
+    assert (cuda.sum(), len(runtime.events.device)) == (23, 1)
 
 
 def test_every_file_of_the_folder_is_claimed_and_left_as_it_was():

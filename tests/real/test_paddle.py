@@ -175,8 +175,9 @@ def test_the_memory_of_a_summary_is_that_of_its_trace(name):
 
 
 @pytest.mark.parametrize("name", summaries())
-def test_every_piece_of_a_printed_summary_is_read(name):
-    path = data.path(name)
+def test_every_piece_of_a_printed_summary_is_read(name, tmp_path):
+    path = tmp_path / Path(name).name  # alone: pieces beside each other may be one summary
+    path.symlink_to(data.path(name))
     claimed = readers.claim(path)
     assert claimed == ("paddle_log" if "PerfSummary" in name else "paddle_summary")
     rows = rows_of(path)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult, Read
+    from tracker.store import Store
 
 _NAMED: Final = 3
 """So many are named; more are counted."""
@@ -39,6 +41,25 @@ def warnings_of(results: Sequence[IngestResult], names: Mapping[str, str]) -> li
     said = dict.fromkeys(warning for capture in captures for warning in capture.warnings)
     of_runs = dict.fromkeys(warning for result in results for warning in result.warnings if warning not in said)
     return [*of_runs, *(_with_captures(warning, results, names, len(captures)) for warning in said)]
+
+
+def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
+    """What to say of new versions that came behind one that seems newer: with the command that moves them."""
+    from tracker.reports._shared import command
+    from tracker.store import queries
+    from tracker.store.order import seems_older_than
+
+    hints = []
+    for workload in dict.fromkeys(result.workload for result in results):
+        created = Counter(result.version for result in results if result.created and result.workload == workload)
+        known = queries.versions(store, workload)
+        labels = [str(label) for label in known["version"]]
+        for place, (label, runs) in enumerate(zip(labels, known["runs"], strict=True)):
+            newer = seems_older_than(label, labels[:place]) if created[label] == runs > 0 else None
+            if newer is not None:
+                words = command("tracker", "versions", "order", label, "--before", newer, "--workload", workload)
+                hints.append(f"{label} stands behind {newer}, which came in before; if it is older: {words}")
+    return hints
 
 
 def _with_captures(warning: str, results: Sequence[IngestResult], names: Mapping[str, str], total: int) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker.cli import _options as options
-from tracker.cli._ingested import listed, names_of, warnings_of
+from tracker.cli._ingested import listed, names_of, order_hints, warnings_of
 from tracker.errors import SourceError
 from tracker.units import counted, ranges
 
@@ -158,10 +158,13 @@ def ingest(  # one parameter per option
                 on_progress=report,
             ),
         )
+        hints = order_hints(store, results)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
         tell(f"warning: {warning}")
+    for hint in hints:
+        tell(f"note: {hint}")
     for result in results:
         emit(describe(result, names, formats))
     emit(summary(results))
@@ -196,4 +199,15 @@ def summary(results: list[IngestResult]) -> str:
     parts = [f"{counted(new, 'new run')}"] if new or not (joined or already) else []
     parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
-    return f"{', '.join(parts)}.  Next: tracker show run:{results[-1].run_id}"
+    return f"{', '.join(parts)}.  Next: {_next(results)}"
+
+
+def _next(results: list[IngestResult]) -> str:
+    """After a series of training logs what each version brought, else the last run."""
+    from tracker.reports._shared import command
+
+    workloads = {result.workload for result in results}
+    logs = all(result.formats == ("paddle_log",) for result in results)
+    if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
+        return command("tracker", "log", "--workload", workloads.pop())
+    return f"tracker show run:{results[-1].run_id}"

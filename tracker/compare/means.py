@@ -97,3 +97,20 @@ def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Ser
     if several.empty:
         return first
     return pd.concat([first, several.groupby(list(key), sort=False, dropna=False)[text].agg(join)])
+
+
+def rate(steps: pd.DataFrame, key: Sequence[str]) -> pd.Series:
+    """Samples per second of step rows per `key`: their samples by their time, as the step time is their time by number.
+
+    3 s of 10 samples/s and 1 s of 50 samples/s are 80 samples in 4 s: 20 samples/s. Steps without a rate count in
+    neither; where a step with one has no time, the steps count alike. `steps`: samples_per_second, duration_ns, steps
+    (how many a row is the mean of) and `key`. NA where no step has a rate. Index: `key`.
+    """
+    known = steps[steps["samples_per_second"].notna()]
+    numbers = known["steps"].astype("float64")
+    times = known["duration_ns"].astype("Float64").astype("float64") * numbers
+    groups = [known[name] for name in key]
+    untimed = (times.isna() | (times <= 0)).groupby(groups).transform("any")
+    weights = times.mask(untimed, numbers)
+    samples = (known["samples_per_second"].astype("float64") * weights).groupby(groups).sum()
+    return samples / weights.groupby(groups).sum()

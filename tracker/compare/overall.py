@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from tracker.compare import join, knowing
+from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
 from tracker.compare.groups import group_metrics, group_sums, with_absent
 from tracker.compare.sums import Metric, Sum, Sums
@@ -103,7 +103,7 @@ def run_numbers(side: Loaded) -> pd.DataFrame:
     # a row may be the mean of several steps
     sums = numbers.mul(steps["steps"], axis=0).groupby(steps["run_id"]).sum(min_count=1)
     counts = numbers.notna().mul(steps["steps"], axis=0).groupby(steps["run_id"]).sum()
-    by_run = sums / counts
+    by_run = (sums / counts).assign(samples_per_second=means.rate(timed.steps, ["run_id"]))
     peaks = ["peak_allocated_bytes", "peak_reserved_bytes"]
     known = side.captures if side.chosen_steps is None else side.steps
     largest = known.groupby("run_id")[peaks].max().astype("Float64")

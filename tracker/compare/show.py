@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from tracker.compare import counters, levels, links
+from tracker.compare import counters, levels, links, means
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import matching
 from tracker.compare.metrics import kind_of
@@ -110,17 +110,18 @@ def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -
 
 
 def _summed_steps(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
-    """`captures` with the numbers of its chosen steps: sums, the largest peaks, the mean of rates.
+    """`captures` with the numbers of its chosen steps: sums, the largest peaks, samples by time.
 
     A row that is the mean of several steps counts as so many.
     """
     how = {name: "sum" for name in steps.columns if name in captures and name.endswith(("_ns", "_count"))}
-    how |= {name: "max" for name in steps.columns if name.startswith("peak_")} | {"samples_per_second": "mean"}
+    how |= {name: "max" for name in steps.columns if name.startswith("peak_")}
     summed = [name for name, kind in how.items() if kind == "sum"]
+    rates = means.rate(steps, ["run_id", "rank"])
     steps = steps.assign(**{name: steps[name] * steps["steps"] for name in summed})
     grouped = steps.groupby(["run_id", "rank"])
     at = pd.MultiIndex.from_frame(captures[["run_id", "rank"]])
-    found = {}
+    found = {"samples_per_second": rates.reindex(at).to_numpy()}
     for name, kind in how.items():
         values = grouped[name].sum(min_count=1) if kind == "sum" else grouped[name].agg(kind)
         found[name] = values.reindex(at).to_numpy()

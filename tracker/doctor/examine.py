@@ -120,7 +120,7 @@ def _capture(piece: Piece) -> CaptureFound:
         host=capture.host,
         started_at_ns=capture.started_at_ns,
         ended_at_ns=capture.ended_at_ns,
-        steps=len(rows.steps) if has_markers else 0,
+        steps=sum(row.steps for row in rows.steps) if has_markers else 0,
         counts=counts,
         quality=capture.quality,
         quality_reason=capture.quality_reason,

@@ -119,6 +119,7 @@ def formats_beside(pieces: Sequence[Piece]) -> str:
     folder, names = next(iter(several.items()))
     more = f" and {len(several) - 1} more" if len(several) > 1 else ""
     return (
-        f"{folder}{more}: {', '.join(names[:-1])} and {names[-1]} lie beside each other, and each becomes a run of its "
-        f"own; where they tell of one run, take one of them with --input-format {names[-1]}"
+        f"{folder}{more}: files of {', '.join(names[:-1])} and {names[-1]} lie beside each other, and each becomes a "
+        f"run of its own; one training that they all tell of counts as often: to take one of them, say --input-format "
+        f"{names[-1]}"
     )

@@ -78,7 +78,7 @@ def _of_incident(rows: Sequence[dict[Any, Any]], number: int, wish: Wish) -> lis
     if not able:
         raise UsageError(
             f"incident {number}: no finding of it can be changed by {wish.action}",
-            remedy=f"tracker findings --all --incident {number}",
+            remedy="tracker findings --state all --all",
         )
     return able
 

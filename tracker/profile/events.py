@@ -80,6 +80,7 @@ class LaunchLevel(IntEnum):
 
     ACL, NODE, MODEL, HCCL: the layers of CANN above its runtime; they link a device event only where nothing else does.
     QUEUE: a framework hands work to a thread of its own or takes it there (`Enqueue`, `Dequeue`); it links nothing.
+    OS: calls of the operating system (pthread, ioctl), on any thread; they link nothing and do not bound a capture.
     """
 
     RUNTIME = 0
@@ -90,6 +91,7 @@ class LaunchLevel(IntEnum):
     MODEL = 5
     HCCL = 6
     QUEUE = 7
+    OS = 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 A reader is a module (or folder) of this package, named in `NAMES`, that exports `TITLE`, `sniff(path, head) -> bool`
 and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
-leaves to another one beside it. Modules load on use. Names that start with `_` are no readers.
+leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
+claimed file is a part of. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -110,8 +111,8 @@ def find(path: Path | str, format: str | None = None) -> list[Found]:
     if format is not None:
         load(format)
     if path.is_file():
-        return [Found(path, claim(path, format))]
-    found = sorted(_only(seen) for seen in _walk(path, _names(format)) if seen.claims or seen.problem)
+        return [_found(path, claim(path, format))]
+    found = sorted({_only(seen) for seen in _walk(path, _names(format)) if seen.claims or seen.problem})
     if not found:
         raise SourceError(path, "", "no profile in this folder", remedy=_known_formats())
     return found
@@ -133,7 +134,7 @@ def survey(path: Path | str, format: str | None = None) -> Iterator[Seen]:
     if path.is_dir():
         yield from _walk(path, _names(format))
     else:
-        yield _look(path, NAMES) if format is None else Seen(path, (format,))
+        yield _look(path, NAMES) if format is None else Seen(_found(path, format).path, (format,))
 
 
 def ambiguous(path: Path, claims: Sequence[str]) -> SourceError:
@@ -191,7 +192,8 @@ def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
 
 def _look(path: Path, names: tuple[str, ...]) -> Seen:
     try:
-        return Seen(path, tuple(_claims(path, names)))
+        claims = tuple(_claims(path, names))
+        return Seen(_found(path, claims[0]).path if len(claims) == 1 else path, claims)
     except SourceError as error:
         return Seen(path, problem=error)
     except OSError as error:  # a folder that a reader may not list
@@ -204,6 +206,12 @@ def _only(seen: Seen) -> Found:
     if len(seen.claims) > 1:
         raise ambiguous(seen.path, seen.claims)
     return Found(seen.path, seen.claims[0])
+
+
+def _found(path: Path, name: str) -> Found:
+    """The file or folder that the reader `name` takes for `path`: another one where that is a part of its capture."""
+    whole = getattr(load(name), "whole", None)
+    return Found(path if whole is None else whole(path), name)
 
 
 def _known_formats() -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -54,6 +55,8 @@ class Table:
     cell_tones: tuple[tuple[str, ...], ...] = ()
 
 
+PAIR: Final = re.compile(r" (?=[^ =]+=)")
+"""Between the pairs of a configuration as text: `batch=32 precision=bf16`."""
 WORDS: Final = {"left": True, "elastic": True}
 NAME: Final = WORDS | {"code": True}
 UNDER: Final = NAME | {"fold": True}
@@ -66,6 +69,12 @@ def make(
     return Table(
         title, tuple(columns), tuple(tuple(cells) for _, cells in rows), tuple(tone for tone, _ in rows), more, note
     )
+
+
+def level(columns: Sequence[Column]) -> list[Column]:
+    """`columns` with headers of equally many lines, empty ones on top."""
+    height = max(column.header.count("\n") for column in columns)
+    return [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]
 
 
 def readable(name: Any) -> str:

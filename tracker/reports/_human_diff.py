@@ -79,8 +79,8 @@ def _overall_tone(row: Row) -> str:
 
 
 def operators(diff: Diff, limit: int | None) -> Table:
-    """Ops by contribution to the change."""
-    rows, more = top(diff.ops, limit)
+    """Ops by contribution to the change, as far as a side says how long they took."""
+    rows, more = top(diff.ops[diff.ops[["baseline_ns", "candidate_ns"]].notna().any(axis=1)], limit)
     columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
     cells = [(tone(row, row["delta_ns"]), [_op_name(row), _shapes(row), *side_cells(row)]) for row in rows]
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, number, readable, share
+from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
 from tracker.reports._shared import command, records
 from tracker.results import History
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
@@ -30,13 +30,35 @@ def header(history: History) -> list[str]:
     """What is shown: of one series its name, of several how many."""
     series = records(history.series)
     first = series[0]
-    where = ", ".join(filter(None, (first["workload"], first["device"], first["configuration"])))
+    shared = _shared(series)
+    names = [shared.pop(key) for key in ("workload", "device") if key in shared]
+    where = ", ".join(filter(None, (*names, " ".join(f"{key}={value}" for key, value in shared.items()))))
     if history.options.top:
         return [f"{where}: the {len(series)} series that drifted most from {history.pinned}, by their part of the step"]
     if len(series) > 1:
         return [f"{where}: {len(series)} series"]
     counts = f"{counted(first['versions'], 'version')}, {counted(first['runs'], 'run')}"
     return [f"{title(first)} ({what(first)}): {where}; {counts}; series {first['series_id']}"]
+
+
+def _place(series: Row) -> dict[str, str]:
+    """Where a series was measured: workload, device, and each key of its configuration with its value."""
+    pairs = (pair.partition("=") for pair in PAIR.split(str(series["configuration"])) if pair)
+    return {"workload": str(series["workload"]), "device": str(series["device"])} | {
+        key: value for key, _, value in pairs
+    }
+
+
+def _shared(series: Sequence[Row]) -> dict[str, str]:
+    """What all `series` have in common of where they were measured."""
+    first, *others = [_place(one) for one in series]
+    return {key: value for key, value in first.items() if all(place.get(key) == value for place in others)}
+
+
+def _differing(series: Sequence[Row]) -> list[str]:
+    """The keys of `_place` in which `series` differ."""
+    shared = _shared(series)
+    return [key for key in dict.fromkeys(key for one in series for key in _place(one)) if key not in shared]
 
 
 def title(series: Row) -> str:
@@ -161,21 +183,25 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
     ]  # fmt: skip
     if history.pinned:
         columns.insert(-2, Column("step", drop=2))
+    keys = _differing(series)
+    columns[3:3] = [Column(key.replace("_", "\n", 1), left=True) for key in keys]
     rows: list[tuple[str, list[str]]] = []
     for one in series:
         own = points[one["series_id"]]
+        place = _place(one)
         values = [point["value"] for point in own]
         shown = form(one["unit"], values)
         last = own[-1]
         cells = [
             str(one["series_id"]), readable(one["name"]), " ".join(filter(None, (one["input_shapes"], one["part"]))),
+            *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
             _diff(last, against), _verdict(last[f"{against}_verdict"]),
         ]  # fmt: skip
         if history.pinned:
             cells.insert(-2, _part(last["pinned_contribution"]))
         rows.append((_TONES.get(last[f"{against}_verdict"] or "", ""), cells))
-    return make("", columns, rows)
+    return make("", level(columns), rows)
 
 
 def _part(contribution: float | None) -> str:

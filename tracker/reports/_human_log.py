@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,7 +9,7 @@ from typing import Any, Final
 from rich.cells import cell_len
 
 from tracker.profile import UNKNOWN_DEVICE
-from tracker.reports._human import WORDS, Column, Row, Table, share
+from tracker.reports._human import PAIR, WORDS, Column, Row, Table, level, share
 from tracker.reports._layout import GAP
 from tracker.reports._shared import command, printable, records
 from tracker.results import LOG_TITLES as MEASURES
@@ -19,7 +18,6 @@ from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, form
 
 _LABEL: Final = 10  # longer labels of the baseline stand only above the table
 _NOTE: Final = 24  # what a note needs at least beside the columns
-_PAIR: Final = re.compile(r" (?=[^ =]+=)")  # between the pairs of a configuration
 _COMMIT: Final = 12
 _NUMBER: Final = 2
 """Places behind the point of a throughput below a thousand; one less above."""
@@ -174,9 +172,7 @@ def _table(
         tones.append(tuple(of_row))
     columns = [*(column for column, _, _ in lead), *(column for block in group.blocks for column in block.columns)]
     columns[0] = replace(columns[0], header="\n".join([*group.keys, columns[0].header]))
-    height = max(column.header.count("\n") for column in columns)
-    level = [replace(column, header="\n" * (height - column.header.count("\n")) + column.header) for column in columns]
-    return Table(title, tuple(level), tuple(rows), ("",) * len(rows), cell_tones=tuple(tones))
+    return Table(title, tuple(level(columns)), tuple(rows), ("",) * len(rows), cell_tones=tuple(tones))
 
 
 def _block(column: Row, head: Sequence[str], cells: Sequence[Row], baseline: str | None) -> _Block:
@@ -250,7 +246,7 @@ def cell_tone(diff: float | None, higher_is_better: bool) -> str:
 
 def _parts(column: Row) -> list[Part]:
     """What makes a column: its configuration, device, measure, profiler and scope."""
-    pairs = [pair.partition("=") for pair in _PAIR.split(str(column["configuration"])) if pair]
+    pairs = [pair.partition("=") for pair in PAIR.split(str(column["configuration"])) if pair]
     device, scope = str(column["device"]), str(column["scope"] or "")
     is_rate = column["measure"] == "throughput"
     measure = f"throughput in {column['unit']}" if is_rate else str(MEASURES[column["measure"]])

@@ -170,7 +170,7 @@ def steps(shown: Shown, limit: int | None) -> Table:
     rows = records(shown.steps)
     columns = [Column("metric", **WORDS), Column("minimum"), Column("median"), Column("maximum")]
     columns.append(Column("maximum at", left=True))
-    names = ("duration_ns", "e2e_ns", *_OF_E2E)
+    names = ("duration_ns", "e2e_ns", *_OF_E2E, "samples_per_second")
     lines = [
         ("", [label.strip(), *_spread([row.get(name) for row in rows], unit, rows)])
         for name, label, unit in BREAKDOWN

@@ -37,7 +37,8 @@ def write(log: Log, style: Style) -> bytes:
 
 def _fields(column: Row, name: str, baseline: str | None) -> list[Field]:
     number = column["column"]
-    kind, unit = _KINDS.get(column["unit"], ("mean", f" ({column['unit']})"))
+    per = f", {column['scope']}" if column["scope"] and column["scope"] not in name else ""
+    kind, unit = _KINDS.get(column["unit"], ("mean", f" ({column['unit']}{per})"))
 
     def take(key: str) -> Any:
         return lambda row: row["cells"].get(number, {}).get(key)

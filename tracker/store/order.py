@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -13,7 +14,29 @@ from tracker.store.connect import Store
 from tracker.store.runs import find_version
 
 _ALL: Final = text("SELECT id, label, ordinal FROM version WHERE workload_id = :workload_id ORDER BY ordinal, id")
+_NUMBERED: Final = re.compile(r"(?P<word>[A-Za-z_-]*)(?P<numbers>(?>\d+(?:[.-]\d+)*))(?![0-9A-Za-z])")
+"""A word and numbers: v1.10, 2023-08-07, 20230807_73d6cf4bf9; no commits."""
 _PLACE: Final = text("UPDATE version SET ordinal = :ordinal WHERE id = :id")
+
+
+def seems_older_than(label: str, earlier: Sequence[str]) -> str | None:
+    """The first of the `earlier` versions that seems newer than `label` by the numbers in their names; else None.
+
+    A hint, not an order: only names of one kind are compared.
+
+    >>> seems_older_than("v1.9", ["v1.2", "v1.10", "v2"]), seems_older_than("fused", ["v1"])
+    ('v1.10', None)
+    """
+    own = _numbers(label)
+    if own is None:
+        return None
+    of_earlier = ((name, _numbers(name)) for name in earlier)
+    return next((name for name, found in of_earlier if found and found[0] == own[0] and found[1] > own[1]), None)
+
+
+def _numbers(label: str) -> tuple[str, list[int]] | None:
+    match = _NUMBERED.match(label)
+    return None if match is None else (match["word"], [int(part) for part in re.split(r"[.-]", match["numbers"])])
 
 
 def order_versions(

@@ -12,11 +12,15 @@ from tracker.timeline.tree import grow
 
 
 def api_table(joined: Joined) -> Table:
-    """Per step, level and name: calls, total, and self = total without calls nested in it on the same thread."""
+    """Per step, level and name: calls, total, and self = total without calls nested in it on the same thread; calls of
+    the operating system nest among themselves alone.
+    """
     launches, texts = joined.events.launches, joined.events.strings.texts
     calls = launches.level != LaunchLevel.FLOW
     rows = np.flatnonzero(calls) if joined.events.host_is_primary else np.zeros(0, dtype=np.int64)
-    nested = grow(launches.thread[rows], launches.start_ns[rows], launches.end_ns[rows])
+    # what a CUDA call asks of the operating system stays its own time, as where such calls were not traced
+    lane = 2 * launches.thread[rows] + (launches.level[rows] == LaunchLevel.OS)
+    nested = grow(lane, launches.start_ns[rows], launches.end_ns[rows])
     duration = nested.end_ns - nested.start_ns
     step = steps_at(joined.events.markers, launches.start_ns[rows])
     groups = group_by(step, launches.level[rows], rank_of_texts(texts)[launches.name[rows]])

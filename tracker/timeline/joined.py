@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, Launches, Markers
+from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
 from tracker.timeline.modules import modules_of
@@ -136,16 +136,14 @@ def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
 def _bounds(events: Events) -> tuple[int, int]:
     """First start and last end; (0, 0) for a capture in which nothing happened.
 
-    Python frames are left out: they reach back to the start of the process, with or without work.
+    Python frames are left out: they reach back to the start of the process, with or without work. So do calls of the
+    operating system.
     """
-    spans: tuple[HostOps | Launches | DeviceEvents | Markers, ...] = (
-        events.ops,
-        events.launches,
-        events.device,
-        events.markers,
-    )
-    all_starts = np.concatenate([*(table.start_ns for table in spans), events.allocations.time_ns])
-    all_ends = np.concatenate([*(table.end_ns for table in spans), events.allocations.time_ns])
+    spans: tuple[HostOps | DeviceEvents | Markers, ...] = (events.ops, events.device, events.markers)
+    launches, others = events.launches, events.launches.level != LaunchLevel.OS
+    starts = [*(table.start_ns for table in spans), launches.start_ns[others], events.allocations.time_ns]
+    ends = [*(table.end_ns for table in spans), launches.end_ns[others], events.allocations.time_ns]
+    all_starts, all_ends = np.concatenate(starts), np.concatenate(ends)
     if len(all_starts) == 0:
         return 0, 0
     return int(all_starts.min()), int(all_ends.max())

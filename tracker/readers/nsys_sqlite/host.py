@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, Markers, Strings
+from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers, Strings
 from tracker.readers._collectives import Call, CallTable
 from tracker.readers._nvidia import api_level, api_name, launches_work
 from tracker.readers._nvtx import RangeKind, RangeName, is_library_domain, range_name, split_emitted
@@ -17,6 +17,7 @@ from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, pr
 
 NVTX: Final = "NVTX_EVENTS"
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
+OS_CALLS: Final = "OSRT_API"
 _LIBRARY_CALLS: Final = ("CUDNN_EVENTS", "CUBLAS_EVENTS")
 # ENUM_NSYS_EVENT_TYPE
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75
@@ -41,6 +42,22 @@ def launches_of(spans: Spans, names: Names) -> Columns:
         "level": np.array([level[number] for number in code.tolist()], dtype=np.int8),
         "correlation": np.where(calls["correlationId"] > 0, calls["correlationId"], -1),
         "starts_work": np.array([starts[number] for number in code.tolist()], dtype=bool),
+    }
+
+
+def os_calls_of(spans: Spans, names: Names) -> Columns:
+    """All calls of the operating system, with the columns of `launches_of`; none has a correlation or starts work."""
+    calls = spans.read(OS_CALLS, ("globalTid",), ("nameId|name",))
+    count = len(calls["start"])
+    return {
+        "start_ns": calls["start"],
+        "end_ns": calls["end"],
+        "thread": calls["globalTid"],
+        "process": process_of(calls["globalTid"]),
+        "name": names.codes(calls["nameId"]),
+        "level": np.full(count, LaunchLevel.OS, dtype=np.int8),
+        "correlation": np.full(count, -1, dtype=np.int64),
+        "starts_work": np.zeros(count, dtype=bool),
     }
 
 
@@ -152,7 +169,7 @@ class Host:
 
 
 def calls_of(launches: Mapping[str, Any], threads: Threads) -> Launches:
-    """The CUDA calls of one process."""
+    """The calls of one process."""
     return Launches(
         start_ns=launches["start_ns"],
         end_ns=launches["end_ns"],

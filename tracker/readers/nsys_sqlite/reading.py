@@ -11,16 +11,26 @@ from typing import Final
 import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, Source, Strings
+from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, LaunchLevel, Source, Strings
 from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._sqlite import Database, journal_beside, opened, picked
 from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, lost_launches, work_of
 from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
-from tracker.readers.nsys_sqlite.host import CALLS, NVTX, Ranges, Threads, calls_of, host_of, launches_of, ranges_of
+from tracker.readers.nsys_sqlite.host import (
+    CALLS,
+    NVTX,
+    Ranges,
+    Threads,
+    calls_of,
+    host_of,
+    launches_of,
+    os_calls_of,
+    ranges_of,
+)
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
-from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, pid_of, tid_of
+from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, pid_of, tid_of
 
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
@@ -42,6 +52,7 @@ class _Export:
     strings: Strings
     work: Columns
     launches: Columns
+    os_calls: Columns
     ranges: Ranges
     usage: Columns
     facts: ExportFacts
@@ -63,7 +74,8 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         launches = launches_of(spans, names)
         work = work_of(spans, names, launches)
         ranges = ranges_of(spans, names)
-        export = _Export(db, strings, work, launches, ranges, usage_of(db), facts_of(db), source)
+        os_calls = os_calls_of(spans, names)
+        export = _Export(db, strings, work, launches, os_calls, ranges, usage_of(db), facts_of(db), source)
         warnings = [*filter(None, [journal_beside(path)]), *_missing(export)]
         if spans.skipped:
             warnings.append(f"{spans.skipped} rows that end before they start were left out")
@@ -128,12 +140,13 @@ def _host_processes(export: _Export) -> list[int]:
 
 def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bool) -> tuple[Capture, tuple[str, ...]]:
     events, warnings = _events(export, process, ordinal, is_first=is_first)
-    tables = (events.ops, events.launches, events.device, events.markers)
-    filled = [table for table in tables if len(table)]
-    start_ns = min(int(table.start_ns.min()) for table in filled)
-    end_ns = max(int(table.end_ns.max()) for table in filled)
+    cuda = events.launches.level != LaunchLevel.OS
+    spans = [(table.start_ns, table.end_ns) for table in (events.ops, events.device, events.markers)]
+    spans.append((events.launches.start_ns[cuda], events.launches.end_ns[cuda]))
+    start_ns = min(int(starts.min()) for starts, _ in spans if len(starts))
+    end_ns = max(int(ends.max()) for _, ends in spans if len(ends))
     facts = export.facts
-    in_use = ordinal is not None or len(events.launches) > 0
+    in_use = ordinal is not None or bool(cuda.any())
     capture = Capture(
         rank=None,
         world_size=None,
@@ -157,7 +170,8 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
     ends = [export.work["end_ns"][of_process], launches["end_ns"], export.ranges.columns["end_ns"]]
     last_ns = max((int(column.max()) for column in ends if len(column)), default=MISSING)
     ranges = export.ranges.of_process(process, last_ns)
-    threads = Threads(np.unique(np.concatenate([launches["thread"], ranges.columns["thread"]])))
+    api = joined([launches, picked(export.os_calls, export.os_calls["process"] == process)])
+    threads = Threads(np.unique(np.concatenate([api["thread"], ranges.columns["thread"]])))
     calls = CallTable()
     host = host_of(ranges, threads, export.strings, calls, on_device=bool(of_process.any()))
     gpu = export.facts.gpu_number(process, ordinal or 0)
@@ -167,7 +181,7 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
         thread_process=(0,) * len(threads.ids),
         ops=host.ops,
         frames=host.frames,
-        launches=calls_of(launches, threads),
+        launches=calls_of(api, threads),
         device=device_events(work),
         collectives=calls.table(export.strings),
         allocations=_allocations(export, process, ordinal, launches, threads, is_first=is_first),

@@ -28,11 +28,10 @@ from tracker.profile import (
 from tracker.readers import _paddle, _rows
 from tracker.readers._source import SourceText
 from tracker.readers.paddle_summary import ops
-from tracker.readers.paddle_summary.sections import Kind, Row, Sections
+from tracker.readers.paddle_summary.sections import WHOLE, Kind, Row, Sections
 from tracker.units import NS_PER_MS
 
 STEP: Final = 0
-_WHOLE: Final = ("ProfileStep", "Total Time")
 _PHASES: Final = {
     "Dataloader": "dataloader",
     "Forward": "forward",
@@ -52,8 +51,8 @@ class _Whole:
     on_device: bool
 
 
-def capture_of(sections: Sections, text: SourceText) -> tuple[Capture, tuple[str, ...]]:
-    """The capture, and what the reader of its numbers should know."""
+def capture_of(sections: Sections, texts: Sequence[SourceText]) -> tuple[Capture, tuple[str, ...]]:
+    """The capture of `sections`, read from `texts`, and what the reader of its numbers should know."""
     whole = _whole(sections)
     overall = _overall(sections, whole)
     gpus = [int(match[1]) for name in sections.utilization if (match := _GPU.fullmatch(name))]
@@ -65,7 +64,7 @@ def capture_of(sections: Sections, text: SourceText) -> tuple[Capture, tuple[str
         device_ordinal=gpus[0] if len(gpus) == 1 else None,
         started_at_ns=None,
         ended_at_ns=None,
-        sources=(text.source(),),
+        sources=tuple(text.source() for text in texts),
         settings={"profiler": "summary"},
         facts={"framework": "paddle"},
         rows=Rows(overall, (_mean_step(overall, whole.steps or 1),), _tables(sections, whole)),
@@ -74,7 +73,7 @@ def capture_of(sections: Sections, text: SourceText) -> tuple[Capture, tuple[str
 
 
 def _whole(sections: Sections) -> _Whole:
-    rows = [row for row in sections.spreads.get("Model", ()) if row.name in _WHOLE]
+    rows = [row for row in sections.spreads.get("Model", ()) if row.name in WHOLE]
     said = [Kind(row.calls, row.host.total_ns) for row in rows]
     said.append(sections.overview.get(("CPU", "ProfileStep"), Kind(None, None)))
     said.append(Kind(None, sections.distribution.get("ProfileStep")))

@@ -26,6 +26,8 @@ _INDENT: Final = 2
 _RULES: Final = {"Overview": 6}
 """Dashed lines of a section, by which its end is known; 3 of any other: around the header, and at the end."""
 
+WHOLE: Final = ("ProfileStep", "Total Time")
+"""Names of the row of the Model Summary that is all profiled steps."""
 _TABLES_OF_SPREADS: Final = ("Model", "Operator", "Kernel", "Memory Manipulation", "UserDefined")
 _END: Final = ("Note:", "Note :")
 _CUT: Final = ("...", "......")
@@ -92,6 +94,24 @@ class Sections:
     peaks: dict[str, dict[str, int]] = field(default_factory=dict)
     shortened: list[str] = field(default_factory=list)
     skipped: int = 0
+
+    def step_counts(self) -> set[int]:
+        """How many steps were profiled, as far as the tables say it."""
+        said = [row.calls for row in self.spreads.get("Model", ()) if row.name in WHOLE]
+        said += [kind.calls for (_, name), kind in self.overview.items() if name == "ProfileStep"]
+        return {count for count in said if count}
+
+    def add(self, other: Sections) -> None:
+        """Takes in the sections of another file of the same summary."""
+        self.found += other.found
+        self.spreads |= other.spreads
+        self.utilization |= other.utilization
+        self.overview |= other.overview
+        self.distribution |= other.distribution
+        self.memory |= other.memory
+        self.peaks |= other.peaks
+        self.shortened += other.shortened
+        self.skipped += other.skipped
 
 
 def sections_of(lines: Iterable[str], path: Path, *, skip_bad_rows: bool = False) -> Sections:

@@ -3,7 +3,8 @@
 -- Columns: run_id; version, ordinal: its place; commit_id, pinned, version_note: of the version; note: of the run;
 --   vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the profiler on one of its
 --   ranks, JSON; mean_step_ns, mean_e2e_ns: mean over the steps of all ranks; median_step_ns, samples_per_second: the
---   median over them, of the latter what the ranks say on average where no step says it; NULL: not said;
+--   median over them, a row that is the mean of N steps N times, of the latter what the ranks say on average where no
+--   step says it; NULL: not said;
 --   peak_allocated_bytes: of the rank with most
 WITH picked AS (
     SELECT
@@ -42,7 +43,8 @@ measured AS (
     SELECT
         s.run_id,
         'step' AS measure,
-        CAST(s.duration_ns AS DOUBLE PRECISION) AS value
+        CAST(s.duration_ns AS DOUBLE PRECISION) AS value,
+        COALESCE(s.steps, 1) AS steps
     FROM step AS s
     WHERE
         s.duration_ns IS NOT NULL
@@ -51,7 +53,8 @@ measured AS (
     SELECT
         s.run_id,
         'throughput' AS measure,
-        s.samples_per_second AS value
+        s.samples_per_second AS value,
+        COALESCE(s.steps, 1) AS steps
     FROM step AS s
     WHERE
         s.samples_per_second IS NOT NULL
@@ -63,21 +66,32 @@ placed AS (
         o.run_id,
         o.measure,
         o.value,
-        ROW_NUMBER() OVER (PARTITION BY o.run_id, o.measure ORDER BY o.value) AS place,
-        COUNT(*) OVER (PARTITION BY o.run_id, o.measure) AS number
+        SUM(o.steps) OVER (
+            PARTITION BY o.run_id, o.measure
+            ORDER BY o.value
+            ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW
+        ) AS place,
+        SUM(o.steps) OVER (PARTITION BY o.run_id, o.measure) AS number
     FROM measured AS o
 ),
 
--- the one in the middle, or the mean of the two
+-- the one in the middle, or the two around it: a row stands for as many places as steps, the last of them `place`
+middle AS (
+    SELECT
+        m.run_id,
+        m.measure,
+        MIN(CASE WHEN 2 * m.place >= m.number THEN m.value END) AS lower_value,
+        MIN(CASE WHEN 2 * m.place > m.number THEN m.value END) AS upper_value
+    FROM placed AS m
+    GROUP BY m.run_id, m.measure
+),
+
 medians AS (
     SELECT
         m.run_id,
-        AVG(CASE WHEN m.measure = 'step' THEN m.value END) AS median_step_ns,
-        AVG(CASE WHEN m.measure = 'throughput' THEN m.value END) AS samples_per_second
-    FROM placed AS m
-    WHERE
-        m.place >= (m.number + 1) / 2
-        AND m.place <= m.number / 2 + 1
+        MAX(CASE WHEN m.measure = 'step' THEN (m.lower_value + m.upper_value) / 2 END) AS median_step_ns,
+        MAX(CASE WHEN m.measure = 'throughput' THEN (m.lower_value + m.upper_value) / 2 END) AS samples_per_second
+    FROM middle AS m
     GROUP BY m.run_id
 ),
 

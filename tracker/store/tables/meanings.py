@@ -53,7 +53,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "key": "name of the value",
     "value": "the value, as text",
     "text": "the call stack, innermost frame first",
-    "level": "runtime or driver; acl, node, model or hccl: the layers of CANN above its runtime",
+    "level": "runtime or driver; acl, node, model or hccl: the layers of CANN above its runtime; os: the operating "
+    "system",
     "category": "matmul, vector, flash_attention_forward, ..., communication, copy, memset, other",
     "metric": "what was measured, as the profiler spells it, with its unit",
     "attribute": "what was measured of the thing, with its unit",
