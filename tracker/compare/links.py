@@ -70,7 +70,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     median over the runs; a run that does not use it counts as 0.
     """
     tables = []
-    for side in (baseline.that_knows(knowing.COLLECTIVES), candidate.that_knows(knowing.COLLECTIVES)):
+    for side in knowing.both(baseline, candidate, knowing.COLLECTIVES):
         frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
         tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)

@@ -21,6 +21,13 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _COMMON_SHARE: Final = 0.5
+_TABLES: Final = {
+    knowing.OPS: "operators",
+    knowing.KERNELS: "kernels",
+    knowing.COLLECTIVES: "collectives",
+    knowing.MEMORY: "memory of operators",
+    knowing.API: "host API calls",
+}
 
 
 def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
@@ -41,7 +48,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         baseline.side.workload != candidate.side.workload
     ):
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
-    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate))]
+    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
 
@@ -69,6 +76,18 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
                 f"{side.side.label}: not all times of {named} are known; step, operators and kernels are means of the "
                 "other ranks."
             )
+    return found
+
+
+def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which tables one side has and no rank of the other: their rows were neither added nor removed."""
+    found = []
+    for side, other in ((baseline, candidate), (candidate, baseline)):
+        lacking = [
+            words for table, words in _TABLES.items() if knowing.has(other, table) and not knowing.has(side, table)
+        ]
+        if lacking:
+            found.append(f"Not compared, for the source of {side.side.label} does not have them: {', '.join(lacking)}.")
     return found
 
 

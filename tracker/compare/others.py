@@ -45,7 +45,7 @@ def _kernels(
     baseline: Loaded, candidate: Loaded, options: DiffOptions
 ) -> tuple[tuple[Loaded, ...], list[pd.DataFrame]]:
     """The parts of both sides that know their kernels, and these kernels."""
-    sides = tuple(side.that_knows(knowing.TIMES) for side in (baseline, candidate))
+    sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
     asked = [
         canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
     ]
@@ -74,7 +74,7 @@ def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> p
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     key = list(COMMUNICATION_KEY)
-    sides, tables = tuple(side.that_knows(knowing.COLLECTIVES) for side in (baseline, candidate)), []
+    sides, tables = knowing.both(baseline, candidate, knowing.COLLECTIVES), []
     for side in sides:
         frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options)
         # what overlaps with compute is known of fewer ranks
@@ -118,7 +118,7 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
     match = ["name", "input_shapes"] if options.match == "shape" else ["name"]
     frames, tables, parts = [], [], []
-    sides = (baseline.that_knows(knowing.MEMORY), candidate.that_knows(knowing.MEMORY))
+    sides = knowing.both(baseline, candidate, knowing.MEMORY)
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         frame = side.ask(queries.memory)
         frame = frame.rename(columns={"op": "name"})
@@ -147,7 +147,7 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     """
     key = list(MODULE_KEY)
     sides = []
-    for side in (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES)):
+    for side in knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES):
         frame = side.ask(queries.ops)
         frame = frame[(frame["module"] != "") | (frame["phase"] != "")]
         frame = matching(frame, "module", options.module)
@@ -160,7 +160,7 @@ def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFra
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     key = list(API_KEY)
     sides = []
-    for side in (baseline.that_knows(knowing.API), candidate.that_knows(knowing.API)):
+    for side in knowing.both(baseline, candidate, knowing.API):
         frame = side.ask(queries.api)
         sides.append(means.per_step(side, frame.rename(columns={"total_ns": "ns"}), key, ["calls", "ns", "self_ns"]))
     joined = join.with_difference(join.average(join.outer(*sides), "ns", "calls", "average_ns"), "ns")
