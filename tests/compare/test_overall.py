@@ -133,6 +133,48 @@ def test_a_group_whose_waiting_is_known_in_part_says_nothing_of_it(store: Store)
     assert "exposed_wait_ns:dp x2" not in found
 
 
+STATED = {"wait_ns": 50, "synchronization_ns": 20, "transit_ns": 10, "idle_ns": 40, "exposed_wait_ns": 50}
+
+
+def below_dp(store: Store, baseline: str, candidate: str) -> list[list[Any]]:
+    """Title, level, values and shares of the rows below the group dp x2."""
+    frame = diff(store, baseline, candidate).overall
+    frame = frame[frame["metric"].str.endswith("_ns:dp x2") & (frame["level"] > 2)]
+    columns = ["title", "level", "baseline_value", "candidate_value", "candidate_share"]
+    return [[None if pd.isna(value) else value for value in row] for row in frame[columns].values.tolist()]
+
+
+def test_idle_time_is_no_transit_where_the_profiler_states_both(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 100, STATED)])
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 50, 50, 0.5],
+        ["Synchronization", 4, 20, 20, 0.2],
+        ["All but wait", 3, 50, 50, 0.5],
+        ["Transit", 4, 10, 10, 0.1],
+        ["Idle", 4, 40, 40, 0.4],
+    ]
+
+
+def test_of_a_collective_that_compute_hides_in_part_transit_and_idle_are_those_of_all_of_it(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 100, {**STATED, "exposed_ns": 70})])
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 50, 50, 0.5],
+        ["Synchronization, hidden or not", 4, 20, 20, None],
+        ["All but wait", 3, 20, 20, 0.2],
+        ["Transit, hidden or not", 4, 10, 10, None],
+        ["Idle, hidden or not", 4, 40, 40, None],
+    ]
+
+
+def test_transit_that_one_collective_does_not_state_is_stated_of_none(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 60, {"exposed_wait_ns": 10, "transit_ns": 50}),
+                                                 ("all_gather", 40, {"exposed_wait_ns": 5})])  # fmt: skip
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 15, 15, 0.15],
+        ["Transmit (all but wait)", 3, 85, 85, 0.85],
+    ]
+
+
 def test_a_group_of_one_side_took_no_time_on_the_other(store: Store):
     save(store, "v1", communication=[("all_reduce", 100, {"exposed_wait_ns": 50})])
     save(store, "v2", communication=[("all_reduce", 70, {"group_role": "", "group_size": -1})])
