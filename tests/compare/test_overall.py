@@ -52,6 +52,33 @@ def test_a_chip_with_one_kind_of_core_has_no_cube_time_whatever_it_calls_its_cor
     assert found["matmul:cube"] == [None, 60, None, 2]
     assert found["operator_cube_ns"] == [None, 60, None, 2]
     assert found["operator_ns"] == [120, 95, 2, 4]
+    note = "Kernel time of v1 is not split into cube and vector work: "
+    assert [text.startswith(note) for text in diff(store, "v1", "v2").notes] == [True]
+    assert diff(store, "v1", "v1").notes == ()
+
+
+def test_on_one_kind_of_core_a_kernel_that_uses_the_cube_is_cube_work(store: Store):
+    measured = [
+        npu("MatMul", 80, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.05, "vec_time(us)": 0.0}),
+        npu("TransData", 15, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.0, "vec_time(us)": 0.01}),
+        npu("Add", 40, "AI_CORE", "vector", metrics={"mac_ratio": 0.0}),
+        npu("TopK", 7, "AI_CPU", "ai_cpu"),
+    ]
+    save(store, "v1", kernels=measured)
+    save(store, "v2", kernels=CUBE_AND_VECTOR)
+    found = rows(store)
+    assert found["matmul:cube"] == [80, 60, 1, 2]
+    assert found["matmul:vector"] == [15, 5, 1, 1]
+    assert found["operator_cube_ns"] == [80, 60, 1, 2]
+    assert found["operator_vector_ns"] == [55, 35, 2, 2]
+    assert not [text for text in diff(store, "v1", "v2").notes if "cube and vector" in text]
+
+
+@pytest.mark.parametrize("metrics", [{}, {"vec_time(us)": 0.01}])
+def test_a_kernel_whose_cube_was_not_measured_leaves_all_of_its_run_unsplit(store: Store, metrics):
+    measured = npu("MatMul", 80, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.05})
+    save(store, "v1", kernels=[measured, npu("Add", 40, "AI_CORE", "vector", metrics=metrics)])
+    assert "operator_cube_ns" not in rows(store, "v1", "v1")
 
 
 def test_cores_that_help_out_do_not_make_two_kinds_of_cores(store: Store):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.compare import knowing, means
+from tracker.compare.categories import is_split
 from tracker.compare.sides import FILES
 from tracker.profile import NO_STEP
 from tracker.results import REPEATED_COUNTERS
@@ -49,6 +50,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     ):
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
     found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
+    found += _not_split(baseline, candidate)
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
 
@@ -89,6 +91,18 @@ def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
         if lacking:
             found.append(f"Not compared, for the source of {side.side.label} does not have them: {', '.join(lacking)}.")
     return found
+
+
+def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which side on an NPU does not part cube and vector work, while the other one does."""
+    split = [is_split(side) for side in (baseline, candidate)]
+    if split not in ([True, False], [False, True]):
+        return []
+    label = (baseline if split[1] else candidate).side.label
+    return [
+        f"Kernel time of {label} is not split into cube and vector work: its chip has one kind of core or the profiler "
+        "does not name them, and how long their cube works (mac_time) was not measured of all kernels."
+    ]
 
 
 def warnings(sides: Sequence[Loaded]) -> tuple[str, ...]:
