@@ -116,6 +116,18 @@ def test_fused_kernels_stand_by_name_below_their_category(store: Store):
     ]
 
 
+def test_a_fused_kernel_computes_as_long_as_its_pipes_and_communicates_for_the_rest(store: Store):
+    """Two calls of 50 us: cube (20) and loading (30) work side by side, then the vector unit (5)."""
+    pipes = {"aic_mac_time(us)": 20.0, "aic_mte2_time(us)": 30.0, "aiv_vec_time(us)": 5.0}
+    measured = npu("MatmulAllReduce", 100_000, "MIX_AIC", "mc2", calls=2, metrics=pipes)
+    save(store, "v1", kernels=[measured])
+    save(store, "v2", kernels=[npu("MatmulAllReduce", 90_000, "MIX_AIC", "mc2", calls=2)])
+    found = rows(store)
+    assert found["mc2:MatmulAllReduce"] == [100_000, 90_000, 2, 2]
+    assert found["mc2:MatmulAllReduce:computing"] == [70_000, None, None, None]
+    assert found["mc2:MatmulAllReduce:communication"] == [30_000, None, None, None]
+
+
 def test_copies_are_counted_beside_the_time_in_which_they_run(store: Store):
     save(store, "v1", kernels=[("gemm", 50), ("Memcpy HtoD", 7, {"category": "copy", "calls": 4})])
     assert rows(store, "v1", "v1")["copy_ns"] == [0, 0, 4, 4]  # the breakdown says when; made captures have no copies

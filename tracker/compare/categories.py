@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.compare import knowing, means, sums
+from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.store import queries
 
@@ -40,7 +41,6 @@ _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
 _CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
 """How long the cube of a core works in a kernel, as chips with one kind of core spell it."""
-_KERNEL: Final = ["run_id", "name", "canonical_name", "type", "core_type", "input_shapes"]
 
 
 def category_sums(side: Loaded) -> Sums:
@@ -48,8 +48,7 @@ def category_sums(side: Loaded) -> Sums:
 
     A category without kernels is 0, but for those that are told apart on NPUs alone. Where `kinds_of_cores` tells cube
     and vector apart in all runs also `<category>:cube`, `<category>:vector`, `operator_cube_ns` and
-    `operator_vector_ns`; per fused kernel `mc2:<name>`. What such a kernel spends on either side of the fusion is not
-    told: its pipes run at the same time, and what a profiler measures of each does not sum to the kernel.
+    `operator_vector_ns`; per fused kernel what `fused_sums` says.
     """
     side = side.that_knows(knowing.TIMES)
     frame = side.ask(queries.kernels)
@@ -67,19 +66,17 @@ def category_sums(side: Loaded) -> Sums:
     npu = _on_npu(compute)
     names = [name for name in _TITLES if npu or name not in _NPU_ONLY]
     names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if (cores != "").any()]
-    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **copies}
+    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused_sums(side, compute), **copies}
 
 
 def _keyed(compute: pd.DataFrame, cores: pd.Series) -> list[pd.DataFrame]:
     """Compute kernels once for each row of the overall table in which they count, its name as `key`."""
     split, core = compute[cores != ""], cores[cores != ""]
-    fused = compute[compute["category"] == "mc2"]
     return [
         compute.assign(key=compute["category"]),
         compute.assign(key="operator_ns"),
         split.assign(key=split["category"] + ":" + core),
         split.assign(key="operator_" + core + "_ns"),
-        fused.assign(key="mc2:" + fused["canonical_name"]),
     ]
 
 
@@ -106,10 +103,10 @@ def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
 
 
 def _cube_metrics(side: Loaded) -> pd.Series:
-    """Of each kernel whose cube was measured the longest time or largest share that it worked; index: _KERNEL."""
+    """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
     metrics = queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)
     names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
-    return metrics[metrics["metric"].isin(names)].groupby(_KERNEL)["max"].max()
+    return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
 
 
 def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
@@ -129,7 +126,7 @@ def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
     told = runs.map(two_kinds).fillna(False).astype(bool)
     kinds = pd.Series("", index=kernels.index, dtype=object)
     kinds = kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
-    worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[_KERNEL])).to_numpy(dtype="float64")
+    worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[KERNEL])).to_numpy(dtype="float64")
     measured = pd.Series(worked, index=kernels.index)
     all_measured = (measured.notna() | ~on_cube).groupby(runs).all() & on_cube.groupby(runs).any()
     by_metric = ~told & runs.map(all_measured).fillna(False).astype(bool) & (on_cube | on_vector)
@@ -150,7 +147,6 @@ def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
             for core in ("cube", "vector")
             if name in _BY_CORE and f"{name}:{core}" in found
         ]
-        if name == "mc2":
-            fused = sorted(key for key in found if key.startswith("mc2:") and key not in ("mc2:cube", "mc2:vector"))
-            rows += [Metric(key, key.removeprefix("mc2:"), 3, in_e2e=True) for key in fused]
+        if name == CATEGORY:
+            rows += fused_metrics(found)
     return rows

@@ -150,7 +150,8 @@ class Diff:
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
       share of E2E, calls (kernels of a row that sums kernels, collectives of a row that sums collectives, else NA).
       Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` where
-      the profiler tells them apart, `mc2:NAME` per kernel), operator_ns (plain sum of compute kernels; below it
+      the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
+      `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
       operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
       process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`; where the profiler states
       them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
