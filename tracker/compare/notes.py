@@ -10,7 +10,7 @@ from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
 from tracker.compare.sides import FILES
 from tracker.profile import NO_STEP
-from tracker.results import REPEATED_COUNTERS
+from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
 from tracker.units import format_numbers, steps_words
 
@@ -154,4 +154,19 @@ def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, opt
     }
     lacking = [(old, "baseline", baseline) for old in options.op_map if old not in known["baseline"]]
     lacking += [(new, "candidate", candidate) for new in options.op_map.values() if new not in known["candidate"]]
-    return [f"The op map names {name!r}, which {side.side.label} does not have." for name, _, side in lacking]
+    idle = [f"The op map names {name!r}, which {side.side.label} does not have." for name, _, side in lacking]
+    return [*idle, *_never_of_one_shape(operators, options, {name for name, _, _ in lacking})]
+
+
+def _never_of_one_shape(operators: Operators, options: DiffOptions, lacking: set[str]) -> list[str]:
+    """Which ops of the op map, there on both sides, are paired by no shape."""
+    ops = operators.everything
+    paired = ops[(ops["status"] == BOTH) & ops["baseline_name"].notna()]
+    pairs = zip(paired["baseline_name"], paired["name"], strict=True)
+    found = {(old, new) for names, new in pairs for old in names.split(" | ")}
+    alone = [
+        f"{old} -> {new}" for old, new in options.op_map.items() if (old, new) not in found and not {old, new} & lacking
+    ]
+    if not alone or options.match == "name":
+        return []
+    return [f"The input shapes of {', '.join(alone)} (op map) never agree: --match name pairs them."]
