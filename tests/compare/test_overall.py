@@ -256,3 +256,18 @@ def test_what_one_stage_does_not_say_of_its_collectives_is_unknown_of_all(memory
     frame = diff(memory_store, "v1", "v1").communication
     columns = [f"baseline_{name}" for name in ("ns", "transit_ns", "wait_ns", "exposed_wait_ns")]
     assert frame[columns].fillna(-1).to_numpy().tolist() == [[100, 60, -1, -1]]
+
+
+def test_the_peak_names_the_allocator_it_stands_for_and_the_whole_process_beside_it(store: Store):
+    curve = [("PTA", 1, 50), ("PTA", 2, 90), ("GE", 1, 10), ("APP", 1, 200), ("APP", 2, 150)]
+    save(store, "v1", curve=curve, peak_allocated_bytes=90)
+    save(store, "v2", curve=[("device", 1, 80)], peak_allocated_bytes=80)
+    frame = diff(store, "v1", "v2").overall
+    frame = frame[frame["metric"].str.startswith("peak_allocated_bytes")].fillna({"candidate_value": -1})
+    assert frame[["title", "level", "baseline_value", "candidate_value"]].values.tolist() == [
+        ["Peak memory allocated (PTA alone)", 0, 90, 80],
+        ["APP: the whole process", 1, 200, -1],
+        ["GE: the graph engine", 1, 10, -1],
+    ]
+    plain = diff(store, "v2", "v2").overall.set_index("metric")
+    assert plain.loc["peak_allocated_bytes", "title"] == "Peak memory allocated"

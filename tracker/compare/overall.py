@@ -10,6 +10,7 @@ import pandas as pd
 from tracker.compare import join, knowing
 from tracker.compare.categories import category_metrics, category_sums
 from tracker.compare.groups import group_metrics, group_sums, with_absent
+from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.results import DIFF_COLUMNS
 
@@ -43,8 +44,6 @@ _REST: Final = (
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
     Metric("samples_per_second", "Samples per second", unit="count"),
-    Metric("peak_allocated_bytes", "Peak memory allocated", unit="bytes"),
-    Metric("peak_reserved_bytes", "Peak memory reserved", unit="bytes"),
 )
 _DEVICE_ONLY: Final = {
     "communication_total_ns",
@@ -58,7 +57,8 @@ _DEVICE_ONLY: Final = {
 def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     """The `overall` frame of a Diff; rows that neither side has are left out."""
     sides = (baseline, candidate)
-    numbers = [step_numbers(side) for side in sides]
+    peaks = [component_peaks(side) for side in sides]
+    numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
     kernels = [category_sums(side) for side in sides]
     groups = with_absent(
         [group_sums(side, of_side.get(_EXPOSED.name)) for side, of_side in zip(sides, numbers, strict=True)]
@@ -71,6 +71,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
         _EXPOSED,
         *group_metrics(groups, several_runs=max(side.side.runs for side in sides) > 1),
         *(metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)),
+        *peak_metrics(key for of_side in peaks for key in of_side),
     ]
     frame = pd.DataFrame([_row(metric, numbers, found) for metric in metrics])
     frame = frame[frame["baseline_value"].notna() | frame["candidate_value"].notna()].reset_index(drop=True)
