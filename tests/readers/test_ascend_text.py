@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -282,6 +283,34 @@ def counters(events):
     rows = events.extras.counters
     said = zip(texts(events, rows.source), texts(events, rows.name), texts(events, rows.attribute), strict=True)
     return {key: (value, step) for key, value, step in zip(said, rows.value.tolist(), rows.step.tolist(), strict=True)}
+
+
+def two_steps(folder, keep):
+    """The capture without a marker, its second kernel in step 8; of its trace only the processes that `keep` takes."""
+    edited(folder, "kernel_details.csv", "7,4294967295,12,", "8,4294967295,12,")
+    trace = folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    events = json.loads(trace.read_text(encoding="utf-8"))
+    kept = {event["pid"] for event in events if event["name"] == "process_name" and keep(event["args"]["name"])}
+    found = [event for event in events if event["pid"] in kept and "ProfilerStep" not in event["name"]]
+    trace.write_text(json.dumps(found), encoding="utf-8")
+    return profile(folder)
+
+
+def test_step_ids_are_the_steps_of_a_trace_that_knows_nothing_of_the_host(copy):
+    read = two_steps(copy, lambda process: process not in ("Python", "CANN"))
+    markers = read.captures[0].events.markers
+    assert markers.step.tolist() == [7, 8]
+    assert markers.start_ns.tolist() == [T + 100_001, T + 160_000]
+    assert not any("steps" in warning for warning in read.warnings)
+
+
+def test_step_ids_alone_do_not_say_which_ops_are_in_a_step(copy):
+    read = two_steps(copy, lambda process: True)
+    assert len(read.captures[0].events.markers) == 0
+    assert (
+        "kernel_details.csv names 2 steps, trace_view.json has no ProfilerStep that says which ops are in which: "
+        "the capture is one step"
+    ) in read.warnings
 
 
 def test_other_tables_are_counters(events):

@@ -28,7 +28,7 @@ def component_peaks(side: Loaded) -> dict[str, float]:
     frame = knowing.of_captures(queries.memory_peaks(side.store, side.run_ids), side.captures)
     if not frame["component"].isin(_FRAMEWORKS).any():
         return {}
-    found = {}
+    found: dict[str, float] = {}
     for name in _TITLES:
         values = frame.assign(value=frame[name.removeprefix("peak_")].astype("Float64").astype("float64"))
         by_run = values.groupby(["run_id", "component"])["value"].max()

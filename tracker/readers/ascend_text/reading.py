@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from tracker.errors import SourceError
 from tracker.profile import (
     I64,
@@ -15,8 +17,10 @@ from tracker.profile import (
     Allocations,
     Capture,
     Device,
+    DeviceEvents,
     Events,
     Extras,
+    Markers,
     MemoryPoints,
     Profile,
     Source,
@@ -234,9 +238,28 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         device=calls.events,
         collectives=calls.table,
         allocations=_allocations(read, host),
-        markers=host.markers if read.trace is not None else markers_of(calls.events, read.steps),
+        markers=_markers(read, host, calls.events),
         extras=extras,
     )
+
+
+def _markers(read: _Read, host: Host, device: DeviceEvents) -> Markers:
+    """The host's markers; those of the device's own Step Ids where nothing is known of the host.
+
+    Where the host is known and has no marker, several Step Ids part its kernels but not its ops, whose steps are other
+    spans of time than those of their kernels: then the capture stays one step, and a warning says so.
+    """
+    if len(host.markers):
+        return host.markers
+    if not (len(host.ops) or len(host.calls) or len(host.frames)):
+        return markers_of(device, read.steps)
+    named = np.unique(device.step[device.step != MISSING])
+    if len(named) > 1:
+        read.warnings.append(
+            f"kernel_details.csv names {len(named)} steps, trace_view.json has no ProfilerStep that says which ops are "
+            "in which: the capture is one step"
+        )
+    return host.markers
 
 
 def _allocations(read: _Read, host: Host) -> Allocations:
