@@ -223,6 +223,34 @@ def test_a_group_of_one_side_took_no_time_on_the_other(store: Store):
     assert found["exposed_communication_ns:group not named"] == [0, 70, 0, 1]
 
 
+def test_a_group_without_a_role_is_the_only_one_of_its_size_on_the_other_side(store: Store):
+    links = [("HCCS", 800, {"transit_ns": 10})]
+    save(store, "v1", communication=[("all_reduce", 100, {"group_role": "", "group_size": 2, "links": links})])
+    save(
+        store,
+        "v2",
+        communication=[("all_reduce", 70, {"links": links}), ("send", 5, {"group_role": "pp", "group_size": 4})],
+    )
+    found = rows(store)
+    assert found["exposed_communication_ns:dp x2"] == [100, 70, 1, 1]
+    assert found["exposed_communication_ns:pp x4"] == [0, 5, 0, 1]
+    result = diff(store, "v1", "v2")
+    assert dict(zip(result.communication["group_role"], result.communication["status"], strict=True)) == {
+        "dp": "both", "pp": "ADDED",
+    }  # fmt: skip
+    assert result.communication_links["status"].tolist() == ["both"]
+    note = "The group of 2 ranks whose role v1 does not know is paired with dp by its size."
+    assert note in result.notes
+    assert note in diff(store, "v2", "v1").notes
+    assert diff(store, "v1", "v1").notes == ()
+
+
+def test_a_group_without_a_role_stays_alone_where_it_may_be_any_of_several(store: Store):
+    save(store, "v1", communication=[("all_reduce", 100, {"group_role": "", "group_size": 2})])
+    save(store, "v2", communication=[("all_reduce", 70), ("send", 5, {"group_role": "pp"})])
+    assert rows(store)["exposed_communication_ns:group x2"] == [100, 0, 1, 0]
+
+
 @pytest.mark.parametrize("ranks", [1, 4])
 def test_groups_are_means_per_step_and_rank_and_the_median_over_runs(store: Store, ranks):
     for at, ns in enumerate((100, 120, 700)):

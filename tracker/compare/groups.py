@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.compare import knowing, means, sums
+from tracker.compare.group_pairs import Names, with_roles
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.store import queries
 
@@ -32,8 +33,9 @@ _STATED: Final = {
 """Key of the overall table -> column of the collectives that it sums, where that is known of all of them."""
 
 
-def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
+def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | None:
     """`exposed_communication_ns:<group>` with the collectives of each group; how many there are (`communication_ns`).
+    `roles`: what groups without a role are taken for.
 
     Of the exposed time the waiting (`exposed_wait_ns:<group>`) and all but waiting (`exposed_transmit_ns:<group>`),
     where the waiting of all collectives of the group is known in all runs. Of the collectives as a whole, hidden by
@@ -48,7 +50,7 @@ def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
     if side.steps[knowing.EXPOSED].isna().all():
         return None
     side = side.that_knows(knowing.EXPOSED)
-    frame = side.ask(queries.communication)
+    frame = with_roles(side.ask(queries.communication), roles)
     if frame.empty:
         return {}
     frame["group"] = [

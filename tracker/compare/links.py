@@ -11,6 +11,7 @@ import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.results import DIFF_COLUMNS, LINK_KEY
 from tracker.store import queries
 
@@ -76,8 +77,9 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     median over the runs; a run that does not use it counts as 0.
     """
     tables = []
-    for side in knowing.both(baseline, candidate, knowing.COLLECTIVES):
-        frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
+    sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
+    for side, roles in zip(sides, roles_by_size(*sides), strict=True):
+        frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)
         tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
     for name in _NUMBERS:

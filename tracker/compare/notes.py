@@ -8,6 +8,7 @@ import pandas as pd
 
 from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
+from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.sides import FILES
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
@@ -50,7 +51,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     ):
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
     found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
-    found += _not_split(baseline, candidate)
+    found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
 
@@ -91,6 +92,16 @@ def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
         if lacking:
             found.append(f"Not compared, for the source of {side.side.label} does not have them: {', '.join(lacking)}.")
     return found
+
+
+def _paired_groups(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which process groups were paired by their size alone."""
+    sides = (baseline, candidate)
+    return [
+        f"The group of {size} ranks whose role {side.side.label} does not know is paired with {role} by its size."
+        for side, roles in zip(sides, roles_by_size(*sides), strict=True)
+        for size, role in sorted(roles.items())
+    ]
 
 
 def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:

@@ -9,6 +9,7 @@ import pandas as pd
 
 from tracker.compare import join, knowing
 from tracker.compare.categories import category_metrics, category_sums
+from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
@@ -61,7 +62,10 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
     kernels = [category_sums(side) for side in sides]
     groups = with_absent(
-        [group_sums(side, of_side.get(_EXPOSED.name)) for side, of_side in zip(sides, numbers, strict=True)]
+        [
+            group_sums(side, of_side.get(_EXPOSED.name), roles)
+            for side, of_side, roles in zip(sides, numbers, roles_by_size(*sides), strict=True)
+        ]
     )
     found = [{**of_kernels, **of_groups} for of_kernels, of_groups in zip(kernels, groups, strict=True)]
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
