@@ -73,6 +73,18 @@ def test_an_op_map_lays_the_equivalents_side_by_side(sides: Store):
     assert rows.loc["Optimizer.step#NpuFusedSGD.step", "baseline_name"] == "Optimizer.step#SGD.step"
 
 
+def test_a_map_whose_ops_have_other_shapes_on_the_other_side_says_how_to_pair_them(sides: Store):
+    """addmm has shapes on both sides, the optimizer of the NPU has none, as that of the GPU."""
+    optimizer = OP_MAP["Optimizer.step#SGD.step"]
+    options = DiffOptions(op_map={"aten::addmm": optimizer})
+    note = f"The input shapes of aten::addmm -> {optimizer} (op map) never agree: --match name pairs them."
+    assert note in diff(sides, "v1", "v2", options=options).notes
+    by_name = diff(sides, "v1", "v2", options=replace(options, match="name"))
+    assert note not in by_name.notes
+    assert by_name.ops.set_index("name").loc[optimizer, ["baseline_ns", "candidate_ns"]].tolist() == [40, 5]
+    assert diff(sides, "v1", "v2", options=DiffOptions(op_map=OP_MAP)).notes == ()
+
+
 def test_without_a_map_what_only_one_profiler_names_is_added_and_removed(sides: Store):
     rows = diff(sides, "v1", "v2").ops.set_index("name")
     status = rows["status"].to_dict()

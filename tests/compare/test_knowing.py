@@ -93,6 +93,33 @@ def test_exposed_time_that_one_side_does_not_know_is_missing_there_and_not_0(sto
     assert pd.isna(group["delta"])
 
 
+def test_a_rank_without_a_kernel_table_removes_and_adds_nothing(store: Store):
+    """The profiler's own sums say of rank 1 what compute took, and no file says in which kernels."""
+    sums_alone = changed(collectives_alone(), compute_ns=55, e2e_ns=85, free_ns=0)
+    save_ranks(store, "v1", whole_rank(memory=[("mm", 64)], api=[("launch", 3)]), sums_alone)
+    for sides in (("run:1:rank0", "run:1:rank1"), ("run:1:rank1", "run:1:rank0")):
+        result = diff(store, *sides, options=DiffOptions(by=("op",)))
+        for frame in (result.ops, result.op_details, result.kernels, result.kernel_types, result.memory, result.api):
+            assert frame.empty
+        assert result.tree is not None
+        assert result.tree.empty
+        assert result.communication["status"].tolist() == ["both"]
+        assert result.explanation.causes == ()
+        assert result.explanation.explained_ns == 0
+        assert result.notes == (
+            "Not compared, for the source of run:1:rank1 does not have them: "
+            "operators, kernels, memory of operators, host API calls.",
+        )
+    assert of_baseline(diff(store, "run:1:rank1", "run:1:rank0"))["compute_ns"] == 55
+
+
+def test_a_rank_that_ran_no_kernel_removes_those_of_the_other(store: Store):
+    save_ranks(store, "v1", whole_rank(), capture(1, world_size=2, kernels=[], ops=[]))
+    result = diff(store, "run:1:rank0", "run:1:rank1")
+    assert result.kernels["status"].tolist() == result.ops["status"].tolist() == ["REMOVED"]
+    assert not any(note.startswith("Not compared") and "kernels" in note for note in result.notes)
+
+
 def test_memory_is_a_mean_of_the_ranks_that_have_any(store: Store):
     save_ranks(store, "v1", whole_rank(memory=[("mm", 4096)]), whole_rank(1))
     assert diff(store, "v1", "v1").memory["baseline_bytes"].tolist() == [4096]

@@ -7,6 +7,7 @@ import pytest
 
 from tests.factories import EPOCH_NS, capture, record, same_table, save
 from tracker.compare import diff, show
+from tracker.profile import MISSING
 from tracker.results import DiffOptions, ShowOptions
 from tracker.store import Store, save_run
 
@@ -77,6 +78,32 @@ def test_single_links_without_a_row_for_all_get_their_sum(store: Store):
     frame = show(store, "v1").communication_links
     same_table(frame.head(1), "transport source_rank bytes transit_ns bandwidth_gb_per_s\n HCCS - 300 20 15")
     assert frame["target_rank"].tolist()[1:] == [2, 1]
+
+
+def test_a_sum_of_which_a_part_is_not_known_is_not_known(store: Store):
+    """The bytes of one size class are missing: a bandwidth of the others' bytes over all the time would be too low."""
+    known, unknown = link("HCCS", 800, 100), ("HCCS", MISSING, {"transit_ns": 300})
+    save(store, communication=[all_reduce(known), all_reduce(unknown, size_class_bytes=2048)])
+    found = diff(store, "v1", "v1").communication_links
+    same_table(found, "transport baseline_bytes baseline_transit_ns baseline_bandwidth_gb_per_s\n HCCS - 400 -")
+
+
+def test_single_links_of_which_one_does_not_say_its_bytes_have_no_sum_of_them(store: Store):
+    links = [link("HCCS", size, 10, source=0, target=target) for target, size in ((1, 100), (2, MISSING))]
+    save(store, communication=[all_reduce(*links)])
+    for frame in (show(store, "v1").communication_links, diff(store, "v1", "v1").communication_links):
+        sums = frame.rename(columns=lambda name: name.removeprefix("baseline_"))
+        whole = sums[sums["source_rank"].isna()]
+        same_table(whole, "transport bytes transit_ns bandwidth_gb_per_s\n HCCS - 20 -")
+
+
+def test_ranks_of_which_one_does_not_say_its_bytes_have_no_sum_of_them(store: Store):
+    captures = [
+        capture(rank, world_size=2, communication=[all_reduce(link("HCCS", size, 10))])
+        for rank, size in enumerate((100, MISSING))
+    ]
+    save_run(store, record(), captures, formats=["ascend_text"])
+    same_table(show(store, "v1").communication_links, "transport bytes transit_ns\n HCCS - 20")
 
 
 def test_a_slower_link_is_found_with_its_ends(store: Store):

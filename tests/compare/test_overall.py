@@ -53,6 +53,33 @@ def test_a_chip_with_one_kind_of_core_has_no_cube_time_whatever_it_calls_its_cor
     assert found["matmul:cube"] == [None, 60, None, 2]
     assert found["operator_cube_ns"] == [None, 60, None, 2]
     assert found["operator_ns"] == [120, 95, 2, 4]
+    note = "Kernel time of v1 is not split into cube and vector work: "
+    assert [text.startswith(note) for text in diff(store, "v1", "v2").notes] == [True]
+    assert diff(store, "v1", "v1").notes == ()
+
+
+def test_on_one_kind_of_core_a_kernel_that_uses_the_cube_is_cube_work(store: Store):
+    measured = [
+        npu("MatMul", 80, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.05, "vec_time(us)": 0.0}),
+        npu("TransData", 15, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.0, "vec_time(us)": 0.01}),
+        npu("Add", 40, "AI_CORE", "vector", metrics={"mac_ratio": 0.0}),
+        npu("TopK", 7, "AI_CPU", "ai_cpu"),
+    ]
+    save(store, "v1", kernels=measured)
+    save(store, "v2", kernels=CUBE_AND_VECTOR)
+    found = rows(store)
+    assert found["matmul:cube"] == [80, 60, 1, 2]
+    assert found["matmul:vector"] == [15, 5, 1, 1]
+    assert found["operator_cube_ns"] == [80, 60, 1, 2]
+    assert found["operator_vector_ns"] == [55, 35, 2, 2]
+    assert not [text for text in diff(store, "v1", "v2").notes if "cube and vector" in text]
+
+
+@pytest.mark.parametrize("metrics", [{}, {"vec_time(us)": 0.01}])
+def test_a_kernel_whose_cube_was_not_measured_leaves_all_of_its_run_unsplit(store: Store, metrics):
+    measured = npu("MatMul", 80, "AI_CORE", "matmul", metrics={"mac_time(us)": 0.05})
+    save(store, "v1", kernels=[measured, npu("Add", 40, "AI_CORE", "vector", metrics=metrics)])
+    assert "operator_cube_ns" not in rows(store, "v1", "v1")
 
 
 def test_cores_that_help_out_do_not_make_two_kinds_of_cores(store: Store):
@@ -88,6 +115,18 @@ def test_fused_kernels_stand_by_name_below_their_category(store: Store):
         ["AllGatherMatmul", 3, 20, 1],
         ["MatmulAllReduce", 3, 70, 2],
     ]
+
+
+def test_a_fused_kernel_computes_as_long_as_its_pipes_and_communicates_for_the_rest(store: Store):
+    """Two calls of 50 us: cube (20) and loading (30) work side by side, then the vector unit (5)."""
+    pipes = {"aic_mac_time(us)": 20.0, "aic_mte2_time(us)": 30.0, "aiv_vec_time(us)": 5.0}
+    measured = npu("MatmulAllReduce", 100_000, "MIX_AIC", "mc2", calls=2, metrics=pipes)
+    save(store, "v1", kernels=[measured])
+    save(store, "v2", kernels=[npu("MatmulAllReduce", 90_000, "MIX_AIC", "mc2", calls=2)])
+    found = rows(store)
+    assert found["mc2:MatmulAllReduce"] == [100_000, 90_000, 2, 2]
+    assert found["mc2:MatmulAllReduce:computing"] == [70_000, None, None, None]
+    assert found["mc2:MatmulAllReduce:communication"] == [30_000, None, None, None]
 
 
 def test_copies_are_counted_beside_the_time_in_which_they_run(store: Store):
@@ -134,6 +173,48 @@ def test_a_group_whose_waiting_is_known_in_part_says_nothing_of_it(store: Store)
     assert "exposed_wait_ns:dp x2" not in found
 
 
+STATED = {"wait_ns": 50, "synchronization_ns": 20, "transit_ns": 10, "idle_ns": 40, "exposed_wait_ns": 50}
+
+
+def below_dp(store: Store, baseline: str, candidate: str) -> list[list[Any]]:
+    """Title, level, values and shares of the rows below the group dp x2."""
+    frame = diff(store, baseline, candidate).overall
+    frame = frame[frame["metric"].str.endswith("_ns:dp x2") & (frame["level"] > 2)]
+    columns = ["title", "level", "baseline_value", "candidate_value", "candidate_share"]
+    return [[None if pd.isna(value) else value for value in row] for row in frame[columns].values.tolist()]
+
+
+def test_idle_time_is_no_transit_where_the_profiler_states_both(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 100, STATED)])
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 50, 50, 0.5],
+        ["Synchronization", 4, 20, 20, 0.2],
+        ["All but wait", 3, 50, 50, 0.5],
+        ["Transit", 4, 10, 10, 0.1],
+        ["Idle", 4, 40, 40, 0.4],
+    ]
+
+
+def test_of_a_collective_that_compute_hides_in_part_transit_and_idle_are_those_of_all_of_it(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 100, {**STATED, "exposed_ns": 70})])
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 50, 50, 0.5],
+        ["Synchronization, hidden or not", 4, 20, 20, None],
+        ["All but wait", 3, 20, 20, 0.2],
+        ["Transit, hidden or not", 4, 10, 10, None],
+        ["Idle, hidden or not", 4, 40, 40, None],
+    ]
+
+
+def test_transit_that_one_collective_does_not_state_is_stated_of_none(store: Store):
+    save(store, "v1", kernels=[], communication=[("all_reduce", 60, {"exposed_wait_ns": 10, "transit_ns": 50}),
+                                                 ("all_gather", 40, {"exposed_wait_ns": 5})])  # fmt: skip
+    assert below_dp(store, "v1", "v1") == [
+        ["Wait", 3, 15, 15, 0.15],
+        ["Transmit (all but wait)", 3, 85, 85, 0.85],
+    ]
+
+
 def test_a_group_of_one_side_took_no_time_on_the_other(store: Store):
     save(store, "v1", communication=[("all_reduce", 100, {"exposed_wait_ns": 50})])
     save(store, "v2", communication=[("all_reduce", 70, {"group_role": "", "group_size": -1})])
@@ -141,6 +222,34 @@ def test_a_group_of_one_side_took_no_time_on_the_other(store: Store):
     assert found["exposed_communication_ns:dp x2"] == [100, 0, 1, 0]
     assert found["exposed_wait_ns:dp x2"] == [50, 0, None, None]
     assert found["exposed_communication_ns:group not named"] == [0, 70, 0, 1]
+
+
+def test_a_group_without_a_role_is_the_only_one_of_its_size_on_the_other_side(store: Store):
+    links = [("HCCS", 800, {"transit_ns": 10})]
+    save(store, "v1", communication=[("all_reduce", 100, {"group_role": "", "group_size": 2, "links": links})])
+    save(
+        store,
+        "v2",
+        communication=[("all_reduce", 70, {"links": links}), ("send", 5, {"group_role": "pp", "group_size": 4})],
+    )
+    found = rows(store)
+    assert found["exposed_communication_ns:dp x2"] == [100, 70, 1, 1]
+    assert found["exposed_communication_ns:pp x4"] == [0, 5, 0, 1]
+    result = diff(store, "v1", "v2")
+    assert dict(zip(result.communication["group_role"], result.communication["status"], strict=True)) == {
+        "dp": "both", "pp": "ADDED",
+    }  # fmt: skip
+    assert result.communication_links["status"].tolist() == ["both"]
+    note = "The group of 2 ranks whose role v1 does not know is paired with dp by its size."
+    assert note in result.notes
+    assert note in diff(store, "v2", "v1").notes
+    assert diff(store, "v1", "v1").notes == ()
+
+
+def test_a_group_without_a_role_stays_alone_where_it_may_be_any_of_several(store: Store):
+    save(store, "v1", communication=[("all_reduce", 100, {"group_role": "", "group_size": 2})])
+    save(store, "v2", communication=[("all_reduce", 70), ("send", 5, {"group_role": "pp"})])
+    assert rows(store)["exposed_communication_ns:group x2"] == [100, 0, 1, 0]
 
 
 @pytest.mark.parametrize("ranks", [1, 4])
@@ -202,3 +311,18 @@ def test_samples_per_second_are_the_samples_by_their_time(store: Store, said: An
     assert rows(store, "v1", "v1")["samples_per_second"][0] == pytest.approx(samples_per_second)
     shown = show(store, "v1", options=ShowOptions(steps=(0, 1)))
     assert shown.overall["samples_per_second"].tolist() == pytest.approx([samples_per_second])
+
+
+def test_the_peak_names_the_allocator_it_stands_for_and_the_whole_process_beside_it(store: Store):
+    curve = [("PTA", 1, 50), ("PTA", 2, 90), ("GE", 1, 10), ("APP", 1, 200), ("APP", 2, 150)]
+    save(store, "v1", curve=curve, peak_allocated_bytes=90)
+    save(store, "v2", curve=[("device", 1, 80)], peak_allocated_bytes=80)
+    frame = diff(store, "v1", "v2").overall
+    frame = frame[frame["metric"].str.startswith("peak_allocated_bytes")].fillna({"candidate_value": -1})
+    assert frame[["title", "level", "baseline_value", "candidate_value"]].values.tolist() == [
+        ["Peak memory allocated (PTA alone)", 0, 90, 80],
+        ["APP: the whole process", 1, 200, -1],
+        ["GE: the graph engine", 1, 10, -1],
+    ]
+    plain = diff(store, "v2", "v2").overall.set_index("metric")
+    assert plain.loc["peak_allocated_bytes", "title"] == "Peak memory allocated"

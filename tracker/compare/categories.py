@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
 from tracker.compare import knowing, means, sums
+from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.store import queries
 
@@ -37,22 +39,21 @@ _NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
 _VECTOR_WORK: Final = ("vector", "vector_trans")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
+_CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
+"""How long the cube of a core works in a kernel, as chips with one kind of core spell it."""
 
 
 def category_sums(side: Loaded) -> Sums:
     """Kernel time and kernels per category and of all compute kernels (`operator_ns`); how many copies (`copy_ns`).
 
-    A category without kernels is 0, but for those that are told apart on NPUs alone. On a device with two kinds of
-    cores also `<category>:cube`, `<category>:vector`, `operator_cube_ns` and `operator_vector_ns`, where all runs ran
-    on such a device; per fused kernel `mc2:<name>`. What such a kernel spends on either side of the fusion is not told:
-    its pipes run at the same time, and what a profiler measures of each does not sum to the kernel.
+    A category without kernels is 0, but for those that are told apart on NPUs alone. Where `kinds_of_cores` tells cube
+    and vector apart in all runs also `<category>:cube`, `<category>:vector`, `operator_cube_ns` and
+    `operator_vector_ns`; per fused kernel what `fused_sums` says.
     """
     side = side.that_knows(knowing.TIMES)
     frame = side.ask(queries.kernels)
     compute = frame[frame["category"].isin(list(_TITLES))]
-    cores = kinds_of_cores(compute)
-    if set(compute["run_id"]) - set(compute["run_id"][cores != ""]):  # a median over runs needs all of them
-        cores = pd.Series("", index=compute.index, dtype=object)
+    cores = _cores_in_all_runs(side, compute)
     copied = frame[frame["category"].isin(["copy", "memset"])].assign(key="copy_ns")
     keyed = pd.concat([*_keyed(compute, cores), copied])
     per_run = means.per_run(side, keyed, ["key"], ["total_ns", "calls"])
@@ -62,30 +63,59 @@ def category_sums(side: Loaded) -> Sums:
     copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
     if compute.empty:
         return copies
-    npu = bool((compute["core_type"] != "").any() or compute["category"].isin(_NPU_ONLY).any())
+    npu = _on_npu(compute)
     names = [name for name in _TITLES if npu or name not in _NPU_ONLY]
     names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if (cores != "").any()]
-    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **copies}
+    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused_sums(side, compute), **copies}
 
 
 def _keyed(compute: pd.DataFrame, cores: pd.Series) -> list[pd.DataFrame]:
     """Compute kernels once for each row of the overall table in which they count, its name as `key`."""
     split, core = compute[cores != ""], cores[cores != ""]
-    fused = compute[compute["category"] == "mc2"]
     return [
         compute.assign(key=compute["category"]),
         compute.assign(key="operator_ns"),
         split.assign(key=split["category"] + ":" + core),
         split.assign(key="operator_" + core + "_ns"),
-        fused.assign(key="mc2:" + fused["canonical_name"]),
     ]
 
 
-def kinds_of_cores(kernels: pd.DataFrame) -> pd.Series:
-    """Per row of kernels the kind of core, `cube` or `vector`; "" where the profiler does not say, or has one kind.
+def is_split(side: Loaded) -> bool | None:
+    """Whether the kernel time of `side` is told apart into cube and vector; None where it has none on an NPU."""
+    side = side.that_knows(knowing.TIMES)
+    frame = side.ask(queries.kernels)
+    compute = frame[frame["category"].isin(list(_TITLES))]
+    if not _on_npu(compute):
+        return None
+    return bool((_cores_in_all_runs(side, compute) != "").any())
 
-    Chips with two kinds (910B) run vector work on vector cores, those with one (910A, and 310P, whose vector cores
-    only help out) call every core AI_CORE: where most vector work of a run is on AI_CORE, such a core does both.
+
+def _on_npu(compute: pd.DataFrame) -> bool:
+    return bool((compute["core_type"] != "").any() or compute["category"].isin(_NPU_ONLY).any())
+
+
+def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
+    """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
+    cores = kinds_of_cores(compute, _cube_metrics(side))
+    if set(compute["run_id"]) - set(compute["run_id"][cores != ""]):
+        return pd.Series("", index=compute.index, dtype=object)
+    return cores
+
+
+def _cube_metrics(side: Loaded) -> pd.Series:
+    """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
+    metrics = queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)
+    names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
+    return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
+
+
+def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
+    """Per row of kernels where its work is done, `cube` or `vector`; "" where the profiler does not say.
+
+    Chips with two kinds of cores (910B) run vector work on vector cores, those with one (910A, and 310P, whose vector
+    cores only help out) call every core AI_CORE: where most vector work of a run is on AI_CORE, such a core does both.
+    There `cube_metrics` decides, if it knows all kernels of the run on these cores: one that uses the cube is cube
+    work, any other vector work.
     """
     core = kernels["core_type"]
     on_vector, on_cube = core.isin(_VECTOR_CORES), core.isin(_CUBE_CORES)
@@ -95,7 +125,13 @@ def kinds_of_cores(kernels: pd.DataFrame) -> pd.Series:
     two_kinds &= work.where(on_vector, 0.0).groupby(runs).sum() >= work.where(on_cube, 0.0).groupby(runs).sum()
     told = runs.map(two_kinds).fillna(False).astype(bool)
     kinds = pd.Series("", index=kernels.index, dtype=object)
-    return kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
+    kinds = kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
+    worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[KERNEL])).to_numpy(dtype="float64")
+    measured = pd.Series(worked, index=kernels.index)
+    all_measured = (measured.notna() | ~on_cube).groupby(runs).all() & on_cube.groupby(runs).any()
+    by_metric = ~told & runs.map(all_measured).fillna(False).astype(bool) & (on_cube | on_vector)
+    uses_cube = on_cube & (measured > 0)
+    return kinds.mask(by_metric, "vector").mask(by_metric & uses_cube, "cube")
 
 
 def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
@@ -111,7 +147,6 @@ def category_metrics(sides: Sequence[Sums]) -> list[Metric]:
             for core in ("cube", "vector")
             if name in _BY_CORE and f"{name}:{core}" in found
         ]
-        if name == "mc2":
-            fused = sorted(key for key in found if key.startswith("mc2:") and key not in ("mc2:cube", "mc2:vector"))
-            rows += [Metric(key, key.removeprefix("mc2:"), 3, in_e2e=True) for key in fused]
+        if name == CATEGORY:
+            rows += fused_metrics(found)
     return rows

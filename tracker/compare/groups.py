@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.compare import knowing, means, sums
+from tracker.compare.group_pairs import Names, with_roles
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.store import queries
 
@@ -18,13 +19,28 @@ EXPOSED: Final = knowing.EXPOSED
 AT_ONCE: Final = "groups_at_once_ns"
 _WAIT: Final = "exposed_wait_ns"
 _TRANSMIT: Final = "exposed_transmit_ns"
+_TOTAL: Final = "group_total_ns"
+_SYNCHRONIZATION: Final = "group_synchronization_ns"
+_TRANSIT: Final = "group_transit_ns"
+_IDLE: Final = "group_idle_ns"
+_STATED: Final = {
+    _WAIT: "exposed_wait_ns",
+    _TOTAL: "total_ns",
+    _SYNCHRONIZATION: "synchronization_ns",
+    _TRANSIT: "transit_ns",
+    _IDLE: "idle_ns",
+}
+"""Key of the overall table -> column of the collectives that it sums, where that is known of all of them."""
 
 
-def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
+def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | None:
     """`exposed_communication_ns:<group>` with the collectives of each group; how many there are (`communication_ns`).
+    `roles`: what groups without a role are taken for.
 
     Of the exposed time the waiting (`exposed_wait_ns:<group>`) and all but waiting (`exposed_transmit_ns:<group>`),
-    where the waiting of all collectives of the group is known in all runs.
+    where the waiting of all collectives of the group is known in all runs. Of the collectives as a whole, hidden by
+    compute or not, what the profiler states of all of them: `group_synchronization_ns:<group>` (a part of the waiting),
+    `group_transit_ns:<group>`, `group_idle_ns:<group>`, beside `group_total_ns:<group>`.
 
     Time in which collectives of several groups (or several of one) are exposed at once counts in each of them.
     `groups_at_once_ns` takes that back: it is what the groups lack to sum to `exposed_ns`, the exposed communication
@@ -34,7 +50,7 @@ def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
     if side.steps[knowing.EXPOSED].isna().all():
         return None
     side = side.that_knows(knowing.EXPOSED)
-    frame = side.ask(queries.communication)
+    frame = with_roles(side.ask(queries.communication), roles)
     if frame.empty:
         return {}
     frame["group"] = [
@@ -42,10 +58,8 @@ def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
     ]
     found: dict[str, Sum] = {}
     for group, row in sums.medians(side, _per_run(side, frame), "group"):
-        calls, exposed, wait, transmit = (sums.known(row[name]) for name in ("calls", "exposed_ns", _WAIT, _TRANSMIT))
-        found[f"{EXPOSED}:{group}"] = Sum(exposed, calls)
-        found[f"{_WAIT}:{group}"] = Sum(wait)
-        found[f"{_TRANSMIT}:{group}"] = Sum(transmit)
+        found[f"{EXPOSED}:{group}"] = Sum(sums.known(row["exposed_ns"]), sums.known(row["calls"]))
+        found |= {f"{name}:{group}": Sum(sums.known(row[name])) for name in (*_STATED, _TRANSMIT)}
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
     every = means.per_run(side, frame.assign(group="all"), ["group"], ["calls"])
     found["communication_ns"] = Sum(None, sum(float(row["calls"]) for _, row in sums.medians(side, every, "group")))
@@ -56,13 +70,15 @@ def group_sums(side: Loaded, exposed_ns: float | None) -> Sums | None:
 
 
 def _per_run(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
-    """Exposed time and collectives of each group in each run; waiting and the rest where every run that has the group
-    says it of all its collectives.
+    """Exposed time and collectives of each group in each run; parts of it where every run that has the group says them
+    of all its collectives.
     """
-    per_run = means.per_run(side, frame, ["group"], ["exposed_ns", _WAIT, "calls"])
-    partly = frame[_WAIT].isna().groupby(frame["group"]).any()
+    stated = frame.assign(**{name: frame[column] for name, column in _STATED.items()})
+    per_run = means.per_run(side, stated, ["group"], ["exposed_ns", "calls", *_STATED])
     groups = per_run.index.get_level_values("group")
-    per_run[_WAIT] = per_run[_WAIT].mask(partly.reindex(groups).to_numpy())
+    for name in _STATED:
+        partly = stated[name].isna().groupby(stated["group"]).any()
+        per_run[name] = per_run[name].mask(partly.reindex(groups).to_numpy())
     return per_run.assign(**{_TRANSMIT: per_run["exposed_ns"] - per_run[_WAIT]})
 
 
@@ -87,6 +103,26 @@ def with_absent(sides: Sequence[Sums | None]) -> list[Sums]:
     return [{} if side is None else {**absent, **side} for side in sides]
 
 
+def _parts(sides: Sequence[Sums], group: str) -> list[Metric]:
+    """The rows below one group. The profiler states transit, idle time and synchronization of whole collectives: where
+    compute hides some of them, how much of that is exposed is not told.
+    """
+
+    def ns(side: Sums, name: str) -> float | None:
+        return side[f"{name}:{group}"].ns if f"{name}:{group}" in side else None
+
+    stated = any(ns(side, _TRANSIT) is not None for side in sides if ns(side, _TOTAL))
+    hidden = any((ns(side, _TOTAL) or 0.0) > (ns(side, EXPOSED) or 0.0) for side in sides)
+    of_all = ", hidden or not" if hidden else ""
+    return [
+        Metric(f"{_WAIT}:{group}", "Wait", 3, in_e2e=True),
+        Metric(f"{_SYNCHRONIZATION}:{group}", f"Synchronization{of_all}", 4, in_e2e=not hidden),
+        Metric(f"{_TRANSMIT}:{group}", "All but wait" if stated else "Transmit (all but wait)", 3, in_e2e=True),
+        Metric(f"{_TRANSIT}:{group}", f"Transit{of_all}", 4, in_e2e=not hidden),
+        Metric(f"{_IDLE}:{group}", f"Idle{of_all}", 4, in_e2e=not hidden),
+    ]
+
+
 def group_metrics(sides: Sequence[Sums], *, several_runs: bool) -> list[Metric]:
     """The rows of the groups that either side has, the largest first; `several_runs`: some side has more than one."""
     size: dict[str, float] = {}
@@ -98,8 +134,7 @@ def group_metrics(sides: Sequence[Sums], *, several_runs: bool) -> list[Metric]:
     rows = []
     for group in sorted(size, key=lambda group: (-size[group], group)):
         rows.append(Metric(f"{EXPOSED}:{group}", group, 2, in_e2e=True))
-        rows.append(Metric(f"{_WAIT}:{group}", "Wait", 3, in_e2e=True))
-        rows.append(Metric(f"{_TRANSMIT}:{group}", "Transmit (all but wait)", 3, in_e2e=True))
+        rows += _parts(sides, group)
     if any(side[AT_ONCE].ns for side in sides if AT_ONCE in side):
         title = "Collectives at the same time (counted twice above)"
         rows.append(Metric(AT_ONCE, f"{title}, rest of medians" if several_runs else title, 2, in_e2e=True))

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from tracker.store import queries
-
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
@@ -22,19 +20,22 @@ EXPOSED: Final = "exposed_communication_ns"
 _LEAST_TOLD: Final = "exposed_copy_ns"
 """What a profiler's own sums leave out: a rank of which only these are known adds up with none of kernels and ops."""
 COLLECTIVES: Final = "communication_total_ns"
+OPS: Final = "has_ops"
+KERNELS: Final = "has_kernels"
 MEMORY: Final = "has_memory"
 API: Final = "has_api"
+_TABLES: Final = (OPS, KERNELS, MEMORY, API)
 _RANK: Final = ["run_id", "rank"]
 
 
 def part_that_knows(side: Loaded, what: str) -> Loaded:
-    """`side` with only the runs, ranks and steps that know `what`: a number of the breakdown, or MEMORY or API.
+    """`side` with only the runs, ranks and steps that know `what`: a number of the breakdown, or a
+    table: OPS, KERNELS, MEMORY or API.
 
     All of `side` where nothing of it does: what none knows tells none apart.
     """
-    if what in (MEMORY, API):
-        told = queries.told(side.store, side.run_ids)
-        known, steps = _only(side.captures, told[told[what] == 1]), side.steps
+    if what in _TABLES:
+        known, steps = _with_table(side, what), side.steps
     else:
         steps = side.steps[side.steps[what].notna()]
         if what in (TIMES, EXPOSED) and steps[_LEAST_TOLD].notna().any():
@@ -57,6 +58,34 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
         answers={},
         parts={},
     )
+
+
+def both(baseline: Loaded, candidate: Loaded, table: str, *, part: str | None = None) -> tuple[Loaded, Loaded]:
+    """The parts of the two sides that know `part` (default: `table`); of these nothing where only one side has `table`
+    at all: what one source says and the other does not was neither added nor removed.
+    """
+    first, second = (side.that_knows(part or table) for side in (baseline, candidate))
+    if has(first, table) == has(second, table):
+        return first, second
+    return _emptied(first), _emptied(second)
+
+
+def has(side: Loaded, table: str) -> bool:
+    """Whether any rank of `side` knows its `table`: OPS, KERNELS, MEMORY, API, or COLLECTIVES."""
+    if table in _TABLES:
+        return not _with_table(side, table).empty
+    return bool(side.captures[table].notna().any())
+
+
+def _with_table(side: Loaded, table: str) -> pd.DataFrame:
+    """The captures that have `table`."""
+    told = side.told()
+    return _only(side.captures, told[told[table] == 1])
+
+
+def _emptied(side: Loaded) -> Loaded:
+    """`side` as if nothing had been asked of any of its ranks."""
+    return replace(side, captures=side.captures.iloc[:0], is_selection=True, answers={}, parts={})
 
 
 def with_step_counts(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:

@@ -64,7 +64,7 @@ def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
 
 def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """`Diff.tree`."""
-    tree, sides = Tree(), (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES))
+    tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
     flat = bool(options.op or options.module) or _lacks_contexts(sides)
     judged = []
     for position, side in enumerate(sides):

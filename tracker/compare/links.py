@@ -11,6 +11,7 @@ import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.results import DIFF_COLUMNS, LINK_KEY
 from tracker.store import queries
 
@@ -58,11 +59,17 @@ def _with_totals(frame: pd.DataFrame) -> pd.DataFrame:
     pairs = frame[frame["source_rank"].notna() & frame["packet_bytes"].isna()]
     if pairs.empty:
         return frame.reset_index(drop=True)
-    sums = pairs.groupby(key, dropna=False, sort=False)[_SUMS].sum(min_count=1)
+    sums = _whole_sums(pairs, key, _SUMS)
     known = frame[is_whole].groupby(key, dropna=False).size().index
     added = sums[~sums.index.isin(known)].reset_index()
     added = added.reindex(columns=frame.columns).astype(frame.dtypes.to_dict())
     return pd.concat([added, frame], ignore_index=True)
+
+
+def _whole_sums(frame: pd.DataFrame, key: Sequence[str], columns: Sequence[str]) -> pd.DataFrame:
+    """The sums of `columns` per `key`, NA where any number is: a sum of the others would look whole."""
+    grouped = frame[[*key, *columns]].groupby(list(key), dropna=False, sort=False)
+    return grouped.sum(min_count=1).where(grouped.count().eq(grouped.size(), axis=0))
 
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
@@ -70,8 +77,9 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     median over the runs; a run that does not use it counts as 0.
     """
     tables = []
-    for side in (baseline.that_knows(knowing.COLLECTIVES), candidate.that_knows(knowing.COLLECTIVES)):
-        frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
+    sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
+    for side, roles in zip(sides, roles_by_size(*sides), strict=True):
+        frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)
         tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
     for name in _NUMBERS:
@@ -88,7 +96,8 @@ def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
     steps = side.captures[["run_id", "rank"]].assign(steps=side.captures["steps"].clip(lower=1).astype("float64"))
     users = frame[["run_id", "rank", *_KEY]].drop_duplicates().merge(steps, on=["run_id", "rank"])
     weight = users.groupby(["run_id", *_KEY])["steps"].sum()
-    sums = frame.groupby(["run_id", *_KEY])[[*_SUMS, "large", "told"]].sum(min_count=1)
+    shares = frame.groupby(["run_id", *_KEY])[["large", "told"]].sum(min_count=1)
+    sums = _whole_sums(frame, ["run_id", *_KEY], _SUMS).join(shares)
     per_step = means.median_over_runs(side, sums.div(weight, axis=0), _KEY)
     per_step["bandwidth_gb_per_s"] = per_step["bytes"] / per_step["transit_ns"].replace(0.0, np.nan)
     per_step["large_packet_ratio"] = per_step.pop("large") / per_step.pop("told").replace(0.0, np.nan)

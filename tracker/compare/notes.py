@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 import pandas as pd
 
 from tracker.compare import knowing, means
+from tracker.compare.categories import is_split
+from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.sides import FILES
 from tracker.profile import NO_STEP
-from tracker.results import REPEATED_COUNTERS
+from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
 from tracker.units import format_numbers, steps_words
 
@@ -21,6 +23,13 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _COMMON_SHARE: Final = 0.5
+_TABLES: Final = {
+    knowing.OPS: "operators",
+    knowing.KERNELS: "kernels",
+    knowing.COLLECTIVES: "collectives",
+    knowing.MEMORY: "memory of operators",
+    knowing.API: "host API calls",
+}
 
 
 def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
@@ -41,7 +50,8 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         baseline.side.workload != candidate.side.workload
     ):
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
-    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate))]
+    found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
+    found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
 
@@ -70,6 +80,40 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
                 "other ranks."
             )
     return found
+
+
+def _not_compared(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which tables one side has and no rank of the other: their rows were neither added nor removed."""
+    found = []
+    for side, other in ((baseline, candidate), (candidate, baseline)):
+        lacking = [
+            words for table, words in _TABLES.items() if knowing.has(other, table) and not knowing.has(side, table)
+        ]
+        if lacking:
+            found.append(f"Not compared, for the source of {side.side.label} does not have them: {', '.join(lacking)}.")
+    return found
+
+
+def _paired_groups(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which process groups were paired by their size alone."""
+    sides = (baseline, candidate)
+    return [
+        f"The group of {size} ranks whose role {side.side.label} does not know is paired with {role} by its size."
+        for side, roles in zip(sides, roles_by_size(*sides), strict=True)
+        for size, role in sorted(roles.items())
+    ]
+
+
+def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
+    """Which side on an NPU does not part cube and vector work, while the other one does."""
+    split = [is_split(side) for side in (baseline, candidate)]
+    if split not in ([True, False], [False, True]):
+        return []
+    label = (baseline if split[1] else candidate).side.label
+    return [
+        f"Kernel time of {label} is not split into cube and vector work: its chip has one kind of core or the profiler "
+        "does not name them, and how long their cube works (mac_time) was not measured of all kernels."
+    ]
 
 
 def warnings(sides: Sequence[Loaded]) -> tuple[str, ...]:
@@ -121,4 +165,19 @@ def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, opt
     }
     lacking = [(old, "baseline", baseline) for old in options.op_map if old not in known["baseline"]]
     lacking += [(new, "candidate", candidate) for new in options.op_map.values() if new not in known["candidate"]]
-    return [f"The op map names {name!r}, which {side.side.label} does not have." for name, _, side in lacking]
+    idle = [f"The op map names {name!r}, which {side.side.label} does not have." for name, _, side in lacking]
+    return [*idle, *_never_of_one_shape(operators, options, {name for name, _, _ in lacking})]
+
+
+def _never_of_one_shape(operators: Operators, options: DiffOptions, lacking: set[str]) -> list[str]:
+    """Which ops of the op map, there on both sides, are paired by no shape."""
+    ops = operators.everything
+    paired = ops[(ops["status"] == BOTH) & ops["baseline_name"].notna()]
+    pairs = zip(paired["baseline_name"], paired["name"], strict=True)
+    found = {(old, new) for names, new in pairs for old in names.split(" | ")}
+    alone = [
+        f"{old} -> {new}" for old, new in options.op_map.items() if (old, new) not in found and not {old, new} & lacking
+    ]
+    if not alone or options.match == "name":
+        return []
+    return [f"The input shapes of {', '.join(alone)} (op map) never agree: --match name pairs them."]

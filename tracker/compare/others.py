@@ -9,6 +9,7 @@ import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.compare.group_pairs import Names, roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
@@ -45,7 +46,7 @@ def _kernels(
     baseline: Loaded, candidate: Loaded, options: DiffOptions
 ) -> tuple[tuple[Loaded, ...], list[pd.DataFrame]]:
     """The parts of both sides that know their kernels, and these kernels."""
-    sides = tuple(side.that_knows(knowing.TIMES) for side in (baseline, candidate))
+    sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
     asked = [
         canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
     ]
@@ -74,14 +75,15 @@ def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> p
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     key = list(COMMUNICATION_KEY)
-    sides, tables = tuple(side.that_knows(knowing.COLLECTIVES) for side in (baseline, candidate)), []
-    for side in sides:
-        frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options)
+    sides, tables = knowing.both(baseline, candidate, knowing.COLLECTIVES), []
+    roles = roles_by_size(*sides)
+    for side, names in zip(sides, roles, strict=True):
+        frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options, names)
         # what overlaps with compute is known of fewer ranks
-        _, exposed = _collectives(side.that_knows(knowing.EXPOSED), _EXPOSED_SUMS, options)
+        _, exposed = _collectives(side.that_knows(knowing.EXPOSED), _EXPOSED_SUMS, options, names)
         tables.append(numbers.join(exposed).join(means.extremes(frame, key, "min_ns", "max_ns")))
     asked = [side.ask(queries.communication_tasks).rename(columns={"total_ns": "ns"}) for side in sides]
-    before, after = (_of_kind(frame, options) for frame in asked)
+    before, after = (_of_kind(with_roles(*pair), options) for pair in zip(asked, roles, strict=True))
     frames = paired_planes(before, after, [*key, "name"])
     tasks = [_timed(*pair, [*key, "name", "plane"]) for pair in zip(sides, frames, strict=True)]
     whole, parts = (
@@ -92,11 +94,14 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     return whole[list(DIFF_COLUMNS["communication"])], parts[list(DIFF_COLUMNS["communication_details"])]
 
 
-def _collectives(side: Loaded, sums: Sequence[str], options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _collectives(
+    side: Loaded, sums: Sequence[str], options: DiffOptions, roles: Names
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The collectives of a side, and the means of `sums`, parts only where they are known of all; index:
     COMMUNICATION_KEY.
     """
-    frame = _of_kind(side.ask(queries.communication).rename(columns={"total_ns": "ns"}), options)
+    asked = with_roles(side.ask(queries.communication).rename(columns={"total_ns": "ns"}), roles)
+    frame = _of_kind(asked, options)
     whole = [name for name in sums if name in _COMMUNICATION_PARTS]
     return frame, means.per_step(side, frame, list(COMMUNICATION_KEY), sums, whole)
 
@@ -118,7 +123,7 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
     match = ["name", "input_shapes"] if options.match == "shape" else ["name"]
     frames, tables, parts = [], [], []
-    sides = (baseline.that_knows(knowing.MEMORY), candidate.that_knows(knowing.MEMORY))
+    sides = knowing.both(baseline, candidate, knowing.MEMORY)
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         frame = side.ask(queries.memory)
         frame = frame.rename(columns={"op": "name"})
@@ -147,7 +152,7 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     """
     key = list(MODULE_KEY)
     sides = []
-    for side in (baseline.that_knows(knowing.TIMES), candidate.that_knows(knowing.TIMES)):
+    for side in knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES):
         frame = side.ask(queries.ops)
         frame = frame[(frame["module"] != "") | (frame["phase"] != "")]
         frame = matching(frame, "module", options.module)
@@ -160,7 +165,7 @@ def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFra
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     key = list(API_KEY)
     sides = []
-    for side in (baseline.that_knows(knowing.API), candidate.that_knows(knowing.API)):
+    for side in knowing.both(baseline, candidate, knowing.API):
         frame = side.ask(queries.api)
         sides.append(means.per_step(side, frame.rename(columns={"total_ns": "ns"}), key, ["calls", "ns", "self_ns"]))
     joined = join.with_difference(join.average(join.outer(*sides), "ns", "calls", "average_ns"), "ns")

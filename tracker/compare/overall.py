@@ -9,7 +9,9 @@ import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
+from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
+from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.results import DIFF_COLUMNS
 
@@ -32,8 +34,8 @@ _REST: Final = (
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
     Metric("copy_ns", "Copies, overlapped or not", in_e2e=True),
     Metric("operator_ns", "Operator time (sum of compute kernels)"),
-    Metric("operator_cube_ns", "Operator time on cube cores", 1),
-    Metric("operator_vector_ns", "Operator time on vector cores", 1),
+    Metric("operator_cube_ns", "Operator time of cube work", 1),
+    Metric("operator_vector_ns", "Operator time of vector work", 1),
     Metric("communication_total_ns", "Communication kernels (sum)"),
     Metric("kernel_total_ns", "Kernel time (sum)"),
     Metric("kernel_count", "Kernels", unit="count"),
@@ -43,8 +45,6 @@ _REST: Final = (
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
     Metric("samples_per_second", "Samples per second", unit="count"),
-    Metric("peak_allocated_bytes", "Peak memory allocated", unit="bytes"),
-    Metric("peak_reserved_bytes", "Peak memory reserved", unit="bytes"),
 )
 _DEVICE_ONLY: Final = {
     "communication_total_ns",
@@ -58,10 +58,14 @@ _DEVICE_ONLY: Final = {
 def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     """The `overall` frame of a Diff; rows that neither side has are left out."""
     sides = (baseline, candidate)
-    numbers = [step_numbers(side) for side in sides]
+    peaks = [component_peaks(side) for side in sides]
+    numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
     kernels = [category_sums(side) for side in sides]
     groups = with_absent(
-        [group_sums(side, of_side.get(_EXPOSED.name)) for side, of_side in zip(sides, numbers, strict=True)]
+        [
+            group_sums(side, of_side.get(_EXPOSED.name), roles)
+            for side, of_side, roles in zip(sides, numbers, roles_by_size(*sides), strict=True)
+        ]
     )
     found = [{**of_kernels, **of_groups} for of_kernels, of_groups in zip(kernels, groups, strict=True)]
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
@@ -71,6 +75,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
         _EXPOSED,
         *group_metrics(groups, several_runs=max(side.side.runs for side in sides) > 1),
         *(metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)),
+        *peak_metrics(key for of_side in peaks for key in of_side),
     ]
     frame = pd.DataFrame([_row(metric, numbers, found) for metric in metrics])
     frame = frame[frame["baseline_value"].notna() | frame["candidate_value"].notna()].reset_index(drop=True)

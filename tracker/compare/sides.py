@@ -86,6 +86,13 @@ class Loaded:
             queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
         )
 
+    def told(self) -> pd.DataFrame:
+        """Which ranks have which tables; see `queries.told`."""
+        asked = (queries.told, (), False)
+        if asked not in self.answers:
+            self.answers[asked] = queries.told(self.store, self.run_ids)
+        return self.answers[asked]
+
     def that_knows(self, what: str) -> Loaded:
         """The part of this side that knows `what`; see `knowing.part_that_knows`."""
         if what not in self.parts:

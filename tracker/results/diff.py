@@ -149,12 +149,16 @@ class Diff:
     - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
       share of E2E, calls (kernels of a row that sums kernels, collectives of a row that sums collectives, else NA).
-      Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` on a device
-      with two kinds of cores, `mc2:NAME` per kernel), operator_ns (plain sum of compute kernels; below it
+      Metrics: step_ns, e2e_ns, compute_ns (below it a row per category, `matmul:cube` and `matmul:vector` where
+      the profiler tells them apart, `mc2:NAME` per kernel and below it `mc2:NAME:computing`,
+      `mc2:NAME:communication`), operator_ns (plain sum of compute kernels; below it
       operator_cube_ns, operator_vector_ns), exposed_communication_ns (below it `exposed_communication_ns:GROUP` per
-      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`, and
+      process group, of that `exposed_wait_ns:GROUP` and the rest `exposed_transmit_ns:GROUP`; where the profiler states
+      them, of the whole collectives, hidden by compute or not, `group_synchronization_ns:GROUP` (in the waiting),
+      `group_transit_ns:GROUP` and `group_idle_ns:GROUP`; and
       `groups_at_once_ns`, below 0: what several rows count at the same time), communication_ns, overlap_ns, copy_ns,
-      exposed_copy_ns, free_ns, free_share, kernel_count, peak_allocated_bytes, ...
+      exposed_copy_ns, free_ns, free_share, kernel_count, peak_allocated_bytes
+      (of the framework's allocator; below it `peak_allocated_bytes:COMPONENT`), ...
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
       the side; calls_delta_ns + per_call_delta_ns = delta_ns
     - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the

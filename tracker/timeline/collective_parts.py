@@ -81,7 +81,9 @@ def task_table(events: Events, row_of_collective: I64, kernels: Kernels) -> Tabl
 
 
 def link_table(events: Events, row_of_collective: I64) -> Table:
-    """Table `communication_link`: sums per row of `communication`, transport, source, target and packet size."""
+    """Table `communication_link`: sums per row of `communication`, transport, source, target and packet size; MISSING
+    where a number is not known of every call: bytes of one and time of another make no bandwidth.
+    """
     links, texts = events.extras.collective_links, events.strings.texts
     kept = np.flatnonzero(row_of_collective[links.collective] >= 0)
     row = row_of_collective[links.collective[kept]]
@@ -95,9 +97,9 @@ def link_table(events: Events, row_of_collective: I64) -> Table:
         "target": links.target[first],
         "packet_bytes": links.packet_bytes[first],
         "calls": groups.counts,
-        "packets": groups.known_sums(links.packets[kept]),
-        "bytes": groups.known_sums(links.bytes[kept]),
-        "transit_ns": groups.known_sums(links.transit_ns[kept]),
+        "packets": groups.complete_sums(links.packets[kept]),
+        "bytes": groups.complete_sums(links.bytes[kept]),
+        "transit_ns": groups.complete_sums(links.transit_ns[kept]),
         "large_packet_ratio": _mean_ratio(links, kept, groups),
     }
 

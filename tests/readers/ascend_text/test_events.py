@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.readers.ascend_text.captures import PT, capture, counters, edited, links, profile, us
+from tests.readers.ascend_text.captures import PT, T, capture, counters, edited, links, profile, us
 from tests.readers.helpers import texts
 from tracker import timeline
 from tracker.profile import MISSING, NO_STEP, DeviceKind, LaunchLevel
@@ -263,3 +264,31 @@ def test_a_hit_rate_of_the_trace_is_per_cent_as_in_a_database(copy):
     process = '{"ph": "M", "name": "process_name", "pid": 9, "tid": 0, "args": {"name": "LLC"}}'
     edited(copy, "trace_view.json", '[{"ph": "M"', f'[{counter}, {process}, {{"ph": "M"')
     assert counters(capture(copy).events)["llc", "LLC 0 Read/Hit Rate", "Hit Rate(%)"][0] == 80.0
+
+
+def two_steps(folder, keep):
+    """The capture without a marker, its second kernel in step 8; of its trace only the processes that `keep` takes."""
+    edited(folder, "kernel_details.csv", "7,4294967295,12,", "8,4294967295,12,")
+    trace = folder / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    events = json.loads(trace.read_text(encoding="utf-8"))
+    kept = {event["pid"] for event in events if event["name"] == "process_name" and keep(event["args"]["name"])}
+    found = [event for event in events if event["pid"] in kept and "ProfilerStep" not in event["name"]]
+    trace.write_text(json.dumps(found), encoding="utf-8")
+    return profile(folder)
+
+
+def test_step_ids_are_the_steps_of_a_trace_that_knows_nothing_of_the_host(copy):
+    read = two_steps(copy, lambda process: process not in ("Python", "CANN"))
+    markers = read.captures[0].events.markers
+    assert markers.step.tolist() == [7, 8]
+    assert markers.start_ns.tolist() == [T + 100_001, T + 160_000]
+    assert not any("steps" in warning for warning in read.warnings)
+
+
+def test_step_ids_alone_do_not_say_which_ops_are_in_a_step(copy):
+    read = two_steps(copy, lambda process: True)
+    assert len(read.captures[0].events.markers) == 0
+    assert (
+        "kernel_details.csv names 2 steps, trace_view.json has no ProfilerStep that says which ops are in which: "
+        "the capture is one step"
+    ) in read.warnings

@@ -8,13 +8,17 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from tracker.errors import SourceError
 from tracker.profile import (
     I64,
     MISSING,
     Capture,
     Device,
+    DeviceEvents,
     Events,
+    Markers,
     MemoryPoints,
     Profile,
     Source,
@@ -36,7 +40,7 @@ from tracker.readers._ascend.trace.assembly import events_of
 from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, kernels_of_ops, trace_tasks_of
 from tracker.readers._ascend.trace.events import Trace, read_trace
-from tracker.readers._ascend.trace.host import host_of, no_host
+from tracker.readers._ascend.trace.host import Host, host_of, no_host
 from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_text import folders
 from tracker.readers.ascend_text.completeness import fewer_than_counted, lacking
@@ -213,7 +217,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
     return replace(
         events,
         allocations=events.allocations if read.blocks is None else allocations_of(read.blocks, host, strings),
-        markers=host.markers if read.trace is not None else markers_of(events.device, read.steps),
+        markers=_markers(read, host, events.device),
         extras=replace(
             events.extras,
             memory_points=read.points,
@@ -223,6 +227,25 @@ def _events(read: _Read, counters: CounterRows) -> Events:
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
         ),
     )
+
+
+def _markers(read: _Read, host: Host, device: DeviceEvents) -> Markers:
+    """The host's markers; those of the device's own Step Ids where nothing is known of the host.
+
+    Where the host is known and has no marker, several Step Ids part its kernels but not its ops, whose steps are other
+    spans of time than those of their kernels: then the capture stays one step, and a warning says so.
+    """
+    if len(host.markers):
+        return host.markers
+    if not (len(host.ops) or len(host.calls) or len(host.frames)):
+        return markers_of(device, read.steps)
+    named = np.unique(device.step[device.step != MISSING])
+    if len(named) > 1:
+        read.warnings.append(
+            f"kernel_details.csv names {len(named)} steps, trace_view.json has no ProfilerStep that says which ops are "
+            "in which: the capture is one step"
+        )
+    return host.markers
 
 
 # -- the capture

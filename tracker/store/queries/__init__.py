@@ -16,6 +16,7 @@ from tracker.store.queries.details import (
     kernels,
     memory,
     memory_curve,
+    memory_peaks,
     op_tree,
     ops,
 )
@@ -53,6 +54,7 @@ __all__ = [
     "lines",
     "memory",
     "memory_curve",
+    "memory_peaks",
     "op_tree",
     "ops",
     "pinned",

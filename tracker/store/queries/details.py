@@ -102,6 +102,11 @@ def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return frame_of_runs(store, "memory_curve", run_ids)
 
 
+def memory_peaks(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The largest counters of each component of memory. Columns: see sql/memory_peaks.sql."""
+    return frame_of_runs(store, "memory_peaks", run_ids)
+
+
 def _details(
     store: Store,
     question: str,

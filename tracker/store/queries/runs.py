@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of_runs, whole
@@ -80,8 +81,8 @@ def steps(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 
 def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
-    """Which ranks of `run_ids` say anything of memory and of host API calls. Columns: see sql/told.sql."""
-    return frame_of_runs(store, "told", run_ids)
+    """Which ranks of `run_ids` have ops, kernels, memory and host API calls. Columns: see sql/told.sql."""
+    return frame_of_runs(store, "told", run_ids, unlinked=UNLINKED_OP, no_op=NO_OP)
 
 
 def facts(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

@@ -5,7 +5,8 @@
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown): the collective;
 --   transport; source_rank, target_rank (NULL: all links together); packet_bytes (NULL: packets of all sizes together);
---   calls; packets; bytes; transit_ns; large_packet_ratio: share of large packets, weighted by bytes.
+--   calls; packets; bytes; transit_ns: NULL where not known of every row; large_packet_ratio: share of large packets,
+--   weighted by bytes.
 --   The same bytes stand in several rows: those of all links or sizes, and those of single ones.
 WITH picked AS (
     SELECT
@@ -54,9 +55,9 @@ SELECT
     NULLIF(p.target, -1) AS target_rank,
     NULLIF(p.packet_bytes, -1) AS packet_bytes,
     CAST(SUM(p.calls) AS BIGINT) AS calls,
-    CAST(SUM(p.packets) AS BIGINT) AS packets,
-    CAST(SUM(p.bytes) AS BIGINT) AS bytes,
-    CAST(SUM(p.transit_ns) AS BIGINT) AS transit_ns,
+    CASE WHEN COUNT(p.packets) = COUNT(*) THEN CAST(SUM(p.packets) AS BIGINT) END AS packets,
+    CASE WHEN COUNT(p.bytes) = COUNT(*) THEN CAST(SUM(p.bytes) AS BIGINT) END AS bytes,
+    CASE WHEN COUNT(p.transit_ns) = COUNT(*) THEN CAST(SUM(p.transit_ns) AS BIGINT) END AS transit_ns,
     CASE
         WHEN SUM(p.weight) > 0
             THEN SUM(p.large_packet_ratio * p.weight) / CAST(SUM(p.weight) AS DOUBLE PRECISION)
