@@ -45,7 +45,7 @@ def frame(table, rows):
     columns = DIFF_COLUMNS[table]
     made = pd.DataFrame([_complete(table, row) for row in rows], columns=list(columns))
     for column in columns:
-        is_text = column in _TEXT or (table, column) == ("api", "level")
+        is_text = column in _TEXT or (column == "level" and table in ("api", "communication_links"))
         if not is_text and column not in ("level", "group_size", "size_class_bytes", "source_rank", "target_rank"):
             made[column] = made[column].astype("float64")
     return made
@@ -217,8 +217,8 @@ def communication_links():
     packets = {"baseline_packets": 20, "candidate_packets": 20, "baseline_large_packet_ratio": 1.0,
                "candidate_large_packet_ratio": 0.5}  # fmt: skip
     return [
-        {**key, **moved, **packets, "transport": "HCCS"},
-        {**key, **moved, "transport": "HCCS", "source_rank": 0, "target_rank": 1},
+        {**key, **moved, **packets, "level": "transport", "transport": "HCCS"},
+        {**key, **moved, "level": "link", "transport": "HCCS", "source_rank": 0, "target_rank": 1},
     ]
 
 
@@ -477,9 +477,9 @@ def shown(**changes):
             {**METRIC, "metric": "aicore_time(us)", "kind": "core time", "mean": 2.0},
         ],
         "communication_links": [
-            {**LINK, "packets": 20, "large_packet_ratio": 0.5},
-            {**LINK, "source_rank": 0, "target_rank": 1},
-            {**LINK, "packet_bytes": 400_000, "packets": 20},
+            {"level": "transport", **LINK, "packets": 20, "large_packet_ratio": 0.5},
+            {"level": "link", **LINK, "source_rank": 0, "target_rank": 1},
+            {"level": "packet", **LINK, "packet_bytes": 400_000, "packets": 20},
         ],
         "counters": [
             {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "calls": 9, "mean": 1750.0,

@@ -249,3 +249,13 @@ def test_ops_of_unknown_self_time_are_ordered_by_their_total():
     rows = [ops.assign(name=name, device_self_ns=pd.NA, device_total_ns=total) for name, total in totals.items()]
     text = render_show(builders.shown(ops=pd.concat(rows)), "text", only=["operator"])
     assert text.index("large") < text.index("middle") < text.index("small")
+
+
+def test_a_note_that_takes_several_lines_is_indented_on_each():
+    parted = builders.shown().communication.assign(
+        **{name: pd.array([1], dtype="Int64") for name in ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")}
+    )
+    text = render_show(builders.shown(communication=parted), "text", only=["communication"], width=60)
+    lines = text.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("  total = "))
+    assert lines[at + 1].startswith("  ") and lines[at + 1].strip()

@@ -17,6 +17,7 @@ from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, si
 Row = dict[str, Any]
 Unit = tuple[int, str]
 
+GRAIN: Final = ("stage", "rank", "step")
 READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(no op) launched outside any op"}
 
 
@@ -112,6 +113,36 @@ def calls_cell(baseline: float | None, candidate: float | None) -> str:
 def pair(baseline: str, candidate: str) -> str:
     """Two cells as one: `12` where they are equal, else `12 -> 14`."""
     return baseline if baseline == candidate else f"{baseline} -> {candidate}"
+
+
+def cell(value: float | None, unit: str, *beside: float | None) -> str:
+    """A number in the unit that suits it and the values beside it."""
+    if unit == "ns":
+        return format_ns(value, time_unit(value, *beside))
+    if unit == "bytes":
+        return format_bytes(value, size_unit(value, *beside))
+    return number(value)
+
+
+def _grain(row: Row) -> str:
+    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
+
+
+def grain_columns(rows: Sequence[Row]) -> list[Column]:
+    """The column that says of which stage, rank or step a row is; none where rows are not kept apart by these."""
+    return [Column("of", left=True)] if rows and _grain(rows[0]) else []
+
+
+def grain_cells(row: Row) -> list[str]:
+    """The cell under `grain_columns`."""
+    return [_grain(row)] if _grain(row) else []
+
+
+def per_call(row: Row) -> list[str]:
+    """Average, minimum and maximum of one call, in one unit."""
+    total, calls = row["total_ns"], row["calls"]
+    times = [total / calls if total is not None and calls else None, row["min_ns"], row["max_ns"]]
+    return [cell(time, "ns", *times) for time in times]
 
 
 def values(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tracker.reports import _human_metrics
+from tracker.reports import _human_communication, _human_links, _human_metrics
 from tracker.reports._human import (
     NAME,
     UNDER,
@@ -17,7 +17,6 @@ from tracker.reports._human import (
     Table,
     Unit,
     calls_cell,
-    group_words,
     make,
     metric_words,
     pair,
@@ -134,23 +133,6 @@ def kernel_types(diff: Diff, limit: int | None) -> Table:
     return make("Kernel types by change of total time", columns, cells, more=more)
 
 
-def communication(diff: Diff, limit: int | None) -> Table:
-    """Collectives by change of their total time, with what of it compute does not hide."""
-    rows, more = top(diff.communication, limit)
-    columns = [Column("communication", **NAME), Column("group", **UNDER), *side_columns()]
-    columns += [Column("exposed", drop=2), Column("wait", drop=3)]
-    cells = []
-    for row in rows:
-        spans = [_span(row, "exposed_ns"), _span(row, "wait_ns")]
-        cells.append((tone(row, row["delta_ns"]), [readable(row["kind"]), group_words(row), *side_cells(row), *spans]))
-    return make("Communication by change of total time", columns, cells, more=more)
-
-
-def _span(row: Row, name: str) -> str:
-    baseline, candidate, _ = values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)
-    return pair(baseline, candidate)
-
-
 def memory(diff: Diff, limit: int | None) -> Table:
     """Ops by change of the bytes that they allocate."""
     rows, more = top(diff.memory, limit)
@@ -190,8 +172,8 @@ TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
     "kernel": kernels,
     "kernel_type": kernel_types,
     "metric": _human_metrics.diff_metrics,
-    "communication": communication,
-    "link": _human_metrics.diff_links,
+    "communication": _human_communication.diff_communication,
+    "link": _human_links.diff_links,
     "memory": memory,
     "module": modules,
     "api": api,
@@ -204,8 +186,10 @@ def tables(diff: Diff, section: str, limit: int | None, only: Sequence[str]) -> 
     """The tables of a section, as far as they have rows or the reader asked for the section."""
     found = [TABLES[section](diff, limit)]
     if section == "link" and section in only:
-        found.append(_human_metrics.diff_link_matrix(diff, limit))
-    return [table for table in found if table.rows or section in only]
+        found.append(_human_links.diff_link_matrix(diff, limit))
+    found = [table for table in found if table.rows or section in only]
+    parts = [_human_communication.diff_parts(diff, limit)] if section == "communication" else []
+    return found + [table for table in parts if table.rows]
 
 
 def total_words(explanation: Explanation) -> str:

@@ -37,6 +37,7 @@ def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
 def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
     """CommunicationLinkCompare: all links of a transport together, and from rank to rank; no sheet without any."""
     fields = [
+        field("Level", "text", "level", 11),
         field("Communication OP Name", "text", "kind", 24),
         field("Group Role", "text", "group_role", 12),
         field("Group Size", "count", "group_size", 11),

@@ -172,7 +172,7 @@ class _Page:
         return page if self._color else "".join(f"{line.rstrip()}\n" for line in page.splitlines())
 
     def _indented(self, line: str) -> None:
-        self._console.print(Text(" " * _INDENT + printable(line), style="dim"))
+        self._console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, _INDENT)))
 
     def _rows(self, table: Table) -> None:
         """The rows, with the sentences under them, which take the whole width."""

@@ -203,6 +203,8 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
         *_both("Wait (us)", "us", "wait_ns"),
         *_both("Transit (us)", "us", "transit_ns"),
+        *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
+        *_both("Idle (us)", "us", "idle_ns"),
     ]
     rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
     book.sheet("CommunicationCompare", fields, rows, len(rows))

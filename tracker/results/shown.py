@@ -36,7 +36,8 @@ class Shown:
       kernels with most time, over whole captures; the profiler does not say in which step
     - communication_links: kind, group_role, group_size, data_type, size_class_bytes, transport, source_rank,
       target_rank (NA: all links), packet_bytes (NA: all sizes), calls, packets, bytes, transit_ns, large_packet_ratio,
-      bandwidth_gb_per_s; the same bytes stand in rows of all and of single links and sizes
+      bandwidth_gb_per_s, level (transport, link, packet); the same bytes stand in the rows of each level, which come
+      one after the other
     - api: level, name, calls, total_ns, self_ns, min_ns, max_ns
     - counters: source, name, attribute, calls, mean, min, max
     - memory_curve: rank, component, time_ns, allocated_bytes, reserved_bytes
