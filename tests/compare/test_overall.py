@@ -8,9 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.factories import EPOCH_NS, capture, record, save
-from tracker.compare import diff
+from tests.factories import EPOCH_NS, capture, record, same_table, save
+from tracker.compare import diff, show
 from tracker.profile import MISSING
+from tracker.results import ShowOptions
 from tracker.store import Store, save_run
 
 
@@ -175,3 +176,27 @@ def test_what_one_stage_does_not_say_of_its_collectives_is_unknown_of_all(memory
     frame = diff(memory_store, "v1", "v1").communication
     columns = [f"baseline_{name}" for name in ("ns", "transit_ns", "wait_ns", "exposed_wait_ns")]
     assert frame[columns].fillna(-1).to_numpy().tolist() == [[100, 60, -1, -1]]
+
+
+def test_kernel_types_of_a_run_are_sums_without_collectives_and_unnamed_ones(store: Store):
+    kernels = [
+        npu("Cast", 30, "AI_VECTOR_CORE", "vector"),
+        npu("Cast", 50, "AI_CORE", "vector"),
+        npu("MatMulV3", 60, "AI_CORE", "matmul"),
+        npu("hcom_allReduce_", 500, "HCCL", "communication"),
+        ("gemm", 900),
+    ]
+    save(store, kernels=kernels)
+    same_table(
+        show(store, "v1").kernel_types,
+        """
+        type      core_type       calls  total_ns
+        MatMulV3  AI_CORE         1      60
+        Cast      AI_CORE         1      50
+        Cast      AI_VECTOR_CORE  1      30
+        """,
+    )
+    by_rank = show(store, "v1", options=ShowOptions(by=("rank",))).kernel_types
+    assert by_rank.columns.tolist()[:3] == ["rank", "type", "core_type"]
+    save(store, "v2", kernels=[("gemm", 900)])
+    assert show(store, "v2").kernel_types.empty

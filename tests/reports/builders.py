@@ -30,7 +30,7 @@ LONG_KERNEL = (
 
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
-    "facts", "sources", "kernel_metrics", "communication_links", "counters",
+    "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
 )  # fmt: skip
 _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
@@ -486,6 +486,12 @@ def shown(**changes):
              "min": 1350.0, "max": 1800.0},
             {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
              "max": 60.5},
+        ],
+        "kernel_types": [
+            {"type": "Cast", "core_type": "AI_VECTOR_CORE", "calls": 4, "total_ns": 6 * MS, "min_ns": MS,
+             "max_ns": 2 * MS},
+            {"type": "MatMulV3", "core_type": "MIX_AIC", "calls": 1, "total_ns": 2 * MS, "min_ns": 2 * MS,
+             "max_ns": 2 * MS},
         ],
     }  # fmt: skip
     run = {

@@ -181,7 +181,7 @@ def test_explanation_has_the_answer_and_adds_up(book):
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render_show(builders.shown(), "xlsx"))
     assert book.sheetnames == [
-        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelMetrics", "Communication",
+        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
         "CommunicationLinks", "Memory", "Modules", "Api", "Counters", "MemoryCurve", "Facts", "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from tracker.reports import _human_communication, _human_links, _human_metrics
+from tracker.reports._empty import explained
 from tracker.reports._human import (
     NAME,
     UNDER,
@@ -187,7 +188,7 @@ def tables(diff: Diff, section: str, limit: int | None, only: Sequence[str]) -> 
     found = [TABLES[section](diff, limit)]
     if section == "link" and section in only:
         found.append(_human_links.diff_link_matrix(diff, limit))
-    found = [table for table in found if table.rows or section in only]
+    found = [explained(table, section, diff.options) for table in found if table.rows or section in only]
     parts = [_human_communication.diff_parts(diff, limit)] if section == "communication" else []
     return found + [table for table in parts if table.rows]
 

@@ -223,6 +223,21 @@ def kernels(shown: Shown, limit: int | None) -> Table:
     return make("Kernels", columns, cells, more=more)
 
 
+def kernel_types(shown: Shown, limit: int | None) -> Table:
+    """Types of an NPU's kernels with the most time, and their share of the time of all types."""
+    whole = shown.kernel_types["total_ns"].sum()
+    rows, more = top(shown.kernel_types, limit)
+    columns = [*grain_columns(rows), Column("kernel type", **NAME), Column("core type", left=True), Column("calls")]
+    columns += [Column("total"), Column("share"), *(Column(name, drop=1) for name in ("average", "minimum", "maximum"))]
+    cells = []
+    for row in rows:
+        total = row["total_ns"]
+        line = [readable(row["type"]), readable(row["core_type"]), number(row["calls"]), cell(total, "ns")]
+        line.append(share(total / whole if total is not None and whole else None))
+        cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
+    return make("Kernel types", columns, cells, more=more)
+
+
 def copies(shown: Shown, limit: int | None) -> Table:
     """Memory copies and memsets with the most time."""
     rows, more = top(shown.copies, limit)
@@ -286,7 +301,7 @@ TABLES: Final[dict[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
     "overall": (overall, steps),
     "operator": (operators,),
     "kernel": (kernels, copies),
-    "kernel_type": (),
+    "kernel_type": (kernel_types,),
     "metric": (_human_metrics.metrics,),
     "communication": (_human_communication.communication,),
     "link": (_human_links.links, _human_links.link_matrix, _human_links.packets),

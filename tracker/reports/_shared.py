@@ -34,7 +34,7 @@ SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall", "steps"),
     "operator": ("ops",),
     "kernel": ("kernels", "copies"),
-    "kernel_type": (),
+    "kernel_type": ("kernel_types",),
     "metric": ("kernel_metrics",),
     "communication": ("communication",),
     "link": ("communication_links",),

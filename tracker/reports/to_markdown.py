@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_log, _human_show, _human_tree
+from tracker.reports._empty import explained
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, chosen_sections, printable
@@ -85,7 +86,7 @@ def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
         yield _titled(_human_tree.show(shown, rows, hide_small=style.limit is None))
     for section in chosen_sections(shown, style):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = make(shown, rows)
+            table = explained(make(shown, rows), section, shown.options)
             if table.rows or section in style.only:
                 yield _titled(table) if section == "overall" else _folded(table)
     yield _paragraph(_human_show.hint(shown))

@@ -22,6 +22,7 @@ from tracker.reports import (
     _human_show,
     _human_tree,
 )
+from tracker.reports._empty import explained
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
@@ -35,7 +36,17 @@ _WIDTH = 120  # where nobody says how wide: a pipe, a file
 _ROWS = 10
 _INDENT = 2
 _DIFF_SECTIONS = ("overall", "operator", "kernel", "kernel_type", "communication", "link")
-_SHOW_SECTIONS = ("overall", "operator", "kernel", "metric", "communication", "link", "memory", "counter")
+_SHOW_SECTIONS = (
+    "overall",
+    "operator",
+    "kernel",
+    "kernel_type",
+    "metric",
+    "communication",
+    "link",
+    "memory",
+    "counter",
+)
 _STYLES = {"worse": "red", "better": "green", "strong": "bold"}
 
 
@@ -70,7 +81,7 @@ def show(shown: Shown, style: Style) -> str:
         page.table(_human_tree.show(shown, limit, hide_small=style.limit is None))
     for section in chosen_sections(shown, style, _SHOW_SECTIONS):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = make(shown, limit)
+            table = explained(make(shown, limit), section, shown.options)
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")
