@@ -10,7 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.reports._shared import records
+from tracker.reports._shared import is_small, records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
@@ -163,8 +163,8 @@ def values(
 
 
 def tone(row: Row, delta: float | None) -> str:
-    """`worse` or `better` by the sign of the change, as far as DIFF shows one."""
-    if not delta or (row.get("status", BOTH) == BOTH and format_diff(row.get("diff")) == "0.0 %"):
+    """`worse` or `better` by the sign of the change, unless it is small."""
+    if not delta or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
         return ""
     return "worse" if delta > 0 else "better"
 
