@@ -26,6 +26,7 @@ class Column:
     """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
 
     `drop`: what may be left out where there is no room, highest first; 0 never. `code`: holds names from a profile.
+    `place`: holds code lines, of which the file name must stay.
     `header`: of one line, or of several that all columns of the table have.
     """
 
@@ -35,6 +36,7 @@ class Column:
     fold: bool = False
     drop: int = 0
     code: bool = False
+    place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,7 @@ class Table:
 WORDS: Final = {"left": True, "elastic": True}
 NAME: Final = WORDS | {"code": True}
 UNDER: Final = NAME | {"fold": True}
+PLACE: Final = UNDER | {"place": True}
 
 
 def make(

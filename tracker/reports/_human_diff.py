@@ -11,6 +11,7 @@ from tracker.reports import _human_communication, _human_links, _human_metrics
 from tracker.reports._empty import explained
 from tracker.reports._human import (
     NAME,
+    PLACE,
     UNDER,
     WORDS,
     Column,
@@ -241,7 +242,7 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     ]
     told = any(cause.stands_out is not None for cause in listed)
     columns += [Column("calls", drop=2), *([Column("stands out", left=True, drop=3)] if told else [])]
-    columns.append(Column("where", **UNDER))
+    columns.append(Column("where", **PLACE))
     rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name, told)) for cause in listed]
 
     def closing(label: str, value: float | None, tone: str = "sum") -> tuple[str, list[str]]:
