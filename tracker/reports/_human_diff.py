@@ -109,16 +109,18 @@ def _shapes(row: Row) -> str:
 
 
 def kernels(diff: Diff, limit: int | None) -> Table:
-    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name."""
+    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name, and
+    with their own shapes where that profiler knows them."""
     rows, more = top(diff.kernels, limit)
     types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
-    columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if any(types) else [])]
+    has_types, has_shapes = any(types), any(map(_shapes, rows))
+    columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if has_types else [])]
+    columns += [Column("input shapes", **UNDER)] if has_shapes else []
     columns += [Column("launched by", **UNDER), Column("category", left=True, drop=2)]
     cells = []
     for row, kernel_type in zip(rows, types, strict=True):
-        launched = " ".join(filter(None, (readable(row["op"]), _shapes(row))))
-        line = [readable(row["name"]), *([kernel_type] if any(types) else [])]
-        line += [launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        line = [readable(row["name"]), *([kernel_type] if has_types else []), *([_shapes(row)] if has_shapes else [])]
+        line += [readable(row["op"]), str(row["category"] or MISSING_TEXT), *side_cells(row)]
         cells.append((tone(row, row["delta_ns"]), line))
     table = make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
     return replace(table, below=tuple(str(row["why"] or "") for row in rows))

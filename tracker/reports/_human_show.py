@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
@@ -207,20 +208,39 @@ def _self_time(shown: Shown) -> str:
 
 
 def kernels(shown: Shown, limit: int | None) -> Table:
-    """Kernels with the most time, and their share of all kernel time."""
+    """Kernels with the most time, and their share of all kernel time; with shapes where rows look alike without."""
     whole = shown.kernels["total_ns"].sum()
     rows, more = top(shown.kernels, limit)
+    names, shapes = _told_apart(rows)
     columns = [*grain_columns(rows), Column("kernel", **NAME), Column("launched by", **UNDER)]
+    columns += [Column("input shapes", **UNDER)] if any(shapes) else []
     columns += [Column("category", left=True, drop=2), Column("calls"), Column("total"), Column("share")]
     columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
     cells = []
-    for row in rows:
-        total, calls = row["total_ns"], row["calls"]
-        name = readable(row["canonical_name"] or row["name"])
-        line = [name, readable(row["op"]), row["category"], number(calls), cell(total, "ns")]
-        line.append(share(total / whole if total is not None and whole else None))
+    for row, name, shape in zip(rows, names, shapes, strict=True):
+        total = row["total_ns"]
+        line = [name, readable(row["op"]), *([shape] if any(shapes) else []), row["category"], number(row["calls"])]
+        line += [cell(total, "ns"), share(total / whole if total is not None and whole else None)]
         cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
     return make("Kernels", columns, cells, more=more)
+
+
+def _told_apart(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Name and shapes of each kernel: shapes (else those of its op) where rows would look alike, the profiler's own
+    name where they still do.
+    """
+    names = [readable(row["canonical_name"] or row["name"]) for row in rows]
+    seen = [(*grain_cells(row), name, row["op"]) for row, name in zip(rows, names, strict=True)]
+    alike = Counter(seen)
+    shapes = [
+        (row["input_shapes"] or row["op_input_shapes"] or "") if alike[key] > 1 else ""
+        for row, key in zip(rows, seen, strict=True)
+    ]
+    still = Counter(zip(seen, shapes, strict=True))
+    for at, row in enumerate(rows):
+        if still[seen[at], shapes[at]] > 1:
+            names[at] = readable(row["name"])
+    return names, shapes
 
 
 def kernel_types(shown: Shown, limit: int | None) -> Table:
@@ -239,14 +259,16 @@ def kernel_types(shown: Shown, limit: int | None) -> Table:
 
 
 def copies(shown: Shown, limit: int | None) -> Table:
-    """Memory copies and memsets with the most time."""
+    """Memory copies and memsets with the most time; with shapes where rows look alike without."""
     rows, more = top(shown.copies, limit)
-    columns = [*grain_columns(rows), Column("copy or memset", **NAME), Column("launched by", **UNDER), Column("calls")]
-    columns += [Column("total"), Column("bytes")]
+    names, shapes = _told_apart(rows)
+    columns = [*grain_columns(rows), Column("copy or memset", **NAME), Column("launched by", **UNDER)]
+    columns += [Column("input shapes", **UNDER)] if any(shapes) else []
+    columns += [Column("calls"), Column("total"), Column("bytes")]
     cells = []
-    for row in rows:
+    for row, name, shape in zip(rows, names, shapes, strict=True):
         sums = [number(row["calls"]), cell(row["total_ns"], "ns"), cell(row.get("bytes"), "bytes")]
-        cells.append(("", [*grain_cells(row), readable(row["name"]), readable(row["op"]), *sums]))
+        cells.append(("", [*grain_cells(row), name, readable(row["op"]), *([shape] if any(shapes) else []), *sums]))
     return make("Copies and memsets", columns, cells, more=more)
 
 
