@@ -323,7 +323,8 @@ def _asked(diff: Diff) -> list[str]:
         ("--flow-category", chosen.flow_category),
     ]
     words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
-    return [*words, *(["--allow-partial"] if chosen.allow_partial else [])]
+    switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
+    return [*words, *(name for name, given in switches.items() if given)]
 
 
 def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list[Table]:
