@@ -107,7 +107,7 @@ def diff_links(diff: Diff, limit: int | None) -> Table:
     frame = diff.communication_links
     rows, more = top(frame[frame["source_rank"].isna()], limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
-    columns += [Column("bytes", drop=2), *(Column(name) for name in _COMPARED), Column("large packets", drop=1)]
+    columns += [Column("bytes", drop=4), *_COMPARED, Column("large packets", drop=3)]
     cells = []
     for row in rows:
         line = [readable(row["kind"]), _group(row), row["transport"], _sizes(row)]
@@ -121,7 +121,7 @@ def diff_link_matrix(diff: Diff, limit: int | None) -> Table:
     frame = diff.communication_links
     rows, more = top(frame[frame["source_rank"].notna()], limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
-    columns += [Column("from rank"), Column("to rank"), *(Column(name) for name in _COMPARED)]
+    columns += [Column("from rank"), Column("to rank"), *_COMPARED]
     cells = []
     for row in rows:
         line = [readable(row["kind"]), _group(row), row["transport"], *(number(row[name]) for name in _ENDS)]
@@ -129,7 +129,13 @@ def diff_link_matrix(diff: Diff, limit: int | None) -> Table:
     return make("Links between ranks by change of transit time", columns, cells, more=more)
 
 
-_COMPARED: Final = ("baseline", "candidate", "change", "DIFF", "GB/s")
+_COMPARED: Final = (
+    Column("baseline"),
+    Column("candidate"),
+    Column("change", drop=1),
+    Column("DIFF"),
+    Column("GB/s", drop=2),
+)
 
 
 def _transit(row: Row) -> list[str]:
