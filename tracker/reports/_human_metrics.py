@@ -49,6 +49,13 @@ def _grain_cells(row: Row) -> list[str]:
     return [number(row[name]) for name in _GRAIN if name in row]
 
 
+def _zeros_last(frame: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
+    """`frame` in its order, but for rows of zeros: these come last in each `part` (a number per row)."""
+    is_zero = (frame["mean"] == 0) & (frame["max"].fillna(0) == 0) & (frame["min"].fillna(0) == 0)
+    place = pd.DataFrame({"part": part, "zero": is_zero.astype(bool)}).sort_values(["part", "zero"], kind="stable")
+    return frame.loc[place.index]
+
+
 def busiest(shown: Shown, limit: int | None) -> Table:
     """For the kernels with most time, what their calls were busy with: the pipes that worked longest."""
     grain = [name for name in _GRAIN if name in shown.kernel_metrics]
@@ -84,8 +91,10 @@ def _us(value: float) -> str:
 
 
 def metrics(shown: Shown, limit: int | None) -> Table:
-    """All metrics of the kernels with most time."""
-    rows, more = top(shown.kernel_metrics, limit)
+    """All metrics of the kernels with most time; of each kernel those that are nothing but zeros last."""
+    grain = [name for name in _GRAIN if name in shown.kernel_metrics]
+    kernel = shown.kernel_metrics.groupby([*grain, *_KERNEL], sort=False, dropna=False).ngroup()
+    rows, more = top(_zeros_last(shown.kernel_metrics, kernel), limit)
     columns = [*_grain_columns(shown.kernel_metrics), Column("kernel", **NAME), Column("input shapes", **UNDER)]
     columns += [Column("metric", **NAME), *(Column(name) for name in ("calls", "mean", "minimum", "maximum"))]
     cells = []
@@ -119,8 +128,8 @@ def counter_overview(shown: Shown, limit: int | None) -> Table:
 
 
 def counters(shown: Shown, limit: int | None) -> Table:
-    """Every number of the profiler's own tables."""
-    rows, more = top(shown.counters, limit)
+    """Every number of the profiler's own tables, those that never were anything but zero last."""
+    rows, more = top(_zeros_last(shown.counters, pd.Series(0, index=shown.counters.index)), limit)
     columns = [*_grain_columns(shown.counters), Column("source", left=True), Column("name", **NAME)]
     columns += [Column("measurement", **NAME), *(Column(name) for name in ("values", "mean", "minimum", "maximum"))]
     cells = []

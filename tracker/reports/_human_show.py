@@ -366,9 +366,18 @@ def _slowest(shown: Shown) -> list[str]:
         return []
     # an op that somebody wrote says more than a stand-in for missing ones
     first = next((row for row in rows if row["name"] not in READABLE and row[metric]), rows[0])
-    return [
-        f"most {metric.split('_', maxsplit=1)[0]} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"
-    ]
+    kernel = _largest_kernel(shown) if first["name"] in READABLE else []
+    word = metric.split("_", maxsplit=1)[0]
+    return kernel or [f"most {word} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"]
+
+
+def _largest_kernel(shown: Shown) -> list[str]:
+    """The kernel with the most time over all its shapes, where no op says what launched it."""
+    names = shown.kernels["canonical_name"].where(shown.kernels["canonical_name"] != "", shown.kernels["name"])
+    sums = shown.kernels["total_ns"].groupby(names).sum(min_count=1).dropna()
+    if sums.empty:
+        return []
+    return [f"most time in the kernel {sums.idxmax()}: {cell(int(sums.max()), 'ns')}"]
 
 
 def hint(shown: Shown) -> str:
