@@ -2,6 +2,7 @@
 
 from tests.reports import builders
 from tests.reports.builders import MS
+from tracker.profile import UNLINKED_OP
 from tracker.reports import render_diff, render_show
 
 KERNEL = {
@@ -72,3 +73,11 @@ def test_copies_that_differ_by_the_shapes_of_their_op_alone_show_them():
     ]
     text = render_show(builders.shown(copies=builders.nullable(copies)), "text", only=["kernel"], width=160)
     assert "[[32,64]]" in text and "[[32,192]]" in text
+
+
+def test_where_no_launch_is_known_at_all_one_line_says_so_instead_of_a_column():
+    unlinked = {"op": UNLINKED_OP}
+    text = table(kernel("Add", "Add", "[[1]]", 2, **unlinked), kernel("Mul", "Mul", "[[1]]", 1, **unlinked))
+    assert "launched by" not in text and "(unlinked)" not in text and text.count("has the launch") == 1
+    text = table(kernel("Add", "Add", "[[1]]", 2, **unlinked), kernel("Mul", "Mul", "[[1]]", 1))
+    assert "launched by" in text and "(unlinked) no launch in the capture" in text and "has the launch" not in text

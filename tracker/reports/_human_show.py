@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from tracker.profile import UNLINKED_OP
 from tracker.reports import _human_communication, _human_links, _human_metrics
 from tracker.reports._human import (
     GRAIN,
@@ -212,17 +213,20 @@ def kernels(shown: Shown, limit: int | None) -> Table:
     whole = shown.kernels["total_ns"].sum()
     rows, more = top(shown.kernels, limit)
     names, shapes = _told_apart(rows)
-    columns = [*grain_columns(rows), Column("kernel", **NAME), Column("launched by", **UNDER)]
+    unlinked = bool(rows) and bool((shown.kernels["op"] == UNLINKED_OP).all())
+    columns = [*grain_columns(rows), Column("kernel", **NAME), *([] if unlinked else [Column("launched by", **UNDER)])]
     columns += [Column("input shapes", **UNDER)] if any(shapes) else []
     columns += [Column("category", left=True, drop=2), Column("calls"), Column("total"), Column("share")]
     columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
     cells = []
     for row, name, shape in zip(rows, names, shapes, strict=True):
         total = row["total_ns"]
-        line = [name, readable(row["op"]), *([shape] if any(shapes) else []), row["category"], number(row["calls"])]
+        line = [name, *([] if unlinked else [readable(row["op"])]), *([shape] if any(shapes) else [])]
+        line += [row["category"], number(row["calls"])]
         line += [cell(total, "ns"), share(total / whole if total is not None and whole else None)]
         cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
-    return make("Kernels", columns, cells, more=more)
+    note = "Of none of them the capture has the launch, so no operator stands beside it." if unlinked else ""
+    return make("Kernels", columns, cells, more=more, note=note)
 
 
 def _told_apart(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
