@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -238,3 +239,23 @@ def test_what_a_reader_warns_of_is_a_note_where_a_path_is_shown_or_compared(trac
     assert f"Note: {note}" in " ".join(tracker("show", one).out.split())
     compared = json.loads(tracker("diff", one, other, "--format", "json").out)
     assert f"{one} and {other}: {note}" in compared["notes"]
+
+
+def with_a_bad_row(trace, path):
+    """A copy of a profile with one op that ends before it starts."""
+    document = json.loads(gzip.decompress(trace.read_bytes()))
+    ops = [event for event in document["traceEvents"] if event.get("cat") == "cpu_op"]
+    document["traceEvents"].append({**ops[0], "dur": -1})
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(tracker, trace, tmp_path):
+    bad = with_a_bad_row(trace["v01"], tmp_path / "bad.pt.trace.json")
+    for words in (("show", bad), ("diff", trace["v01"], bad)):
+        refused = tracker(*words)
+        assert refused.code == 2 and "--skip-bad-rows" in refused.err
+        done = tracker(*words, "--skip-bad-rows")
+        assert done.code == 0
+        assert "1 events with impossible times were left out" in " ".join(done.out.split())
+    assert "--skip-bad-rows" in done.out.splitlines()[-1]  # the command for all details reads the same files

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.factories import EPOCH_NS, capture, record, save
+from tests.factories import EPOCH_NS, capture, record, same_table, save
 from tracker.compare import diff, show
 from tracker.profile import MISSING, Breakdown, Capture
 from tracker.results import Diff, DiffOptions, ShowOptions
@@ -224,3 +224,17 @@ def test_names_made_by_other_rules_are_told(memory_store: Store, rules: tuple[An
     note = "The names and categories of the two sides were made by rules 2 and 3: ingest the older runs again."
     assert (note in result.notes) is told
     assert ("naming rules" in set(result.environment["key"])) is (rules[0] != rules[1])
+
+
+def test_synchronization_and_idle_time_of_collectives_are_known_of_both_sides_or_missing(store: Store):
+    for version, idle in (("v1", 20), ("v2", 50)):
+        parts = {"transit_ns": 30, "wait_ns": 10, "synchronization_ns": 5, "idle_ns": idle}
+        save(store, version, communication=[("all_reduce", 40 + idle, parts), ("broadcast", 7)])
+    same_table(
+        diff(store, "v1", "v2").communication,
+        """
+        kind        baseline_synchronization_ns  candidate_synchronization_ns  baseline_idle_ns  candidate_idle_ns
+        all_reduce  5                            5                             20                50
+        broadcast   -                            -                             -                 -
+        """,
+    )

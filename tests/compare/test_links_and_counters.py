@@ -34,10 +34,28 @@ def test_links_have_a_bandwidth_and_a_share_of_large_packets(store: Store):
         """
         transport  source_rank  target_rank  packet_bytes  bytes  transit_ns  bandwidth_gb_per_s  large_packet_ratio
         HCCS       -            -            -             8000   500         16                  0.5
-        HCCS       -            -            2000          8000   500         16                  -
         HCCS       0            1            -             8000   500         16                  -
+        HCCS       -            -            2000          8000   500         16                  -
         """,
     )
+
+
+def test_each_level_of_links_states_the_same_bytes_and_stands_together(store: Store):
+    exchange = [
+        link("HCCS", 5000, 400, source=0, target=1),
+        link("HCCS", 3000, 200, source=0, target=2),
+        link("HCCS", 8000, 600, packet_bytes=2000, packets=4),
+        link("HCCS", 8000, 600, packets=4),
+    ]
+    save(store, communication=[all_reduce(*exchange)])
+    for frame, size in (
+        (show(store, "v1").communication_links, "bytes"),
+        (diff(store, "v1", "v1").communication_links, "baseline_bytes"),
+    ):
+        levels = list(dict.fromkeys(frame["level"]))
+        assert levels == ["transport", "link", "packet"][: len(levels)]
+        assert frame["level"].tolist() == sorted(frame["level"], key=levels.index)
+        assert set(frame.groupby("level")[size].sum()) == {8000}
 
 
 def test_sdma_stands_for_links_that_are_not_told_apart_and_is_left_out_beside_them(store: Store):

@@ -8,7 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from tests.factories import EPOCH_NS, capture, record, save
+from tests.factories import EPOCH_NS, capture, record, same_table, save
 from tracker.compare import diff, show
 from tracker.profile import MISSING
 from tracker.results import ShowOptions
@@ -326,3 +326,27 @@ def test_the_peak_names_the_allocator_it_stands_for_and_the_whole_process_beside
     ]
     plain = diff(store, "v2", "v2").overall.set_index("metric")
     assert plain.loc["peak_allocated_bytes", "title"] == "Peak memory allocated"
+
+
+def test_kernel_types_of_a_run_are_sums_without_collectives_and_unnamed_ones(store: Store):
+    kernels = [
+        npu("Cast", 30, "AI_VECTOR_CORE", "vector"),
+        npu("Cast", 50, "AI_CORE", "vector"),
+        npu("MatMulV3", 60, "AI_CORE", "matmul"),
+        npu("hcom_allReduce_", 500, "HCCL", "communication"),
+        ("gemm", 900),
+    ]
+    save(store, kernels=kernels)
+    same_table(
+        show(store, "v1").kernel_types,
+        """
+        type      core_type       calls  total_ns
+        MatMulV3  AI_CORE         1      60
+        Cast      AI_CORE         1      50
+        Cast      AI_VECTOR_CORE  1      30
+        """,
+    )
+    by_rank = show(store, "v1", options=ShowOptions(by=("rank",))).kernel_types
+    assert by_rank.columns.tolist()[:3] == ["rank", "type", "core_type"]
+    save(store, "v2", kernels=[("gemm", 900)])
+    assert show(store, "v2").kernel_types.empty

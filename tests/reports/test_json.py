@@ -25,8 +25,17 @@ def test_show_has_the_documented_keys_in_order():
     document = json.loads(render_show(builders.shown(), "json"))
     assert list(document) == [
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
-        "memory", "copies", "modules", "api", "kernel_metrics", "communication_links", "counters",
+        "memory", "copies", "modules", "api", "kernel_types", "kernel_metrics", "communication_links",
+        "counters", "memory_curve",
     ]  # fmt: skip
+
+
+def test_memory_comes_with_its_course_over_time_and_nothing_else_does():
+    document = json.loads(render_show(builders.shown(), "json", only=["memory"], limit=1))
+    assert document["memory_curve"] == [
+        {"rank": 0, "component": "device", "time_ns": 0, "allocated_bytes": 1, "reserved_bytes": None}
+    ]
+    assert "memory_curve" not in json.loads(render_show(builders.shown(), "json", only=["kernel"]))
 
 
 def test_the_bottleneck_is_an_object_with_its_numbers():

@@ -12,7 +12,7 @@ from tests.reports import builders, workbooks
 from tests.reports.builders import MS
 from tracker.profile import UNLINKED_OP
 from tracker.reports import _human, render_diff, render_show
-from tracker.reports._layout import shorten
+from tracker.reports._layout import shorten, shorten_place
 from tracker.reports.to_markdown import escape
 from tracker.results import DiffOptions
 
@@ -249,3 +249,32 @@ def test_ops_of_unknown_self_time_are_ordered_by_their_total():
     rows = [ops.assign(name=name, device_self_ns=pd.NA, device_total_ns=total) for name, total in totals.items()]
     text = render_show(builders.shown(ops=pd.concat(rows)), "text", only=["operator"])
     assert text.index("large") < text.index("middle") < text.index("small")
+
+
+def test_a_note_that_takes_several_lines_is_indented_on_each():
+    parted = builders.shown().communication.assign(
+        **{name: pd.array([1], dtype="Int64") for name in ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")}
+    )
+    text = render_show(builders.shown(communication=parted), "text", only=["communication"], width=60)
+    lines = text.splitlines()
+    at = next(index for index, line in enumerate(lines) if line.startswith("  total = "))
+    assert lines[at + 1].startswith("  ") and lines[at + 1].strip()
+
+
+PLACE = "DistributedDataParallel_0/AlexNet_0/Sequential_1/Linear_0, /home/me/imagenet_script/train/main.py(366): train"
+
+
+@pytest.mark.parametrize("width", range(31, 130, 7))
+def test_a_shortened_place_keeps_the_file_the_line_and_the_module(width):
+    short = shorten_place(PLACE, width)
+    assert cell_len(short) <= width
+    assert "/main.py(366): train" in short
+    assert "Linear_0" in short or width < 34
+
+
+@pytest.mark.parametrize("width", [80, 100, 120])
+def test_the_file_name_of_a_cause_is_there_on_every_terminal(width):
+    found = builders.explanation()
+    causes = (replace(found.causes[0], where=PLACE), *found.causes[1:])
+    diff = builders.diff(explanation=replace(found, causes=causes))
+    assert "/main.py(366): train" in render_diff(diff, "text", width=width)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.reports import builders
 from tests.reports.builders import MS
-from tests.reports.workbooks import fill, opened, rows, values
+from tests.reports.workbooks import fill, header_row, opened, rows, values
 from tracker.reports import _workbook, render_diff, render_show
 
 BLUE, RED = "DDEBF7", "FF0000"
@@ -24,9 +24,10 @@ def test_sheets_stand_in_reading_order(book):
 
 
 def test_every_table_has_a_frozen_header_and_a_filter_over_all_rows(book):
+    titled = {"OverallMetrics": "B3", "CommunicationCompare": "A3", "CommunicationLinkCompare": "A3"}
     for sheet in book.worksheets[:-1]:
-        assert sheet.freeze_panes == "A2"
-        assert sheet.auto_filter.ref == sheet.dimensions
+        assert sheet.freeze_panes == titled.get(sheet.title, "A2")
+        assert sheet.auto_filter.ref == sheet.dimensions.replace("A1", f"A{header_row(sheet)}")
 
 
 def test_operator_summary_is_light_blue_and_its_kernels_follow_without_background(book):
@@ -181,7 +182,7 @@ def test_explanation_has_the_answer_and_adds_up(book):
 def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render_show(builders.shown(), "xlsx"))
     assert book.sheetnames == [
-        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelMetrics", "Communication",
+        "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
         "CommunicationLinks", "Memory", "Modules", "Api", "Counters", "MemoryCurve", "Facts", "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000

@@ -15,8 +15,14 @@ def opened(document):
 
 def rows(sheet):
     """The rows below the header as dicts of their cells by header."""
-    header = [cell.value for cell in sheet[1]]
-    return [dict(zip(header, line, strict=True)) for line in sheet.iter_rows(min_row=2)]
+    at = header_row(sheet)
+    header = [cell.value for cell in sheet[at]]
+    return [dict(zip(header, line, strict=True)) for line in sheet.iter_rows(min_row=at + 1)]
+
+
+def header_row(sheet):
+    """The number of the header's row: the first below the line of titles, where there is one."""
+    return int(sheet.freeze_panes.lstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZ")) - 1
 
 
 def values(sheet):

@@ -187,6 +187,12 @@ AllowPartial = Annotated[
         "Default: refuse it.",
     ),
 ]
+SkipBadRows = Annotated[
+    bool,
+    typer.Option(
+        "--skip-bad-rows", help="Leave out unreadable rows and say how many. Default: one bad row is an error."
+    ),
+]
 Runs = Annotated[
     list[str], typer.Argument(metavar="RUN...", help="Run numbers: 41 or run:41. tracker runs lists them.")
 ]

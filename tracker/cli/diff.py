@@ -98,6 +98,7 @@ def diff(
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
+    skip_bad_rows: options.SkipBadRows = False,
     db: options.Database = None,
 ) -> None:
     """Compare two sides: what became slower, by how much, and why.
@@ -151,6 +152,7 @@ def diff(
                 format=input_format,
                 flow_category=flow_category,
                 allow_partial=allow_partial,
+                skip_bad_rows=skip_bad_rows,
                 max_bytes=settings.max_bytes,
                 on_progress=report,
             ),

@@ -107,12 +107,7 @@ def ingest(  # one parameter per option
     ] = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
-    skip_bad_rows: Annotated[
-        bool,
-        typer.Option(
-            "--skip-bad-rows", help="Leave out unreadable rows and say how many. Default: one bad row is an error."
-        ),
-    ] = False,
+    skip_bad_rows: options.SkipBadRows = False,
     db: options.Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.

@@ -57,6 +57,7 @@ def show(
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
+    skip_bad_rows: options.SkipBadRows = False,
     db: options.Database = None,
 ) -> None:
     """Show one run: what its steps wait for, where its time went, its largest ops and kernels, communication, memory.
@@ -99,6 +100,7 @@ def show(
                 format=input_format,
                 flow_category=flow_category,
                 allow_partial=allow_partial,
+                skip_bad_rows=skip_bad_rows,
                 max_bytes=settings.max_bytes,
                 on_progress=report,
             ),

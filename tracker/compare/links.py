@@ -12,7 +12,7 @@ import pandas as pd
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
-from tracker.results import DIFF_COLUMNS, LINK_KEY
+from tracker.results import DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -32,7 +32,8 @@ def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bo
 
     A transport of which the source only says single links gets a row for all of them together. SDMA of collectives
     whose HCCS, PCIE or SIO is there as well is left out: it stands for these together. The share of large packets is
-    missing where no packets were counted. `options.minimum_ns` drops rows, but no part of a sum.
+    missing where no packets were counted. `level` says which rows state the same bytes: sum up those of one only.
+    `options.minimum_ns` drops rows, but no part of a sum.
     """
     frame = side.ask(queries.communication_links, by=by, in_steps=in_steps)
     frame = matching(matching(frame, "kind", options.kind), "group_role", options.group)
@@ -41,7 +42,19 @@ def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bo
         frame = frame[(frame["transit_ns"].fillna(0) >= options.minimum_ns).astype(bool)].reset_index(drop=True)
     frame["large_packet_ratio"] = frame["large_packet_ratio"].where(frame["packets"].notna())
     transit = frame["transit_ns"].astype("Float64")
-    return frame.assign(bandwidth_gb_per_s=frame["bytes"].astype("Float64") / transit.where(transit > 0))
+    speeds = frame.assign(bandwidth_gb_per_s=frame["bytes"].astype("Float64") / transit.where(transit > 0))
+    return _by_level(speeds)
+
+
+def _by_level(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with its `level`, level by level, the order within a level kept."""
+    level = pd.Series(TRANSPORT, index=frame.index, dtype=object)
+    level = level.mask(frame["source_rank"].notna(), LINK)
+    if "packet_bytes" in frame:
+        level = level.mask(frame["packet_bytes"].notna(), PACKET)
+    place = level.map({TRANSPORT: 0, LINK: 1, PACKET: 2})
+    frame.insert(int(frame.columns.get_indexer(["kind"])[0]), "level", level)
+    return frame.iloc[place.argsort(kind="stable")].reset_index(drop=True)
 
 
 def _without_sums(frame: pd.DataFrame) -> pd.DataFrame:
@@ -85,7 +98,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     for name in _NUMBERS:
         number = joined[name].astype("Int64")
         joined[name] = number.where(number >= 0)
-    return joined[list(DIFF_COLUMNS["communication_links"])]
+    return _by_level(joined)[list(DIFF_COLUMNS["communication_links"])]
 
 
 def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:

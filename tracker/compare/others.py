@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", "wait_ns", "transit_ns"]
+_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns"]
+_COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
 _EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
-_COMMUNICATION_PARTS: Final = frozenset(("wait_ns", "transit_ns", *_EXPOSED_SUMS))
+_COMMUNICATION_PARTS: Final = frozenset((*_PARTS, *_EXPOSED_SUMS))
 """Their sums over some of the calls would look like a smaller part of all calls."""
 
 

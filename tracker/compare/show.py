@@ -15,7 +15,7 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.sides import load
 from tracker.errors import UsageError
-from tracker.results import Shown, ShowOptions
+from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _COPIES = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _METRIC_KERNELS = 50
+_TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
 _MODULE_NUMBERS = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
 
 
@@ -55,6 +56,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             kernel_metrics=_kernel_metrics(side, options, tables["kernels"]),
             communication_links=_drop_run(links.of_side(side, options, by, in_steps=False)),
             counters=_drop_run(counters.of_side(side, by)),
+            kernel_types=_kernel_types(tables["kernels"], options),
             options=options,
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options) if options.tree else None,
@@ -107,6 +109,16 @@ def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -
     frame = frame.assign(_at=at)[at >= 0].sort_values(["_at", "metric"], kind="stable").drop(columns="_at")
     frame.insert(frame.columns.get_loc("metric") + 1, "kind", [kind_of(name) for name in frame["metric"]])
     return frame.reset_index(drop=True)
+
+
+def _kernel_types(kernels: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
+    """Sums of the kernels whose type the profiler names, but for collectives, the longest first."""
+    typed = kernels[(kernels["type"] != "") & (kernels["category"] != "communication")]
+    key = [*(grain for grain in GRAINS if grain in options.grains), "type", "core_type"]
+    numbers = {name: (name, how) for name, how in _TYPE_NUMBERS.items()}
+    sums = typed.groupby(key, sort=False, dropna=False).agg(**numbers).reset_index()
+    order = [False, *[True] * len(key)]
+    return sums.sort_values(["total_ns", *key], ascending=order, kind="stable").reset_index(drop=True)
 
 
 def _summed_steps(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:

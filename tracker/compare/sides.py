@@ -186,6 +186,7 @@ def _ingest_options(options: Selection) -> IngestOptions:
         format=options.format,
         flow_category=options.flow_category,
         allow_partial=options.allow_partial,
+        skip_bad_rows=options.skip_bad_rows,
         on_progress=options.on_progress,
     )
     if options.max_bytes is None:

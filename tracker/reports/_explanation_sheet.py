@@ -20,6 +20,7 @@ _NOTES = (
     "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
+    "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
     "1 KB = 1024 bytes, 1 MB = 1024 KB. An empty cell: the source does not say.",
 )
 

@@ -11,13 +11,14 @@ from typing import Any, Final
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.reports._shared import records
+from tracker.reports._shared import is_small, records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 Row = dict[str, Any]
 Unit = tuple[int, str]
 
+GRAIN: Final = ("stage", "rank", "step")
 READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(no op) launched outside any op"}
 
 
@@ -26,6 +27,7 @@ class Column:
     """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
 
     `drop`: what may be left out where there is no room, highest first; 0 never. `code`: holds names from a profile.
+    `place`: holds code lines, of which the file name must stay.
     `header`: of one line, or of several that all columns of the table have.
     """
 
@@ -35,6 +37,7 @@ class Column:
     fold: bool = False
     drop: int = 0
     code: bool = False
+    place: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ PAIR: Final = re.compile(r" (?=[^ =]+=)")
 WORDS: Final = {"left": True, "elastic": True}
 NAME: Final = WORDS | {"code": True}
 UNDER: Final = NAME | {"fold": True}
+PLACE: Final = UNDER | {"place": True}
 
 
 def make(
@@ -123,6 +127,36 @@ def pair(baseline: str, candidate: str) -> str:
     return baseline if baseline == candidate else f"{baseline} -> {candidate}"
 
 
+def cell(value: float | None, unit: str, *beside: float | None) -> str:
+    """A number in the unit that suits it and the values beside it."""
+    if unit == "ns":
+        return format_ns(value, time_unit(value, *beside))
+    if unit == "bytes":
+        return format_bytes(value, size_unit(value, *beside))
+    return number(value)
+
+
+def _grain(row: Row) -> str:
+    return ", ".join(f"{name} {number(row[name])}" for name in GRAIN if name in row)
+
+
+def grain_columns(rows: Sequence[Row]) -> list[Column]:
+    """The column that says of which stage, rank or step a row is; none where rows are not kept apart by these."""
+    return [Column("of", left=True)] if rows and _grain(rows[0]) else []
+
+
+def grain_cells(row: Row) -> list[str]:
+    """The cell under `grain_columns`."""
+    return [_grain(row)] if _grain(row) else []
+
+
+def per_call(row: Row) -> list[str]:
+    """Average, minimum and maximum of one call, in one unit."""
+    total, calls = row["total_ns"], row["calls"]
+    times = [total / calls if total is not None and calls else None, row["min_ns"], row["max_ns"]]
+    return [cell(time, "ns", *times) for time in times]
+
+
 def values(
     unit_name: str, baseline: float | None, candidate: float | None, delta: float | None
 ) -> tuple[str, str, str]:
@@ -141,8 +175,8 @@ def values(
 
 
 def tone(row: Row, delta: float | None) -> str:
-    """`worse` or `better` by the sign of the change, as far as DIFF shows one."""
-    if not delta or (row.get("status", BOTH) == BOTH and format_diff(row.get("diff")) == "0.0 %"):
+    """`worse` or `better` by the sign of the change, unless it is small."""
+    if not delta or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
         return ""
     return "worse" if delta > 0 else "better"
 

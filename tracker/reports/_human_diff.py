@@ -7,9 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from tracker.reports import _human_metrics
+from tracker.reports import _human_communication, _human_links, _human_metrics
+from tracker.reports._empty import explained
 from tracker.reports._human import (
     NAME,
+    PLACE,
     UNDER,
     WORDS,
     Column,
@@ -17,7 +19,6 @@ from tracker.reports._human import (
     Table,
     Unit,
     calls_cell,
-    group_words,
     make,
     metric_words,
     pair,
@@ -108,16 +109,18 @@ def _shapes(row: Row) -> str:
 
 
 def kernels(diff: Diff, limit: int | None) -> Table:
-    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name."""
+    """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name, and
+    with their own shapes where that profiler knows them."""
     rows, more = top(diff.kernels, limit)
     types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
-    columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if any(types) else [])]
+    has_types, has_shapes = any(types), any(map(_shapes, rows))
+    columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if has_types else [])]
+    columns += [Column("input shapes", **UNDER)] if has_shapes else []
     columns += [Column("launched by", **UNDER), Column("category", left=True, drop=2)]
     cells = []
     for row, kernel_type in zip(rows, types, strict=True):
-        launched = " ".join(filter(None, (readable(row["op"]), _shapes(row))))
-        line = [readable(row["name"]), *([kernel_type] if any(types) else [])]
-        line += [launched, str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        line = [readable(row["name"]), *([kernel_type] if has_types else []), *([_shapes(row)] if has_shapes else [])]
+        line += [readable(row["op"]), str(row["category"] or MISSING_TEXT), *side_cells(row)]
         cells.append((tone(row, row["delta_ns"]), line))
     table = make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
     return replace(table, below=tuple(str(row["why"] or "") for row in rows))
@@ -132,23 +135,6 @@ def kernel_types(diff: Diff, limit: int | None) -> Table:
         line = [readable(row["type"]), readable(row["core_type"]), *side_cells(row)]
         cells.append((tone(row, row["delta_ns"]), line))
     return make("Kernel types by change of total time", columns, cells, more=more)
-
-
-def communication(diff: Diff, limit: int | None) -> Table:
-    """Collectives by change of their total time, with what of it compute does not hide."""
-    rows, more = top(diff.communication, limit)
-    columns = [Column("communication", **NAME), Column("group", **UNDER), *side_columns()]
-    columns += [Column("exposed", drop=2), Column("wait", drop=3)]
-    cells = []
-    for row in rows:
-        spans = [_span(row, "exposed_ns"), _span(row, "wait_ns")]
-        cells.append((tone(row, row["delta_ns"]), [readable(row["kind"]), group_words(row), *side_cells(row), *spans]))
-    return make("Communication by change of total time", columns, cells, more=more)
-
-
-def _span(row: Row, name: str) -> str:
-    baseline, candidate, _ = values("ns", row[f"baseline_{name}"], row[f"candidate_{name}"], None)
-    return pair(baseline, candidate)
 
 
 def memory(diff: Diff, limit: int | None) -> Table:
@@ -190,8 +176,8 @@ TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
     "kernel": kernels,
     "kernel_type": kernel_types,
     "metric": _human_metrics.diff_metrics,
-    "communication": communication,
-    "link": _human_metrics.diff_links,
+    "communication": _human_communication.diff_communication,
+    "link": _human_links.diff_links,
     "memory": memory,
     "module": modules,
     "api": api,
@@ -204,8 +190,10 @@ def tables(diff: Diff, section: str, limit: int | None, only: Sequence[str]) -> 
     """The tables of a section, as far as they have rows or the reader asked for the section."""
     found = [TABLES[section](diff, limit)]
     if section == "link" and section in only:
-        found.append(_human_metrics.diff_link_matrix(diff, limit))
-    return [table for table in found if table.rows or section in only]
+        found.append(_human_links.diff_link_matrix(diff, limit))
+    found = [explained(table, section, diff.options) for table in found if table.rows or section in only]
+    parts = [_human_communication.diff_parts(diff, limit)] if section == "communication" else []
+    return found + [table for table in parts if table.rows]
 
 
 def total_words(explanation: Explanation) -> str:
@@ -256,7 +244,7 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     ]
     told = any(cause.stands_out is not None for cause in listed)
     columns += [Column("calls", drop=2), *([Column("stands out", left=True, drop=3)] if told else [])]
-    columns.append(Column("where", **UNDER))
+    columns.append(Column("where", **PLACE))
     rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name, told)) for cause in listed]
 
     def closing(label: str, value: float | None, tone: str = "sum") -> tuple[str, list[str]]:
@@ -335,7 +323,8 @@ def _asked(diff: Diff) -> list[str]:
         ("--flow-category", chosen.flow_category),
     ]
     words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
-    return [*words, *(["--allow-partial"] if chosen.allow_partial else [])]
+    switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
+    return [*words, *(name for name, given in switches.items() if given)]
 
 
 def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list[Table]:

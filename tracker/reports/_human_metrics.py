@@ -11,28 +11,23 @@ import pandas as pd
 from tracker.reports._human import (
     NAME,
     UNDER,
-    WORDS,
     Column,
     Row,
     Table,
-    group_words,
     make,
     number,
-    pair,
     readable,
     share,
     tone,
     top,
-    values,
 )
 from tracker.reports._shared import records
-from tracker.results import BOTH, CORE_TIME, PIPE_TIME, RATIO, REPEATED_COUNTERS, Diff, Shown
-from tracker.units import MISSING_TEXT, NS_PER_US, format_bytes, format_diff, format_ns, size_unit
+from tracker.results import CORE_TIME, PIPE_TIME, RATIO, REPEATED_COUNTERS, Diff, Shown
+from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 
 _GRAIN: Final = ("rank", "step")
 _KERNEL: Final = ("name", "canonical_name", "type", "core_type", "input_shapes")
 _BUSIEST: Final = 3
-_ENDS: Final = ("source_rank", "target_rank")
 
 
 def figure(value: float | None) -> str:
@@ -52,6 +47,13 @@ def _grain_columns(frame: pd.DataFrame) -> list[Column]:
 
 def _grain_cells(row: Row) -> list[str]:
     return [number(row[name]) for name in _GRAIN if name in row]
+
+
+def _zeros_last(frame: pd.DataFrame, part: pd.Series) -> pd.DataFrame:
+    """`frame` in its order, but for rows of zeros: these come last in each `part` (a number per row)."""
+    is_zero = (frame["mean"] == 0) & (frame["max"].fillna(0) == 0) & (frame["min"].fillna(0) == 0)
+    place = pd.DataFrame({"part": part, "zero": is_zero.astype(bool)}).sort_values(["part", "zero"], kind="stable")
+    return frame.loc[place.index]
 
 
 def busiest(shown: Shown, limit: int | None) -> Table:
@@ -89,8 +91,10 @@ def _us(value: float) -> str:
 
 
 def metrics(shown: Shown, limit: int | None) -> Table:
-    """All metrics of the kernels with most time."""
-    rows, more = top(shown.kernel_metrics, limit)
+    """All metrics of the kernels with most time; of each kernel those that are nothing but zeros last."""
+    grain = [name for name in _GRAIN if name in shown.kernel_metrics]
+    kernel = shown.kernel_metrics.groupby([*grain, *_KERNEL], sort=False, dropna=False).ngroup()
+    rows, more = top(_zeros_last(shown.kernel_metrics, kernel), limit)
     columns = [*_grain_columns(shown.kernel_metrics), Column("kernel", **NAME), Column("input shapes", **UNDER)]
     columns += [Column("metric", **NAME), *(Column(name) for name in ("calls", "mean", "minimum", "maximum"))]
     cells = []
@@ -99,74 +103,6 @@ def metrics(shown: Shown, limit: int | None) -> Table:
         line += [number(row["calls"]), *(figure(row[name]) for name in ("mean", "min", "max"))]
         cells.append(("", [*_grain_cells(row), *line]))
     return make("Kernel metrics", columns, cells, more=more)
-
-
-def links(shown: Shown, limit: int | None) -> Table:
-    """A line per transport and group: what all links together moved, how fast, in how large packets."""
-    frame = shown.communication_links
-    whole = frame[frame["source_rank"].isna() & frame["packet_bytes"].isna()]
-    groups = _summed(whole, ["transport", "group_role", "group_size"])
-    listed = groups if limit is None else groups[:limit]
-    columns = [*_grain_columns(whole), Column("transport", left=True), Column("group", **WORDS), *_LINK_NUMBERS]
-    rows = [("", [*_grain_cells(row), row["transport"], _group(row), *_link_numbers(row)]) for row in listed]
-    return make("Communication links", columns, rows, more=len(groups) - len(listed))
-
-
-_LINK_NUMBERS: Final = (Column("bytes"), Column("transit"), Column("GB/s"), Column("large packets"))
-
-
-def _link_numbers(row: Row) -> list[str]:
-    size, transit = row["bytes"], row["transit_ns"]
-    speed = size / transit if size is not None and transit else None
-    return [format_bytes(size), format_ns(transit), _speed(speed), share(row["large_packet_ratio"])]
-
-
-def _speed(value: float | None) -> str:
-    return MISSING_TEXT if value is None else f"{value:,.2f}"
-
-
-def _group(row: Row) -> str:
-    return group_words({"data_type": "", "size_class_bytes": None, **row})
-
-
-def _summed(frame: pd.DataFrame, key: list[str]) -> list[Row]:
-    """Sums of `frame` per `key` (within the grain), the largest transit first; large packets weighted by bytes."""
-    key = [*(name for name in _GRAIN if name in frame.columns), *key]
-    told = frame["bytes"].where(frame["large_packet_ratio"].notna()).astype("Float64")
-    frame = frame.assign(_large=frame["large_packet_ratio"] * told, _told=told)
-    sums = frame.groupby(key, dropna=False, sort=False)[["bytes", "transit_ns", "_large", "_told"]].sum(min_count=1)
-    sums["large_packet_ratio"] = sums["_large"] / sums["_told"].where(sums["_told"] > 0)
-    order = sums.reset_index().sort_values(["transit_ns", *key], ascending=[False, *[True] * len(key)], kind="stable")
-    return records(order)
-
-
-def link_matrix(shown: Shown, limit: int | None) -> Table:
-    """From which rank to which: bytes and bandwidth of every single link."""
-    frame = shown.communication_links
-    rows = _summed(frame[frame["source_rank"].notna()], ["source_rank", "target_rank", "transport"])
-    listed = rows if limit is None else rows[:limit]
-    columns = [*_grain_columns(frame), Column("from rank"), Column("to rank"), Column("transport", left=True)]
-    cells = []
-    for row in listed:
-        ends = [*_grain_cells(row), *(number(row[name]) for name in _ENDS), row["transport"]]
-        cells.append(("", [*ends, *_link_numbers(row)[:3]]))
-    return make("Links between ranks", [*columns, *_LINK_NUMBERS[:3]], cells, more=len(rows) - len(listed))
-
-
-def packets(shown: Shown, limit: int | None) -> Table:
-    """How large the packets were that each transport carried."""
-    frame = shown.communication_links
-    counted_packets = frame[frame["packet_bytes"].notna()]
-    grain = [name for name in _GRAIN if name in frame.columns]
-    key = [*grain, "transport", "packet_bytes"]
-    sums = counted_packets.groupby(key, sort=False)[["packets", "bytes", "transit_ns"]].sum(min_count=1).reset_index()
-    rows, more = top(sums.sort_values(["bytes", *key], ascending=[False, *[True] * len(key)]), limit)
-    columns = [*_grain_columns(frame), Column("transport", left=True), Column("packet size"), Column("packets")]
-    cells = []
-    for row in rows:
-        line = [row["transport"], format_bytes(row["packet_bytes"]), number(row["packets"])]
-        cells.append(("", [*_grain_cells(row), *line, *_link_numbers({**row, "large_packet_ratio": None})[:3]]))
-    return make("Packets", [*columns, *_LINK_NUMBERS[:3]], cells, more=more)
 
 
 def counter_overview(shown: Shown, limit: int | None) -> Table:
@@ -192,8 +128,8 @@ def counter_overview(shown: Shown, limit: int | None) -> Table:
 
 
 def counters(shown: Shown, limit: int | None) -> Table:
-    """Every number of the profiler's own tables."""
-    rows, more = top(shown.counters, limit)
+    """Every number of the profiler's own tables, those that never were anything but zero last."""
+    rows, more = top(_zeros_last(shown.counters, pd.Series(0, index=shown.counters.index)), limit)
     columns = [*_grain_columns(shown.counters), Column("source", left=True), Column("name", **NAME)]
     columns += [Column("measurement", **NAME), *(Column(name) for name in ("values", "mean", "minimum", "maximum"))]
     cells = []
@@ -215,51 +151,6 @@ def diff_metrics(diff: Diff, limit: int | None) -> Table:
         moved = {True: "yes", False: "no"}.get(row["moved"], MISSING_TEXT)
         cells.append((tone(row, row["delta"]) if row["moved"] else "", [*line, share(row["share"]), moved]))
     return make("Kernel metrics, means of a call", columns, cells, more=more)
-
-
-def diff_links(diff: Diff, limit: int | None) -> Table:
-    """A line per collective and transport: what all links together moved on both sides, and how fast."""
-    frame = diff.communication_links
-    rows, more = top(frame[frame["source_rank"].isna()], limit)
-    columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
-    columns += [Column("bytes", drop=2), *(Column(name) for name in _COMPARED), Column("large packets", drop=1)]
-    cells = []
-    for row in rows:
-        line = [readable(row["kind"]), _group(row), row["transport"], _sizes(row)]
-        packets = pair(*(share(row[f"{side}_large_packet_ratio"]) for side in ("baseline", "candidate")))
-        cells.append((tone(row, row["delta_ns"]), [*line, *_transit(row), _speeds(row), packets]))
-    return make("Links by change of transit time", columns, cells, more=more)
-
-
-def diff_link_matrix(diff: Diff, limit: int | None) -> Table:
-    """From which rank to which, for each collective: transit time and bandwidth of every single link."""
-    frame = diff.communication_links
-    rows, more = top(frame[frame["source_rank"].notna()], limit)
-    columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
-    columns += [Column("from rank"), Column("to rank"), *(Column(name) for name in _COMPARED)]
-    cells = []
-    for row in rows:
-        line = [readable(row["kind"]), _group(row), row["transport"], *(number(row[name]) for name in _ENDS)]
-        cells.append((tone(row, row["delta_ns"]), [*line, *_transit(row), _speeds(row)]))
-    return make("Links between ranks by change of transit time", columns, cells, more=more)
-
-
-_COMPARED: Final = ("baseline", "candidate", "change", "DIFF", "GB/s")
-
-
-def _transit(row: Row) -> list[str]:
-    cells = values("ns", row["baseline_transit_ns"], row["candidate_transit_ns"], row["delta_ns"])
-    return [*cells, row["status"] if row["status"] != BOTH else format_diff(row["diff"])]
-
-
-def _speeds(row: Row) -> str:
-    return pair(*(_speed(row[f"{side}_bandwidth_gb_per_s"]) for side in ("baseline", "candidate")))
-
-
-def _sizes(row: Row) -> str:
-    before, after = row["baseline_bytes"], row["candidate_bytes"]
-    unit = size_unit(before, after)
-    return pair(format_bytes(before, unit), format_bytes(after, unit))
 
 
 def diff_counters(diff: Diff, limit: int | None) -> Table:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports import _human_metrics
+from tracker.profile import UNLINKED_OP
+from tracker.reports import _human_communication, _human_links, _human_metrics
 from tracker.reports._human import (
+    GRAIN,
     NAME,
     READABLE,
     UNDER,
@@ -15,9 +18,12 @@ from tracker.reports._human import (
     Column,
     Row,
     Table,
-    group_words,
+    cell,
+    grain_cells,
+    grain_columns,
     make,
     number,
+    per_call,
     readable,
     share,
     top,
@@ -28,12 +34,8 @@ from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
     counted,
-    format_bytes,
-    format_ns,
     format_numbers,
-    size_unit,
     steps_words,
-    time_unit,
 )
 
 if TYPE_CHECKING:
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _HEADER_FACTS: Final = 12
-_GRAIN: Final = ("stage", "rank", "step")
 
 BREAKDOWN: Final = (
     ("duration_ns", "duration", "ns"),
@@ -107,15 +108,6 @@ def _partial(shown: Shown) -> list[str]:
     return [f"rank {number(row.get('rank'))} is {row['quality']}: {row.get('quality_reason')}" for row in rows]
 
 
-def cell(value: float | None, unit: str, *beside: float | None) -> str:
-    """A number in the unit that suits it and the values beside it."""
-    if unit == "ns":
-        return format_ns(value, time_unit(value, *beside))
-    if unit == "bytes":
-        return format_bytes(value, size_unit(value, *beside))
-    return number(value)
-
-
 def overall(shown: Shown, limit: int | None) -> Table:
     """Where the time went: a column per rank, or the spread over many ranks."""
     ranks = records(shown.overall)
@@ -179,22 +171,10 @@ def steps(shown: Shown, limit: int | None) -> Table:
     return make(f"Steps ({counted(len(rows), 'row')} of rank and step)", columns, lines)
 
 
-def _grain(row: Row) -> str:
-    return ", ".join(f"{name} {number(row[name])}" for name in _GRAIN if name in row)
-
-
-def _grain_columns(rows: list[Row]) -> list[Column]:
-    return [Column("of", left=True)] if rows and _grain(rows[0]) else []
-
-
-def _grain_cells(row: Row) -> list[str]:
-    return [_grain(row)] if _grain(row) else []
-
-
 def operators(shown: Shown, limit: int | None) -> Table:
     """Ops with the most time, summed over modules, phases and types; device times only where there is a device."""
     rows, more = top(_summed(shown), limit)
-    columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
+    columns = [*grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
     columns.append(Column("calls"))
     names = []
     for place in ("device", "host") if on_device(shown) else ("host",):
@@ -205,14 +185,14 @@ def operators(shown: Shown, limit: int | None) -> Table:
         times = [row[name] for name in names]
         keys = [readable(row["name"]), row["input_shapes"] or ""]
         line = [*keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)]
-        cells.append(("", [*_grain_cells(row), *line]))
+        cells.append(("", [*grain_cells(row), *line]))
     return make("Operators", columns, cells, more=more)
 
 
 def _summed(shown: Shown, *keys: str) -> pd.DataFrame:
     """Times and calls of ops under `keys` (default: name and shapes, within the grain), most self time first."""
     frame = shown.ops
-    grain = [name for name in _GRAIN if name in frame.columns]
+    grain = [name for name in GRAIN if name in frame.columns]
     names = list(keys) or [*grain, "name", "input_shapes"]
     sums = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
     if not len(frame):
@@ -229,60 +209,77 @@ def _self_time(shown: Shown) -> str:
 
 
 def kernels(shown: Shown, limit: int | None) -> Table:
-    """Kernels with the most time, and their share of all kernel time."""
+    """Kernels with the most time, and their share of all kernel time; with shapes where rows look alike without."""
     whole = shown.kernels["total_ns"].sum()
     rows, more = top(shown.kernels, limit)
-    columns = [*_grain_columns(rows), Column("kernel", **NAME), Column("launched by", **UNDER)]
+    names, shapes = _told_apart(rows)
+    unlinked = bool(rows) and bool((shown.kernels["op"] == UNLINKED_OP).all())
+    columns = [*grain_columns(rows), Column("kernel", **NAME), *([] if unlinked else [Column("launched by", **UNDER)])]
+    columns += [Column("input shapes", **UNDER)] if any(shapes) else []
     columns += [Column("category", left=True, drop=2), Column("calls"), Column("total"), Column("share")]
     columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
     cells = []
+    for row, name, shape in zip(rows, names, shapes, strict=True):
+        total = row["total_ns"]
+        line = [name, *([] if unlinked else [readable(row["op"])]), *([shape] if any(shapes) else [])]
+        line += [row["category"], number(row["calls"])]
+        line += [cell(total, "ns"), share(total / whole if total is not None and whole else None)]
+        cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
+    note = "Of none of them the capture has the launch, so no operator stands beside it." if unlinked else ""
+    return make("Kernels", columns, cells, more=more, note=note)
+
+
+def _told_apart(rows: Sequence[Row]) -> tuple[list[str], list[str]]:
+    """Name and shapes of each kernel: shapes (else those of its op) where rows would look alike, the profiler's own
+    name where they still do.
+    """
+    names = [readable(row["canonical_name"] or row["name"]) for row in rows]
+    seen = [(*grain_cells(row), name, row["op"]) for row, name in zip(rows, names, strict=True)]
+    alike = Counter(seen)
+    shapes = [
+        (row["input_shapes"] or row["op_input_shapes"] or "") if alike[key] > 1 else ""
+        for row, key in zip(rows, seen, strict=True)
+    ]
+    still = Counter(zip(seen, shapes, strict=True))
+    for at, row in enumerate(rows):
+        if still[seen[at], shapes[at]] > 1:
+            names[at] = readable(row["name"])
+    return names, shapes
+
+
+def kernel_types(shown: Shown, limit: int | None) -> Table:
+    """Types of an NPU's kernels with the most time, and their share of the time of all types."""
+    whole = shown.kernel_types["total_ns"].sum()
+    rows, more = top(shown.kernel_types, limit)
+    columns = [*grain_columns(rows), Column("kernel type", **NAME), Column("core type", left=True), Column("calls")]
+    columns += [Column("total"), Column("share"), *(Column(name, drop=1) for name in ("average", "minimum", "maximum"))]
+    cells = []
     for row in rows:
-        total, calls = row["total_ns"], row["calls"]
-        name = readable(row["canonical_name"] or row["name"])
-        line = [name, readable(row["op"]), row["category"], number(calls), cell(total, "ns")]
+        total = row["total_ns"]
+        line = [readable(row["type"]), readable(row["core_type"]), number(row["calls"]), cell(total, "ns")]
         line.append(share(total / whole if total is not None and whole else None))
-        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
-    return make("Kernels", columns, cells, more=more)
-
-
-def _per_call(row: Row) -> list[str]:
-    """Average, minimum and maximum of one call, in one unit."""
-    total, calls = row["total_ns"], row["calls"]
-    times = [total / calls if total is not None and calls else None, row["min_ns"], row["max_ns"]]
-    return [cell(time, "ns", *times) for time in times]
+        cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
+    return make("Kernel types", columns, cells, more=more)
 
 
 def copies(shown: Shown, limit: int | None) -> Table:
-    """Memory copies and memsets with the most time."""
+    """Memory copies and memsets with the most time; with shapes where rows look alike without."""
     rows, more = top(shown.copies, limit)
-    columns = [*_grain_columns(rows), Column("copy or memset", **NAME), Column("launched by", **UNDER), Column("calls")]
-    columns += [Column("total"), Column("bytes")]
+    names, shapes = _told_apart(rows)
+    columns = [*grain_columns(rows), Column("copy or memset", **NAME), Column("launched by", **UNDER)]
+    columns += [Column("input shapes", **UNDER)] if any(shapes) else []
+    columns += [Column("calls"), Column("total"), Column("bytes")]
     cells = []
-    for row in rows:
+    for row, name, shape in zip(rows, names, shapes, strict=True):
         sums = [number(row["calls"]), cell(row["total_ns"], "ns"), cell(row.get("bytes"), "bytes")]
-        cells.append(("", [*_grain_cells(row), readable(row["name"]), readable(row["op"]), *sums]))
+        cells.append(("", [*grain_cells(row), name, readable(row["op"]), *([shape] if any(shapes) else []), *sums]))
     return make("Copies and memsets", columns, cells, more=more)
-
-
-def communication(shown: Shown, limit: int | None) -> Table:
-    """Collectives with the most time."""
-    rows, more = top(shown.communication, limit)
-    columns = [*_grain_columns(rows), Column("communication", **NAME), Column("group", **UNDER), Column("calls")]
-    columns += [Column("bytes", drop=1), Column("total"), Column("exposed"), Column("wait", drop=2)]
-    columns += [Column(name, drop=1) for name in ("average", "minimum", "maximum")]
-    cells = []
-    for row in rows:
-        times = [row["total_ns"], row["exposed_ns"], row["wait_ns"]]
-        line = [readable(row["kind"]), group_words(row), number(row["calls"]), cell(row["bytes"], "bytes")]
-        line += [cell(time, "ns", *times) for time in times]
-        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
-    return make("Communication", columns, cells, more=more)
 
 
 def memory(shown: Shown, limit: int | None) -> Table:
     """Ops that allocate most."""
     rows, more = top(shown.memory, limit)
-    columns = [*_grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
+    columns = [*grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
     columns += [
         Column("component", left=True),
         Column("allocations"),
@@ -295,34 +292,34 @@ def memory(shown: Shown, limit: int | None) -> Table:
         sizes = [row["bytes"], row["unreleased_bytes"]]
         line = [readable(row["op"]), row["input_shapes"] or "", row["component"] or MISSING_TEXT, number(row["calls"])]
         line += [*(cell(size, "bytes", *sizes) for size in sizes), cell(row["held_ns"], "ns")]
-        cells.append(("", [*_grain_cells(row), *line]))
+        cells.append(("", [*grain_cells(row), *line]))
     return make("Memory allocated by operators", columns, cells, more=more)
 
 
 def modules(shown: Shown, limit: int | None) -> Table:
     """Modules with the most time."""
     rows, more = top(shown.modules, limit)
-    columns = [*_grain_columns(rows), Column("module", **NAME), Column("phase", left=True), Column("op calls", drop=1)]
+    columns = [*grain_columns(rows), Column("module", **NAME), Column("phase", left=True), Column("op calls", drop=1)]
     columns += [Column("device self"), Column("host self")]
     cells = []
     for row in rows:
         times = [row["device_self_ns"], row["host_self_ns"]]
         line = [readable(row["module"]), readable(row["phase"]), number(row["calls"])]
-        cells.append(("", [*_grain_cells(row), *line, *(cell(time, "ns", *times) for time in times)]))
+        cells.append(("", [*grain_cells(row), *line, *(cell(time, "ns", *times) for time in times)]))
     return make("Modules", columns, cells, more=more)
 
 
 def api(shown: Shown, limit: int | None) -> Table:
     """Host API calls with the most time."""
     rows, more = top(shown.api, limit)
-    columns = [*_grain_columns(rows), Column("API call", **NAME), Column("level", left=True), Column("calls")]
+    columns = [*grain_columns(rows), Column("API call", **NAME), Column("level", left=True), Column("calls")]
     columns += [Column("total"), Column("self"), *(Column(name, drop=1) for name in ("average", "minimum", "maximum"))]
     cells = []
     for row in rows:
         times = [row["total_ns"], row["self_ns"]]
         line = [readable(row["name"]), readable(row["level"]), number(row["calls"])]
         line += [cell(time, "ns", *times) for time in times]
-        cells.append(("", [*_grain_cells(row), *line, *_per_call(row)]))
+        cells.append(("", [*grain_cells(row), *line, *per_call(row)]))
     return make("Host API calls", columns, cells, more=more)
 
 
@@ -330,10 +327,10 @@ TABLES: Final[dict[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
     "overall": (overall, steps),
     "operator": (operators,),
     "kernel": (kernels, copies),
-    "kernel_type": (),
+    "kernel_type": (kernel_types,),
     "metric": (_human_metrics.metrics,),
-    "communication": (communication,),
-    "link": (_human_metrics.links, _human_metrics.link_matrix, _human_metrics.packets),
+    "communication": (_human_communication.communication,),
+    "link": (_human_links.links, _human_links.link_matrix, _human_links.packets),
     "memory": (memory,),
     "module": (modules,),
     "api": (api,),
@@ -343,7 +340,7 @@ TABLES: Final[dict[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
 
 SHORT: Final = TABLES | {
     "metric": (_human_metrics.busiest,),
-    "link": (_human_metrics.links,),
+    "link": (_human_links.links,),
     "counter": (_human_metrics.counter_overview,),
 }
 """The same where the reader did not ask for the section."""
@@ -373,9 +370,18 @@ def _slowest(shown: Shown) -> list[str]:
         return []
     # an op that somebody wrote says more than a stand-in for missing ones
     first = next((row for row in rows if row["name"] not in READABLE and row[metric]), rows[0])
-    return [
-        f"most {metric.split('_', maxsplit=1)[0]} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"
-    ]
+    kernel = _largest_kernel(shown) if first["name"] in READABLE else []
+    word = metric.split("_", maxsplit=1)[0]
+    return kernel or [f"most {word} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"]
+
+
+def _largest_kernel(shown: Shown) -> list[str]:
+    """The kernel with the most time over all its shapes, where no op says what launched it."""
+    names = shown.kernels["canonical_name"].where(shown.kernels["canonical_name"] != "", shown.kernels["name"])
+    sums = shown.kernels["total_ns"].groupby(names).sum(min_count=1).dropna()
+    if sums.empty:
+        return []
+    return [f"most time in the kernel {sums.idxmax()}: {cell(int(sums.max()), 'ns')}"]
 
 
 def hint(shown: Shown) -> str:

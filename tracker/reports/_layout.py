@@ -48,12 +48,40 @@ def shorten(text: str, width: int) -> str:
     if width < 2:
         return "…"[:width]
     head = set_cell_size(text, width // 2)
-    tail, room = "", width - 1 - cell_len(head)
-    for char in reversed(text):
-        if cell_len(char + tail) > room:
+    return f"{head}…{_end(text, width - 1 - cell_len(head))}"
+
+
+def shorten_place(text: str, width: int) -> str:
+    """`text` of code lines and modules in at most `width` terminal cells: folders go first, the longest first; file
+    names, lines and functions stay as long as they can.
+
+    >>> shorten_place("/home/me/project/main.py(366): train", 24), shorten_place("Net_0/Linear_1, a/b.py(2)", 22)
+    ('…/main.py(366): train', '…/Linear_1, a/b.py(2)')
+    """
+    parts = text.split(", ")
+    while cell_len(", ".join(parts)) > width:
+        longest = max(range(len(parts)), key=lambda at: len(parts[at].rpartition("/")[0]))
+        folder, _, name = parts[longest].rpartition("/")
+        if folder in ("", "…"):
             break
-        tail = char + tail
-    return f"{head}…{tail}"
+        parts[longest] = f"…/{name}"
+    short = ", ".join(parts)
+    return short if cell_len(short) <= width else f"…{_end(short, width - 1)}"
+
+
+def _end(text: str, width: int) -> str:
+    """As much of the end of `text` as takes at most `width` terminal cells."""
+    end = ""
+    for char in reversed(text):
+        if cell_len(char + end) > width:
+            break
+        end = char + end
+    return end
+
+
+def shortened(text: str, column: Column, width: int) -> str:
+    """`text` of a cell under `column` in at most `width` terminal cells."""
+    return shorten_place(text, width) if column.place else shorten(text, width)
 
 
 def fit(table: Table, width: int) -> Fitted:
@@ -72,7 +100,7 @@ def fit(table: Table, width: int) -> Fitted:
             break
     else:
         raise AssertionError("the last plan always fits")
-    rows = tuple(_cells(row, plan, widths) for row in cells)
+    rows = tuple(_cells(row, table.columns, plan, widths) for row in cells)
     return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows)
 
 
@@ -108,10 +136,12 @@ def _widths(columns: Sequence[Column], natural: list[int], plan: _Plan, width: i
     return tuple(wanted[index] for index in plan.kept)
 
 
-def _cells(row: Sequence[str], plan: _Plan, widths: tuple[int, ...]) -> tuple[tuple[str, ...], ...]:
+def _cells(
+    row: Sequence[str], columns: Sequence[Column], plan: _Plan, widths: tuple[int, ...]
+) -> tuple[tuple[str, ...], ...]:
     cells = []
     for index, size in zip(plan.kept, widths, strict=True):
-        below = plan.folded if index == plan.main else ()
-        lines = [" " * GAP + shorten(row[under], size - GAP) for under in below if row[under] not in ("", MISSING_TEXT)]
-        cells.append((shorten(row[index], size), *lines))
+        below = [under for under in plan.folded if row[under] not in ("", MISSING_TEXT)] if index == plan.main else ()
+        lines = [" " * GAP + shortened(row[under], columns[under], size - GAP) for under in below]
+        cells.append((shortened(row[index], columns[index], size), *lines))
     return tuple(cells)

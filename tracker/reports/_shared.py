@@ -34,7 +34,7 @@ SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall", "steps"),
     "operator": ("ops",),
     "kernel": ("kernels", "copies"),
-    "kernel_type": (),
+    "kernel_type": ("kernel_types",),
     "metric": ("kernel_metrics",),
     "communication": ("communication",),
     "link": ("communication_links",),
@@ -44,6 +44,9 @@ SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "counter": ("counters",),
 }
 """Section -> the frames of a `Shown` that answer it."""
+
+
+_SMALL: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,15 @@ def pruned(tree: pd.DataFrame, limit: int | None) -> pd.DataFrame:
         rows.append(before < limit and parent in kept)
         kept.update([int(node)] if rows[-1] else ())
     return tree[np.array(rows, dtype=bool)].reset_index(drop=True)
+
+
+def is_small(diff: float | None) -> bool:
+    """Whether a relative change is too small to be coloured: below 1 %, as two runs of one program differ.
+
+    >>> is_small(0.009), is_small(-0.02), is_small(None)
+    (True, False, False)
+    """
+    return diff is not None and abs(diff) < _SMALL
 
 
 def plain(value: Any) -> Any:

@@ -14,6 +14,11 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _TITLES: Final = {"ops": "Operators", "api": "Api", "tree": "Tree"}
+_SPECIAL: Final = {
+    "bandwidth_gb_per_s": ("Bandwidth (GB/s)", "number"),
+    "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
+    **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
+}
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
@@ -56,9 +61,7 @@ def _field_of(name: str, values: pd.Series) -> Field:
     if name == "bytes" or name.endswith("_bytes"):
         header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
         return field(f"{header} (KB)", "kb", name)
-    if name == "bandwidth_gb_per_s":
-        return field("Bandwidth (GB/s)", "count", name)
-    if name == "sum_squares_ns2":
-        return field("Sum of Squares (ns2)", "count", name)
+    if name in _SPECIAL:
+        return field(*_SPECIAL[name], name)
     is_number = values.dtype.kind in "iuf"
     return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)

@@ -25,6 +25,9 @@ WORSE_FILL: Final = "FF0000"
 _BETTER_FONT: Final = "00803C"
 _HEADER_FILL: Final = "1F4E78"
 
+_BASELINE_FILL: Final = "E2EFDA"
+_CANDIDATE_FILL: Final = "FFF2CC"
+
 _HEADER_HEIGHT: Final = 46  # points: three lines
 
 _FORMATS: Final = {
@@ -36,9 +39,10 @@ _FORMATS: Final = {
     "mb": "#,##0.00",
     "int": "#,##0",
     "mean": "#,##0.00",
-    "number": "0.0000",
+    "number": "#,##0.0000",
     "percent": "0.0%",
 }
+_NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
 Row = dict[str, Any]
@@ -55,10 +59,21 @@ class Field:
     width: int
 
 
+@dataclass(frozen=True, slots=True)
+class Title:
+    """A text in the line above the header of a sheet, over `span` columns from `column` (from 0) on. `style`: note, or
+    baseline or candidate for what the columns below are."""
+
+    text: str
+    style: str = "note"
+    column: int = 0
+    span: int = 1
+
+
 def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int = 0) -> Field:
     """A column that takes `value`: a key of the row, or a function of the row."""
     take = (lambda row: row.get(value)) if isinstance(value, str) else value
-    return Field(header, kind, take, width or (14 if kind != "text" else 24))
+    return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
 
 
 class Book:
@@ -69,27 +84,40 @@ class Book:
         self._tell = tell
         _add_styles(self._book)
 
-    def sheet(self, title: str, fields: Sequence[Field], rows: Iterable[tuple[str, Row]], count: int) -> Any:
+    def sheet(
+        self,
+        title: str,
+        fields: Sequence[Field],
+        rows: Iterable[tuple[str, Row]],
+        count: int,
+        *,
+        above: Sequence[Title] = (),
+        fixed: int = 0,
+    ) -> Any:
         """A sheet with a frozen header, an autofilter and one line per (tone, row); `count`: how many rows there are.
 
-        `tone`: `summary` gives the light blue background, "" none. What exceeds Excel's row limit is left out; the last
-        row says so. Returns the sheet, for charts.
+        `tone`: `summary` gives the light blue background, "" none. `above`: a line over the header; `fixed`: so many
+        columns stay when one scrolls to the right. What exceeds Excel's row limit is left out; the last row says so.
+        Returns the sheet, for charts.
         """
         sheet = self._new(title)
-        sheet.freeze_panes = "A2"
-        sheet.print_title_rows = "1:1"
+        header = 2 if above else 1
+        sheet.freeze_panes = f"{get_column_letter(fixed + 1)}{header + 1}"
+        sheet.print_title_rows = f"1:{header}"
         for position, column in enumerate(fields, 1):
             sheet.column_dimensions[get_column_letter(position)].width = column.width
-        sheet.row_dimensions[1].height = _HEADER_HEIGHT
+        sheet.row_dimensions[header].height = _HEADER_HEIGHT
+        if above:
+            sheet.append(_title_cells(sheet, above))
         sheet.append([_styled(sheet, column.header, "header") for column in fields])
-        kept = count if count < MAX_ROWS else MAX_ROWS - 2  # the header, and the row that tells
+        kept = count if count + header <= MAX_ROWS else MAX_ROWS - header - 1  # and the row that tells
         written = 0
         for tone, row in rows:
             if written == kept:
                 break
             sheet.append([_cell(sheet, column, row, tone) for column in fields])
             written += 1
-        sheet.auto_filter.ref = f"A1:{get_column_letter(len(fields))}{written + 1}"
+        sheet.auto_filter.ref = f"A{header}:{get_column_letter(len(fields))}{written + header}"
         if kept < count:
             message = f"{title}: {count - kept:,} of {count:,} rows left out: a sheet holds {MAX_ROWS:,} rows"
             sheet.append([_styled(sheet, message, "text")])
@@ -156,6 +184,15 @@ def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
     return _styled(sheet, str(value) if kind == "text" else value, _named(kind, tone))
 
 
+def _title_cells(sheet: Any, titles: Sequence[Title]) -> list[Any]:
+    """The line of titles; a text runs on over the empty cells behind it."""
+    cells: list[Any] = [None] * max(title.column + title.span for title in titles)
+    for title in titles:
+        texts = [title.text, *[None] * (title.span - 1)]
+        cells[title.column : title.column + title.span] = [_styled(sheet, text, title.style) for text in texts]
+    return cells
+
+
 def _named(kind: str, tone: str) -> str:
     return f"{kind} {tone}" if tone else kind
 
@@ -178,6 +215,9 @@ def _add_styles(book: Any) -> None:
         book.add_named_style(NamedStyle(kind, **common))
         book.add_named_style(NamedStyle(f"{kind} summary", fill=blue, **common))
         book.add_named_style(NamedStyle(f"{kind} main", fill=blue, font=Font(bold=True), **common))
+    for name, color in (("baseline", _BASELINE_FILL), ("candidate", _CANDIDATE_FILL)):
+        book.add_named_style(NamedStyle(name, fill=PatternFill("solid", fgColor=color), font=Font(bold=True)))
+    book.add_named_style(NamedStyle("note", font=Font(italic=True)))
     for name, color in (("worse", WORSE_FILL), ("better", _BETTER_FONT)):
         book.add_named_style(NamedStyle(f"percent {name}", number_format=_FORMATS["percent"], font=Font(color=color)))
     book.add_named_style(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tracker.reports._shared import records
-from tracker.reports._workbook import Book, Field, Row, field
+from tracker.reports._workbook import Book, Field, Row, Title, field
 from tracker.results import ADDED, BOTH, REMOVED, Diff
 
 if TYPE_CHECKING:
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+_LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
 _SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 
 
@@ -37,6 +38,7 @@ def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
 def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
     """CommunicationLinkCompare: all links of a transport together, and from rank to rank; no sheet without any."""
     fields = [
+        field("Level", "text", "level", 11),
         field("Communication OP Name", "text", "kind", 24),
         field("Group Role", "text", "group_role", 12),
         field("Group Size", "count", "group_size", 11),
@@ -53,7 +55,7 @@ def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
         *_both("Large Packets", "percent", "large_packet_ratio"),
     ]
-    _write(book, "CommunicationLinkCompare", fields, diff.communication_links, limit)
+    _write(book, "CommunicationLinkCompare", fields, diff.communication_links, limit, above=[Title(_LEVELS)])
 
 
 def counters(book: Book, diff: Diff, limit: int | None) -> None:
@@ -80,8 +82,15 @@ def _both(header: str, kind: str, name: str) -> list[Field]:
     return [field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in _SIDES]
 
 
-def _write(book: Book, title: str, fields: Sequence[Field], frame: pd.DataFrame, limit: int | None) -> None:
+def _write(
+    book: Book,
+    title: str,
+    fields: Sequence[Field],
+    frame: pd.DataFrame,
+    limit: int | None,
+    above: Sequence[Title] = (),
+) -> None:
     if frame.empty:
         return
     rows = records(frame if limit is None else frame.head(limit))
-    book.sheet(title, fields, (("", row) for row in rows), len(rows))
+    book.sheet(title, fields, (("", row) for row in rows), len(rows), above=above)

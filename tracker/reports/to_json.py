@@ -8,7 +8,7 @@ from typing import Any
 
 from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck
-from tracker.reports._shared import Style, command, plain, records, selected
+from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
     EXPLAIN_COLUMNS,
     FINDINGS_COLUMNS,
@@ -50,7 +50,7 @@ def diff(diff: Diff, style: Style) -> str:
 
 
 def show(shown: Shown, style: Style) -> str:
-    """The run with its facts and sources, then a list of rows per chosen section."""
+    """The run with its facts and sources, then a list of rows per chosen section; memory with its course over time."""
     run = plain(shown.run)
     run.setdefault("facts", records(shown.facts))
     run.setdefault("sources", records(shown.sources))
@@ -62,6 +62,8 @@ def show(shown: Shown, style: Style) -> str:
     for name in ("overall", "steps", "ops", "kernels", "communication", "memory", "copies", "modules", "api", *tables):
         if name in tables:
             document[name] = tables[name]
+    if "memory" in chosen_sections(shown, style):
+        document["memory_curve"] = records(shown.memory_curve)
     return _dump(document)
 
 

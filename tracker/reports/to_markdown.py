@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 
 from tracker.reports import (
+    _empty,
     _human_bottleneck,
     _human_diff,
     _human_findings,
@@ -16,8 +17,8 @@ from tracker.reports import (
     _human_show,
     _human_tree,
 )
-from tracker.reports._human import Table, metric_words, side_lines
-from tracker.reports._layout import shorten
+from tracker.reports._human import Column, Table, metric_words, side_lines
+from tracker.reports._layout import shorten, shortened
 from tracker.reports._shared import Style, chosen_sections, printable
 from tracker.results import Diff, ExplainedFinding, Findings, History, Log, Shown
 
@@ -109,7 +110,7 @@ def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
         yield _titled(_human_tree.show(shown, rows, hide_small=style.limit is None))
     for section in chosen_sections(shown, style):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = make(shown, rows)
+            table = _empty.explained(make(shown, rows), section, shown.options)
             if table.rows or section in style.only:
                 yield _titled(table) if section == "overall" else _folded(table)
     yield _paragraph(_human_show.hint(shown))
@@ -148,7 +149,7 @@ def _table(table: Table) -> str:
     below = table.below or ("",) * len(table.rows)
     for tone, row, sentence in zip(table.tones, table.rows, below, strict=True):
         code = tone not in ("strong", "sum")
-        cells = [_cell(text, column.code and code) for text, column in zip(row, table.columns, strict=True)]
+        cells = [_cell(text, column, column.code and code) for text, column in zip(row, table.columns, strict=True)]
         cells[0] += f"<br>{_paragraph(sentence)}" if sentence else ""
         lines.append(_line(f"**{cell}**" if tone == "strong" and cell else cell for cell in cells))
     return lead + "\n".join(lines) + "".join(f"\n\n{_paragraph(note)}" for note in notes)
@@ -158,9 +159,9 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(text: str, code: bool) -> str:
+def _cell(text: str, column: Column, code: bool) -> str:
     if code and text not in ("", "-"):
-        return f"<code>{escape(shorten(text, _CELL))}</code>"
+        return f"<code>{escape(shortened(text, column, _CELL))}</code>"
     indent = len(text) - len(text.lstrip(" "))
     return "&nbsp;" * 2 * indent + escape(text.lstrip(" "))
 

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tracker.doctor import Findings
 from tracker.reports import (
+    _empty,
     _human_bottleneck,
     _human_diff,
     _human_doctor,
@@ -37,7 +38,17 @@ _WIDTH = 120  # where nobody says how wide: a pipe, a file
 _ROWS = 10
 _INDENT = 2
 _DIFF_SECTIONS = ("overall", "operator", "kernel", "kernel_type", "communication", "link")
-_SHOW_SECTIONS = ("overall", "operator", "kernel", "metric", "communication", "link", "memory", "counter")
+_SHOW_SECTIONS = (
+    "overall",
+    "operator",
+    "kernel",
+    "kernel_type",
+    "metric",
+    "communication",
+    "link",
+    "memory",
+    "counter",
+)
 _STYLES = {"worse": "red", "better": "green", "strong": "bold"}
 
 
@@ -72,7 +83,7 @@ def show(shown: Shown, style: Style) -> str:
         page.table(_human_tree.show(shown, limit, hide_small=style.limit is None))
     for section in chosen_sections(shown, style, _SHOW_SECTIONS):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = make(shown, limit)
+            table = _empty.explained(make(shown, limit), section, shown.options)
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")
@@ -195,7 +206,7 @@ class _Page:
         return page if self._color else "".join(f"{line.rstrip()}\n" for line in page.splitlines())
 
     def _indented(self, line: str) -> None:
-        self._console.print(Text(" " * _INDENT + printable(line), style="dim"))
+        self._console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, _INDENT)))
 
     def _rows(self, table: Table) -> None:
         """The rows, with the sentences under them, which take the whole width."""

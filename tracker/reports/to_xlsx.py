@@ -13,8 +13,9 @@ from tracker.reports import (
     _show_sheets,
     _xlsx_metrics,
 )
-from tracker.reports._shared import Style, chosen_sections, pruned, records
-from tracker.reports._workbook import Book, Field, Row, field
+from tracker.reports._layout import shorten
+from tracker.reports._shared import Style, chosen_sections, is_small, pruned, records
+from tracker.reports._workbook import Book, Field, Row, Title, field
 from tracker.results import (
     ADDED,
     BOTH,
@@ -45,6 +46,13 @@ _SPREAD: Final = (
     ("Avg Duration (us)", "us", "average_ns"),
     ("Max Duration (us)", "us", "max_ns"),
     ("Min Duration (us)", "us", "min_ns"),
+)
+_SMALL_OF_E2E: Final = 0.001
+"""A change of a part of a step below this share of E2E is small, however large it is beside the part."""
+_DIFF_WIDTH: Final = 12
+_TASKS: Final = (
+    "Tasks of one collective run on several planes (and links) at the same time: their rows sum up all of them, and do "
+    "not add up to the time of the collective."
 )
 _UNITS: Final = {"ms": "ms", "mb": "MB", "count": "count", "percent": "%"}
 
@@ -97,7 +105,7 @@ def explained(found: ExplainedFinding, style: Style) -> bytes:
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
-    """The word of DIFF Filter and whether the candidate is worse: more time or memory, as far as DIFF shows it."""
+    """The word of DIFF Filter and whether the candidate is worse: more time or memory, and not by a small change."""
     status = row.get("status", BOTH)
     if status in (ADDED, REMOVED):
         return str(status), status == ADDED and bool(delta)
@@ -105,6 +113,8 @@ def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
         return None, False
     if not delta or format_diff(row.get("diff")) == "0.0 %":
         return "same", False
+    if is_small(row.get("diff")):
+        return "small", False
     return ("worse", True) if delta > 0 else ("better", False)
 
 
@@ -112,7 +122,7 @@ def _diff_fields(delta: str, kind: str) -> list[Field]:
     unit = {"us": "us", "kb": "KB", "ms": "ms"}[kind]
     return [
         field(f"Delta ({unit})", kind, delta),
-        field("DIFF", "percent", "diff", 10),
+        field("DIFF", "percent", "diff", _DIFF_WIDTH),
         field("DIFF Filter", "filter", lambda row: verdict(row, row.get(delta)), 13),
     ]
 
@@ -160,34 +170,42 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
     def take(name: str) -> Any:
         return lambda row: (_kind(row), row[name])
 
+    e2e = next((row["baseline_value"] for row in records(diff.overall) if row["metric"] == "e2e_ns"), None)
     fields = [
         field("Metric", "text", lambda row: "    " * int(row["level"] or 0) + str(row["title"] or row["metric"]), 48),
         field("Unit", "text", lambda row: _UNITS[_kind(row)], 8),
-        field("Baseline", "ms", take("baseline_value")),
-        field("Baseline Share of E2E", "percent", "baseline_share"),
-        field("Candidate", "ms", take("candidate_value")),
-        field("Candidate Share of E2E", "percent", "candidate_share"),
+    ]
+    titles = []
+    for (side, prefix), what in zip(_SIDES, (diff.baseline, diff.candidate), strict=True):
+        titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, len(fields), 3))
+        fields += [
+            field(side, "ms", take(f"{prefix}_value")),
+            field(f"{side} Share of E2E", "percent", f"{prefix}_share"),
+            field(f"{side} Number", "count", f"{prefix}_calls"),
+        ]
+    fields += [
         field("Delta", "ms", take("delta")),
-        field("DIFF", "percent", "diff", 10),
-        field("DIFF Filter", "filter", _overall_verdict, 13),
-        *_both("Number", "count", "calls"),
+        field("DIFF", "percent", "diff", _DIFF_WIDTH),
+        field("DIFF Filter", "filter", lambda row: _overall_verdict(row, e2e), 13),
         field("Name", "text", "metric", 28),
     ]
-    rows = records(diff.overall)
-    book.sheet("OverallMetrics", fields, (("" if row["level"] else "main", row) for row in rows), len(rows))
+    rows = [("" if row["level"] else "main", row) for row in records(diff.overall)]
+    book.sheet("OverallMetrics", fields, rows, len(rows), above=titles, fixed=1)
 
 
 def _kind(row: Row) -> str:
     return "count" if row["metric"] == "samples_per_second" else _KINDS[row["unit"]]
 
 
-def _overall_verdict(row: Row) -> tuple[str | None, bool]:
+def _overall_verdict(row: Row, e2e_ns: float | None) -> tuple[str | None, bool]:
     delta = row["delta"]
     # more overlap and more samples are good news; a count or a correction is neither good nor bad
     if row["metric"] in ("overlap_ns", "samples_per_second") and delta is not None:
         delta = -delta
     elif row["unit"] == "count" or row["metric"] == "groups_at_once_ns":
         return ("same" if delta == 0 else None), False
+    if row["unit"] == "ns" and delta and e2e_ns and abs(delta) < _SMALL_OF_E2E * e2e_ns:
+        return "small", False
     return verdict(row, delta)
 
 
@@ -232,9 +250,12 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
         *_both("Wait (us)", "us", "wait_ns"),
         *_both("Transit (us)", "us", "transit_ns"),
+        *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
+        *_both("Idle (us)", "us", "idle_ns"),
     ]
     rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
-    book.sheet("CommunicationCompare", fields, rows, len(rows))
+    above = [Title(_TASKS)] if len(diff.communication_details) else []
+    book.sheet("CommunicationCompare", fields, rows, len(rows), above=above)
 
 
 def _known(value: float | None) -> float | None:

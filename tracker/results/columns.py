@@ -47,14 +47,14 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": (
         *COMMUNICATION_KEY, "status",
         *_sides("calls", "bytes", "ns", "average_ns", "max_ns", "min_ns", "exposed_ns", "wait_ns", "transit_ns"),
-        "delta_ns", "diff", *_sides("exposed_wait_ns"),
+        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns"),
     ),
     "communication_details": (
         *COMMUNICATION_KEY, "name", "plane", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"),
         "delta_ns", "diff",
     ),
     "communication_links": (
-        *LINK_KEY, "status",
+        *LINK_KEY, "level", "status",
         *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
         "delta_ns", "diff",
     ),

@@ -167,7 +167,8 @@ class Diff:
       included
     - kernel_types: the kernels whose type an NPU's profiler names, without collectives, as in its op_statistic.csv
     - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
-      wait_ns / transit_ns where they can be told apart
+      wait_ns, transit_ns, idle_ns where they can be told apart; synchronization_ns: the part of wait_ns before the
+      first transfer
     - memory: bytes allocated while the op was innermost; held_ns until freed; unreleased_bytes never freed in the
       capture
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
@@ -177,10 +178,10 @@ class Diff:
       average_ns a time covers (the pipes of a core overlap, so shares may sum to more than 1); moved: whether that is
       10 % or more, NA where the kernel takes as long as before (within 2 %) and for what is no time. Means over the
       calls of whole captures, so without rows where `options` chose some of several steps
-    - communication_links: bytes over a transport, for all links together (source_rank, target_rank NA) and from global
-      rank to global rank, per step and rank that uses it; bandwidth in 10^9 bytes/s; delta_ns and diff are of
-      transit_ns; large_packet_ratio: share of large packets. SDMA only where HCCS, PCIE,
-      SIO, for which it stands, are not told apart
+    - communication_links: bytes over a transport, first for all links together (level `transport`; source_rank,
+      target_rank NA), then the same bytes from global rank to global rank (level `link`), per step and rank that uses
+      it; bandwidth in 10^9 bytes/s; delta_ns and diff are of transit_ns; large_packet_ratio: share of large packets.
+      SDMA only where HCCS, PCIE, SIO, for which it stands, are not told apart
     - modules: `A_0/B_1`, phase (forward, backward, optimizer, ...); api: level (runtime, driver, ...), name
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`

@@ -52,6 +52,7 @@ class Selection:
     format: str | None = None
     flow_category: str | None = None
     allow_partial: bool = False
+    skip_bad_rows: bool = False
     max_bytes: int | None = None
     on_progress: Callable[[str, int, int], None] | None = None
 

@@ -30,16 +30,20 @@ class Shown:
       `memset`
     - communication: kind, group_role, group_size, data_type, size_class_bytes, calls, bytes, total_ns, min_ns, max_ns,
       transit_ns, wait_ns, synchronization_ns, idle_ns, exposed_ns
+    - kernel_types: type, core_type, calls, total_ns, min_ns, max_ns of the kernels whose type an NPU's profiler names,
+      without collectives
     - memory: op, input_shapes, input_types, component, calls, bytes, held_ns, unreleased_bytes
     - modules: module, phase, calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns
     - kernel_metrics: name, canonical_name, type, core_type, input_shapes, metric, kind, calls, mean, min, max of the 50
       kernels with most time, over whole captures; the profiler does not say in which step
     - communication_links: kind, group_role, group_size, data_type, size_class_bytes, transport, source_rank,
       target_rank (NA: all links), packet_bytes (NA: all sizes), calls, packets, bytes, transit_ns, large_packet_ratio,
-      bandwidth_gb_per_s; the same bytes stand in rows of all and of single links and sizes
+      bandwidth_gb_per_s, level (transport, link, packet); the same bytes stand in the rows of each level, which come
+      one after the other
     - api: level, name, calls, total_ns, self_ns, min_ns, max_ns
     - counters: source, name, attribute, calls, mean, min, max
-    - memory_curve: rank, component, time_ns, allocated_bytes, reserved_bytes
+    - memory_curve: rank, component, time_ns (from the first event on), allocated_bytes, reserved_bytes; at most 500
+      points of a rank and component, peaks included
     - facts: kind (fact, configuration, tag), key, value; sources: rank, format, path, bytes, digest
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
     - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
@@ -67,6 +71,7 @@ class Shown:
     kernel_metrics: pd.DataFrame
     communication_links: pd.DataFrame
     counters: pd.DataFrame
+    kernel_types: pd.DataFrame
     options: ShowOptions = field(default_factory=ShowOptions)
     notes: tuple[str, ...] = ()
     bottleneck: Bottleneck | None = None

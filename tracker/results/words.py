@@ -34,6 +34,12 @@ NODE: Final = ("node", "parent", "level", "kind", "path", "name", "input_shapes"
 """A row of a tree: its number, that of the row above (-1: none), its level from 0, module / phase / op / kernel, the
 names down to it, its own name and shapes. Parents come first, and below a row all that is in it."""
 
+TRANSPORT: Final = "transport"
+LINK: Final = "link"
+PACKET: Final = "packet"
+"""Levels of rows on links: all links of a transport together, one link from rank to rank, packets of one size. Each
+level states the same bytes, so sums are made within one level."""
+
 REPEATED_COUNTERS: Final = ("step_trace_time", "op_statistic", "api_statistic", "operator_details", MODULE_CALLS)
 """Tables of a profiler that repeat what other sections are made of (overall, kernels, host API calls, ops, modules)."""
 

@@ -26,7 +26,7 @@ def frame(table, rows):
     columns = DIFF_COLUMNS[table]
     made = pd.DataFrame([_complete(table, row) for row in rows], columns=list(columns))
     for column in columns:
-        is_text = column in _TEXT or (table, column) == ("api", "level")
+        is_text = column in _TEXT or (column == "level" and table in ("api", "communication_links"))
         if not is_text and column not in ("level", "group_size", "size_class_bytes", "source_rank", "target_rank"):
             made[column] = made[column].astype("float64")
     return made
@@ -198,8 +198,8 @@ def communication_links():
     packets = {"baseline_packets": 20, "candidate_packets": 20, "baseline_large_packet_ratio": 1.0,
                "candidate_large_packet_ratio": 0.5}  # fmt: skip
     return [
-        {**key, **moved, **packets, "transport": "HCCS"},
-        {**key, **moved, "transport": "HCCS", "source_rank": 0, "target_rank": 1},
+        {**key, **moved, **packets, "level": "transport", "transport": "HCCS"},
+        {**key, **moved, "level": "link", "transport": "HCCS", "source_rank": 0, "target_rank": 1},
     ]
 
 

@@ -10,7 +10,7 @@ from tracker.results import Shown
 
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
-    "facts", "sources", "kernel_metrics", "communication_links", "counters",
+    "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
 )  # fmt: skip
 METRIC = {
     "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
@@ -99,15 +99,21 @@ def shown(**changes):
             {**METRIC, "metric": "aicore_time(us)", "kind": "core time", "mean": 2.0},
         ],
         "communication_links": [
-            {**LINK, "packets": 20, "large_packet_ratio": 0.5},
-            {**LINK, "source_rank": 0, "target_rank": 1},
-            {**LINK, "packet_bytes": 400_000, "packets": 20},
+            {"level": "transport", **LINK, "packets": 20, "large_packet_ratio": 0.5},
+            {"level": "link", **LINK, "source_rank": 0, "target_rank": 1},
+            {"level": "packet", **LINK, "packet_bytes": 400_000, "packets": 20},
         ],
         "counters": [
             {"source": "ai_core_freq", "name": "AI Core Freq", "attribute": "MHz", "calls": 9, "mean": 1750.0,
              "min": 1350.0, "max": 1800.0},
             {"source": "step_trace_time", "name": "0", "attribute": "Computing", "calls": 1, "mean": 60.5, "min": 60.5,
              "max": 60.5},
+        ],
+        "kernel_types": [
+            {"type": "Cast", "core_type": "AI_VECTOR_CORE", "calls": 4, "total_ns": 6 * MS, "min_ns": MS,
+             "max_ns": 2 * MS},
+            {"type": "MatMulV3", "core_type": "MIX_AIC", "calls": 1, "total_ns": 2 * MS, "min_ns": 2 * MS,
+             "max_ns": 2 * MS},
         ],
     }  # fmt: skip
     run = {

@@ -1,0 +1,39 @@
+"""Why a table that the reader asked for has no rows."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from tracker.reports._human import Table
+from tracker.results import Selection
+
+_REASONS: Final = {
+    "overall": "no step markers in the capture",
+    "operator": "the source states no operators",
+    "kernel": "the source states none: no device at work, or a capture of the host alone",
+    "kernel_type": "only Ascend's profiler names types of kernels, at Level1 and above",
+    "metric": "only Ascend's profiler measures kernels, at Level1 and above and with aic_metrics; a diff needs them of "
+    "both sides",
+    "communication": "no collectives ran, or the source does not tell them apart",
+    "link": "only Ascend's profiler says over which links collectives go, at Level1 and above",
+    "memory": "the source states no allocations; PyTorch's profilers do with profile_memory=True",
+    "module": "the source states no modules; PyTorch's profilers do with with_modules=True or with_stack=True",
+    "api": "the source states no calls of the device's runtime",
+    "counter": "the profiler wrote no tables of its own; a diff needs them of both sides",
+}
+"""Section -> what its tables lack."""
+_FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_ns", "steps", "baseline_steps",
+                   "candidate_steps")  # fmt: skip
+
+
+def explained(table: Table, section: str, chosen: Selection) -> Table:
+    """`table`, with a note on why it has no rows where it has none; filters that were given can be a reason too."""
+    if table.rows:
+        return table
+    filtered = ", or --step and the filters let nothing through" if _is_filtered(chosen) else ""
+    return replace(table, note=f"no rows: {_REASONS[section]}{filtered}")
+
+
+def _is_filtered(chosen: Selection) -> bool:
+    return any(getattr(chosen, name, None) not in (None, ()) for name in _FILTERS)
