@@ -1,11 +1,13 @@
 """One key across versions: judges every version of a line against those before it, keeps that true, and shows it.
 
-A line is a workload in one configuration on one device. `update` follows ingests and edits, `history` answers.
+A line is a workload in one configuration on one device. `update` follows ingests and edits, `history` answers,
+`verdicts_of` judges chosen runs against others.
 """
 
 from __future__ import annotations
 
 from tracker.judgement.show import history
 from tracker.judgement.update import lines_of, update
+from tracker.judgement.verdicts import Verdicts, verdicts_of
 
-__all__ = ["history", "lines_of", "update"]
+__all__ = ["Verdicts", "history", "lines_of", "update", "verdicts_of"]
