@@ -10,6 +10,7 @@ from typing import Any, Final
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.reports import _human_verdicts
 from tracker.reports._shared import records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
@@ -132,7 +133,11 @@ def values(
 
 
 def tone(row: Row, delta: float | None) -> str:
-    """`worse` or `better` by the sign of the change, as far as DIFF shows one."""
+    """By its verdict where the row was judged, else `worse` or `better` by the sign of the change, as far as DIFF shows
+    one.
+    """
+    if row.get("verdict"):
+        return _human_verdicts.TONES.get(row["verdict"], "")
     if not delta or (row.get("status", BOTH) == BOTH and format_diff(row.get("diff")) == "0.0 %"):
         return ""
     return "worse" if delta > 0 else "better"
@@ -161,6 +166,11 @@ def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
     """The columns that every comparison ends with."""
     counts = [Column(calls, drop=1)] if calls else []
     return [*counts, Column(f"baseline{what}"), Column(f"candidate{what}"), Column("change"), Column("DIFF")]
+
+
+def verdict_columns(frame: pd.DataFrame) -> list[Column]:
+    """The columns over `_human_verdicts.cells`."""
+    return [Column("verdict", left=True), Column("q", drop=3)] if _human_verdicts.judged(frame) else []
 
 
 def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:

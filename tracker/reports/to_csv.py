@@ -23,8 +23,8 @@ Rows = list[dict[str, Any]]
 
 
 def diff(diff: Diff, style: Style) -> str:
-    """The chosen tables; without `only` and tree also `environment`, `bottleneck`, and the explanation as `parts` and
-    `causes`."""
+    """The chosen tables; without `only` and tree also `environment`, `bottleneck`, the explanation as `parts` and
+    `causes`, and what the runs can tell as `judgement`."""
     tables: dict[str, tuple[list[str], Rows]] = {}
     everything = not style.only and diff.tree is None
     if everything:
@@ -35,6 +35,7 @@ def diff(diff: Diff, style: Style) -> str:
         explanation = diff.explanation
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
+        tables["judgement"] = _listed([{"note": note} for note in diff.judgement.sentences] if diff.judgement else [])
         tables["notes"] = _listed([{"note": note} for note in diff.notes])
     return _write(tables)
 

@@ -9,7 +9,7 @@ from typing import Any
 from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, command, plain, records, selected
-from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Log, Selection, Shown
+from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Judgement, Log, Selection, Shown
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
@@ -34,6 +34,7 @@ def diff(diff: Diff, style: Style) -> str:
     document["bottleneck"] = _both_bottlenecks(diff)
     document.update((name, records(frame)) for name, frame in selected(diff, style))
     document["explanation"] = plain(asdict(diff.explanation))
+    document["judgement"] = None if diff.judgement is None else _judgement(diff.judgement)
     return _dump(document)
 
 
@@ -51,6 +52,10 @@ def show(shown: Shown, style: Style) -> str:
         if name in tables:
             document[name] = tables[name]
     return _dump(document)
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {**plain(asdict(judgement)), "counts": dict(judgement.counts)}
 
 
 def _both_bottlenecks(diff: Diff) -> dict[str, Any] | None:

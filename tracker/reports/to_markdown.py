@@ -7,7 +7,15 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_log, _human_show, _human_tree
+from tracker.reports import (
+    _human_bottleneck,
+    _human_diff,
+    _human_history,
+    _human_log,
+    _human_show,
+    _human_tree,
+    _human_verdicts,
+)
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, chosen_sections, printable
@@ -56,6 +64,8 @@ def history(history: History, style: Style) -> str:
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(diff.explanation.answer)}"
     yield "\n".join(f"- {_paragraph(line)}" for line in (*side_lines(diff), *_human_bottleneck.of_diff(diff)))
+    if _human_verdicts.line(diff):
+        yield _paragraph(_human_verdicts.line(diff))
     for note in diff.notes:
         yield _paragraph(f"Note: {note}")
     sections = chosen_sections(diff, style)

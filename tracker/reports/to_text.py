@@ -21,6 +21,7 @@ from tracker.reports import (
     _human_log,
     _human_show,
     _human_tree,
+    _human_verdicts,
 )
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
@@ -45,7 +46,8 @@ def diff(diff: Diff, style: Style) -> str:
     for line in side_lines(diff, ("baseline ", "candidate")):
         page.text(line)
     page.text(_human_diff.NOTE.format(metric=metric_words(diff)), style="dim")
-    for line in (*_human_bottleneck.of_diff(diff), *(f"Note: {note}" for note in diff.notes)):
+    notes = [*filter(None, [_human_verdicts.line(diff)]), *(f"Note: {note}" for note in diff.notes)]
+    for line in (*_human_bottleneck.of_diff(diff), *notes):
         page.text(line)
     # never cut: what else changed decides what the numbers mean
     page.table(_human_diff.environment(diff, None))

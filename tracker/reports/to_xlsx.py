@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports import _explanation_sheet, _history_sheets, _log_sheets, _show_sheets, _xlsx_metrics
+from tracker.reports import (
+    _explanation_sheet,
+    _history_sheets,
+    _human_verdicts,
+    _log_sheets,
+    _show_sheets,
+    _xlsx_metrics,
+)
 from tracker.reports._shared import Style, chosen_sections, pruned, records
 from tracker.reports._workbook import Book, Field, Row, field
 from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, History, Log, Shown
@@ -88,6 +95,20 @@ def _diff_fields(delta: str, kind: str) -> list[Field]:
     ]
 
 
+def _verdict_fields(frame: pd.DataFrame) -> list[Field]:
+    """The columns of what was judged, none where nothing was."""
+    if not _human_verdicts.judged(frame):
+        return []
+    return [
+        field("Verdict", "filter", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18),
+        field("Verdict of Calls", "text", "calls_verdict", 14),
+        field("Judged DIFF", "percent", "judged_diff", 10),
+        field("q", "number", "q", 10),
+        field("Detectable DIFF", "percent", "detectable", 12),
+        field("Reason", "text", "reason", 40),
+    ]
+
+
 def _both(header: str, kind: str, name: str, width: int = 0) -> list[Field]:
     return [field(f"{side} {header}", kind, f"{prefix}_{name}", width) for side, prefix in _SIDES]
 
@@ -143,6 +164,7 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
         field("DIFF Filter", "filter", _overall_verdict, 13),
         *_both("Number", "count", "calls"),
         field("Name", "text", "metric", 28),
+        *_verdict_fields(diff.overall),
     ]
     rows = records(diff.overall)
     book.sheet("OverallMetrics", fields, (("" if row["level"] else "main", row) for row in rows), len(rows))
@@ -181,6 +203,7 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         *([] if on_host else _both("Host Self Time (us)", "us", "host_self_ns")),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
         *_both("Calls in All Steps and Ranks", "count", "total_calls"),
+        *_verdict_fields(diff.ops),
     ]
     rows = _nested(diff.ops, diff.op_details, OP_KEY, limit)
     book.sheet("OperatorCompare", fields, rows, len(rows))
@@ -203,6 +226,7 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
         *_both("Wait (us)", "us", "wait_ns"),
         *_both("Transit (us)", "us", "transit_ns"),
+        *_verdict_fields(diff.communication),
     ]
     rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
     book.sheet("CommunicationCompare", fields, rows, len(rows))
@@ -240,6 +264,7 @@ def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
         field("Kernel Metrics", "text", "why", 60),
+        *_verdict_fields(diff.kernels),
     ]
     _write(book, "KernelCompare", fields, diff.kernels, limit)
 
@@ -263,6 +288,7 @@ def _modules(book: Book, diff: Diff, limit: int | None) -> None:
         field("Phase", "text", "phase", 14),
         *_blocks(("Operator Calls", "count", "calls"), (time, "us", "ns")),
         *_diff_fields("delta_ns", "us"),
+        *_verdict_fields(diff.modules),
     ]
     _write(book, "ModuleCompare", fields, diff.modules, limit)
 

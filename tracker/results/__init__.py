@@ -44,6 +44,10 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.verdicts import (
+    VERDICT_COLUMNS,
+    Judgement,
+)
 from tracker.results.words import (
     ADDED,
     API_KEY,
@@ -103,6 +107,7 @@ __all__ = [
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
+    "VERDICT_COLUMNS",
     "Bottleneck",
     "Cause",
     "Diff",
@@ -110,6 +115,7 @@ __all__ = [
     "Explanation",
     "History",
     "HistoryOptions",
+    "Judgement",
     "Log",
     "LogOptions",
     "Part",

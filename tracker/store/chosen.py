@@ -51,7 +51,7 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int]) -> ChosenRuns
             continue
         made = samples.samples_of(connection, run_id)
         for key, numbers in zip(made.keys, made.numbers, strict=True):
-            value, calls = cells(tuple(key))
+            value, calls = cells((key.kind, key.metric, key.name, key.input_shapes, key.part))
             value[at], calls[at] = numbers[VALUE], numbers[CALLS]
     for line, places in up_to_date.items():
         series = judged.series_of(connection, line)

@@ -1,6 +1,6 @@
 """Small results made by hand, with numbers that a reader can check in the head."""
 
-from tests.reports.builders.diffs import MS, bottleneck, diff, explanation, frame, op, overall, side
+from tests.reports.builders.diffs import MS, bottleneck, diff, explanation, frame, judged, op, overall, side
 from tests.reports.builders.shown import SHOWN_TABLES, breakdown, nullable, shown
 from tests.reports.builders.trees import diff_with_tree, shown_with_tree
 
@@ -13,6 +13,7 @@ __all__ = [
     "diff_with_tree",
     "explanation",
     "frame",
+    "judged",
     "nullable",
     "op",
     "overall",
