@@ -21,6 +21,7 @@ from tracker.compare import (
 )
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.log import log
+from tracker.compare.matrix import matrix
 from tracker.compare.notes import notes
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
@@ -29,7 +30,7 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["diff", "log", "needs_store", "resolve", "show"]
+__all__ = ["diff", "log", "matrix", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:

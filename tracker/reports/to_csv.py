@@ -11,9 +11,9 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from tracker.reports import _human_bottleneck
+from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Diff, History, Log, Matrix, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -61,6 +61,13 @@ def history(history: History, style: Style) -> str:
     """One row per series and version, with what is known of both."""
     series = history.series.drop(columns=["runs", "versions"])
     return _write({"points": _table(series.merge(history.points, on="series_id", how="left"))})
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """One row per row and side, with what is known of both; `side` is its label."""
+    kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
+    cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: matrix.sides[at].label))
+    return _write({"cells": _table(kept.merge(cells, on="row", how="left"))})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

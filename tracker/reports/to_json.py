@@ -7,9 +7,20 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from tracker.doctor import Findings
-from tracker.reports import _human_bottleneck
+from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, command, plain, records, selected
-from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Judgement, Log, Selection, Shown
+from tracker.results import (
+    HISTORY_COLUMNS,
+    LOG_COLUMNS,
+    MATRIX_COLUMNS,
+    Diff,
+    History,
+    Judgement,
+    Log,
+    Matrix,
+    Selection,
+    Shown,
+)
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
@@ -87,6 +98,24 @@ def history(history: History, style: Style) -> str:
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
     return _dump(document)
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """The sides, what their runs can tell, and a list of rows, each with a cell per side."""
+    names = MATRIX_COLUMNS["cells"][1:]
+    rows = _human_matrix.rows_of(matrix, style.rows(None))
+    return _dump(
+        {
+            "schema": SCHEMA,
+            "sides": plain([asdict(side) for side in matrix.sides]),
+            "metric": matrix.metric,
+            "by": matrix.by,
+            "options": _options(matrix.options),
+            "notes": list(plain(matrix.notes)),
+            "judged": list(matrix.judged),
+            "rows": [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows],
+        }
+    )
 
 
 def doctor(findings: Findings, style: Style) -> str:

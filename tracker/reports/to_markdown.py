@@ -12,6 +12,7 @@ from tracker.reports import (
     _human_diff,
     _human_history,
     _human_log,
+    _human_matrix,
     _human_show,
     _human_tree,
     _human_verdicts,
@@ -19,7 +20,7 @@ from tracker.reports import (
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Diff, History, Log, Matrix, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -59,6 +60,18 @@ def history(history: History, style: Style) -> str:
     blocks.append("\n".join(f"- {_paragraph(line)}" for line in [*_human_history.header(history), *history.notes]))
     blocks += [_titled(table) for table in _human_history.tables(history)]
     return "\n\n".join([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")]) + "\n"
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """What changed as headline, the sides, and both tables with a column per side."""
+    return _bounded(lambda rows: _matrix_blocks(matrix, rows), style)
+
+
+def _matrix_blocks(matrix: Matrix, rows: int | None) -> Iterator[str]:
+    yield f"### {_paragraph(_human_matrix.answer(matrix))}"
+    yield "\n".join(f"- {_paragraph(line)}" for line in _human_matrix.header(matrix))
+    yield from (_titled(table) for table in _human_matrix.tables(matrix, rows))
+    yield _paragraph(f"{_human_matrix.NOTE} {_human_matrix.hint(matrix)}")
 
 
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:

@@ -19,6 +19,7 @@ from tracker.reports import (
     _human_doctor,
     _human_history,
     _human_log,
+    _human_matrix,
     _human_show,
     _human_tree,
     _human_verdicts,
@@ -26,7 +27,7 @@ from tracker.reports import (
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Diff, History, Log, Matrix, Shown
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -116,6 +117,17 @@ def history(history: History, style: Style) -> str:
         page.text("")
         page.table(table)
     return page.end(f"{_human_history.answer(history)}  {_human_history.hint(history)}")
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """The sides, a table of the whole and one of the rows, as many columns as fit; on the last line what changed."""
+    page = _Page(style)
+    for line in _human_matrix.header(matrix):
+        page.text(line)
+    page.text(_human_matrix.NOTE, style="dim")
+    for table in _human_matrix.tables(matrix, style.rows(_ROWS), page.width - _INDENT):
+        page.table(table)
+    return page.end(f"{_human_matrix.answer(matrix)}  {_human_matrix.hint(matrix)}")
 
 
 class _Page:

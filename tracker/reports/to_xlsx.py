@@ -10,12 +10,13 @@ from tracker.reports import (
     _history_sheets,
     _human_verdicts,
     _log_sheets,
+    _matrix_sheet,
     _show_sheets,
     _xlsx_metrics,
 )
 from tracker.reports._shared import Style, chosen_sections, pruned, records
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, History, Log, Shown
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, History, Log, Matrix, Shown
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
@@ -72,6 +73,11 @@ def log(log: Log, style: Style) -> bytes:
 def history(history: History, style: Style) -> bytes:
     """The workbook of series over versions: a sheet with a chart per series, then points, runs and environment."""
     return _history_sheets.write(history, style)
+
+
+def matrix(matrix: Matrix, style: Style) -> bytes:
+    """The workbook of three or more sides: the matrix with a scale of colours, and the sides."""
+    return _matrix_sheet.write(matrix, style)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:

@@ -34,6 +34,12 @@ from tracker.results.history import (
 from tracker.results.log import (
     Log,
 )
+from tracker.results.matrix import (
+    MATRIX_COLUMNS,
+    MATRIX_ROWS,
+    Matrix,
+    check_matrix,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -92,6 +98,8 @@ __all__ = [
     "LOG_METRICS",
     "LOG_TITLES",
     "MATCHES",
+    "MATRIX_COLUMNS",
+    "MATRIX_ROWS",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -118,11 +126,13 @@ __all__ = [
     "Judgement",
     "Log",
     "LogOptions",
+    "Matrix",
     "Part",
     "Rename",
     "Selection",
     "ShowOptions",
     "Shown",
     "Side",
+    "check_matrix",
     "check_sections",
 ]

@@ -1,6 +1,7 @@
 """Small results made by hand, with numbers that a reader can check in the head."""
 
 from tests.reports.builders.diffs import MS, bottleneck, diff, explanation, frame, judged, op, overall, side
+from tests.reports.builders.matrices import matrix
 from tests.reports.builders.shown import SHOWN_TABLES, breakdown, nullable, shown
 from tests.reports.builders.trees import diff_with_tree, shown_with_tree
 
@@ -14,6 +15,7 @@ __all__ = [
     "explanation",
     "frame",
     "judged",
+    "matrix",
     "nullable",
     "op",
     "overall",
