@@ -33,15 +33,34 @@ class Tree(StrEnum):
     COMMUNICATION = "communication"
 
 
+class Baseline(StrEnum):
+    """What one side alone is compared with."""
+
+    WINDOW = "window"
+    PREVIOUS = "previous"
+    PINNED = "pinned"
+
+
 def diff(
     sides: Annotated[
         list[str],
         typer.Argument(
             metavar="BASELINE CANDIDATE...",
-            help=f"What it was, and what it is now; with more sides a matrix of all of them. {_SIDE}",
+            help=f"What it was, and what it is now; with more sides a matrix of all of them, and one alone is compared "
+            f"with what --baseline says. {_SIDE}",
             show_default=False,
         ),
     ],
+    against: Annotated[
+        Baseline | None,
+        typer.Option(
+            "--baseline",
+            help="What one side alone is compared with: the last 8 active runs of earlier versions (window), those of "
+            "the version before (previous), or of the pinned version. Always of its workload, configuration and "
+            "device. Default: window.",
+            show_default=False,
+        ),
+    ] = None,
     only: Annotated[
         str,
         typer.Option(
@@ -119,6 +138,7 @@ def diff(
       tracker diff a.pt.trace.json b.pt.trace.json.gz --only overall,operator
       tracker diff v1 v2 --by module --depth 3
       tracker diff v1 v2 v3 v4 --by kernel
+      tracker diff v2 --baseline pinned
       tracker diff v1 v2 --format xlsx -o diff.xlsx
     """
     from tracker import compare, reports
@@ -126,10 +146,10 @@ def diff(
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
     from tracker.cli._progress import progress
-    from tracker.results import DiffOptions, Matrix, check_matrix
+    from tracker.results import Diff, DiffOptions, Matrix, check_matrix
 
-    if len(sides) < 2:
-        raise UsageError(f"{sides[0]} against what?", remedy=f"name the other side too: tracker diff {sides[0]} OTHER")
+    if against and len(sides) > 1:
+        raise UsageError("--baseline with two sides", remedy=f"name the candidate alone: tracker diff {sides[-1]}")
     delivery = plan(format, output, "_".join(["diff", *(Path(side).name for side in sides)]))
     chosen = options.sections(only)
     several, rows = len(sides) > 2, by.value if by else ""
@@ -160,11 +180,15 @@ def diff(
         check_matrix(asked, rows or "op", depth)
     with progress() as report, _store.opened_for(settings, sides) as store:
         asked = replace(asked, on_progress=report)
-        result = (
-            compare.matrix(store, sides, by=rows or "op", options=asked)
-            if several
-            else compare.diff(store, *sides, options=asked)
-        )
+        if several:
+            result: Matrix | Diff = compare.matrix(store, sides, by=rows or "op", options=asked)
+        elif len(sides) == 1:
+            which = against.value if against else "window"
+            baseline, note = compare.baseline_of(store, sides[0], which, workload=workload)
+            found = compare.diff(store, baseline, sides[0], options=asked)
+            result = replace(found, notes=(note, *found.notes))
+        else:
+            result = compare.diff(store, *sides, options=asked)
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:

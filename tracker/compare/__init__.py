@@ -19,6 +19,7 @@ from tracker.compare import (
     overall,
     verdicts,
 )
+from tracker.compare.baselines import baseline_of
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.log import log
 from tracker.compare.matrix import matrix
@@ -30,7 +31,7 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["diff", "log", "matrix", "needs_store", "resolve", "show"]
+__all__ = ["baseline_of", "diff", "log", "matrix", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:

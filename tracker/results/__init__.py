@@ -57,6 +57,7 @@ from tracker.results.verdicts import (
 from tracker.results.words import (
     ADDED,
     API_KEY,
+    BASELINES,
     BOTH,
     COMMUNICATION_KEY,
     CORE_TIME,
@@ -83,6 +84,7 @@ from tracker.results.words import (
 __all__ = [
     "ADDED",
     "API_KEY",
+    "BASELINES",
     "BOTH",
     "COMMUNICATION_KEY",
     "CORE_TIME",
