@@ -178,3 +178,15 @@ def test_numbers_of_the_whole_run_are_judged_too(store):
     assert overall.loc["step_ns", "judged_diff"] == pytest.approx(0.1, abs=0.01)  # with what all operators share
     assert "machine drift" in overall.loc["step_ns", "reason"]
     assert pd.isna(overall.loc["kernel_count", "verdict"])  # nothing follows it over versions
+
+
+def test_where_only_one_shape_of_an_op_regressed_its_own_change_is_named(store):
+    # [2] goes from 1 to 2 us; [4], the larger part of mm, jumps about, so that mm as a whole says nothing
+    jumping = (20_000, 30_000, 25_000)
+    for version, small in (("v1", 1000), ("v2", 2000)):
+        for at, large in enumerate(jumping):
+            ops = [("mm", small + at, {"input_shapes": "[2]"}), ("mm", large, {"input_shapes": "[4]"})]
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            save(store, version, ops=ops, steps=2, step_ns=50_000, started_at_ns=start)
+    (finding,) = diff(store, "v1", "v2").explanation.findings
+    assert (finding.kind, finding.input_shapes, finding.verdict, finding.delta_ns) == ("op", "[2]", "REGRESSED", 1000)

@@ -124,10 +124,21 @@ def _causes(
 
 
 def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
-    """The names of ops that are a finding or a suspicion, the largest contribution first."""
+    """What is a finding or a suspicion, once per name of an op, the largest contribution first: all shapes together, or
+    the shape that is one.
+    """
     found = judged.findings()
-    rows = {row.name: row for row in _by_name(ops[ops["name"].isin(list(found))]).itertuples()} if found else {}
-    return tuple(_judged(_cause("name", rows[name], delta), row) for name, row in found.items() if name in rows)
+    own = ops[ops["name"].isin(list(found))]
+    whole = {row.name: row for row in _by_name(own).itertuples()} if found else {}
+    parts = {(row.name, row.input_shapes): row for row in own.itertuples()}
+    causes = []
+    for name, row in found.items():
+        part = parts.get((name, row["input_shapes"])) if row["kind"] == "op" else None
+        if part is not None:
+            causes.append(_judged(_cause("op", part, delta), row))
+        elif name in whole:
+            causes.append(_judged(_cause("name", whole[name], delta), row))
+    return tuple(causes)
 
 
 def _judged(cause: Cause, row: pd.Series | None) -> Cause:

@@ -121,8 +121,9 @@ class Explanation:
     deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at most 20.
     `other_causes_ns`: the
     deltas of the ops that `causes` leaves out. `baseline_range_ns`, `candidate_range_ns`: smallest and largest total of
-    the runs of a side. `findings`: of all op names those whose verdict, or that of one of their shapes, is a finding or
-    a suspicion, the largest contribution first. `answer`: the one line that answers the question.
+    the runs of a side. `findings`: of all op names those whose verdict (kind `name`), or that of one of their shapes
+    (kind `op`), is a finding or a suspicion, the largest contribution first. `answer`: the one line that answers
+    the question.
     """
 
     total_metric: str
