@@ -101,6 +101,7 @@ def json_contract() -> str:
 
     samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
     shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
+    beside = tracker.matrix(*samples, samples[0])
     with tracker.open_store("sqlite://") as store:
         tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
         kept = tracker.log(store=store)
@@ -113,6 +114,11 @@ def json_contract() -> str:
                 json.loads(reports.render_diff(compared, "json")),
                 compared,
             ),
+            keys(
+                "tracker diff SIDE SIDE SIDE... --format json",
+                json.loads(reports.render_matrix(beside, "json")),
+                beside,
+            ),
             keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
             keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
         ]
@@ -123,7 +129,9 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
     """The keys of a JSON document; `result` has the columns even of tables that are empty here."""
     lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
     for key, value in document.items():
-        if isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
+        if isinstance(value, list) and value and isinstance(value[0], Mapping):
+            holds = "rows: " + ", ".join(value[0])
+        elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
             holds = "sentences"
         elif isinstance(value, list):
             holds = "rows: " + ", ".join(getattr(result, key).columns)
