@@ -103,6 +103,7 @@ def json_contract() -> str:
     samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
     shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
     found = doctor.examine([Path(samples[0])])
+    beside = tracker.matrix(*samples, samples[0])
     with tracker.open_store("sqlite://") as store:
         tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
         kept = tracker.log(store=store)
@@ -114,6 +115,11 @@ def json_contract() -> str:
                 "tracker diff BASELINE CANDIDATE --format json",
                 json.loads(reports.render_diff(compared, "json")),
                 compared,
+            ),
+            keys(
+                "tracker diff SIDE SIDE SIDE... --format json",
+                json.loads(reports.render_matrix(beside, "json")),
+                beside,
             ),
             keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
             keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
@@ -136,6 +142,8 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
             holds = told[key]
         elif of_rows is not None:
             holds = "rows: " + ", ".join(item.name for item in fields(of_rows))
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            holds = "rows: " + ", ".join(value[0])
         elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
             holds = "paths, as given" if key == "paths" else "sentences"
         elif isinstance(value, list):

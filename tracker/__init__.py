@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracker.results import Diff, History, Log, Shown
+    from tracker.results import Diff, History, Log, Matrix, Shown
     from tracker.store import Store
 
-__all__ = ["__version__", "diff", "history", "ingest", "log", "open_store", "show"]
+__all__ = ["__version__", "diff", "history", "ingest", "log", "matrix", "open_store", "show"]
 
 __version__ = "0.1.0"
 
@@ -85,6 +85,20 @@ def diff(
     chosen = DiffOptions(**options)
     with _opened(store, str(baseline), str(candidate)) as opened:
         return compare(opened, str(baseline), str(candidate), options=chosen)
+
+
+def matrix(*sides: str | PathLike[str], by: str = "op", store: Store | None = None, **options: Any) -> Matrix:
+    """Three or more sides beside each other, as `tracker diff` shows them; its tables are pandas frames.
+
+    `by`: a word of `tracker.results.MATRIX_ROWS`. `store`, `options`: as for `diff`.
+    """
+    from tracker.compare import matrix as beside_each_other
+    from tracker.results import DiffOptions
+
+    chosen = DiffOptions(**options)
+    names = [str(side) for side in sides]
+    with _opened(store, *names) as opened:
+        return beside_each_other(opened, names, by=by, options=chosen)
 
 
 def show(reference: str | PathLike[str], *, store: Store | None = None, **options: Any) -> Shown:

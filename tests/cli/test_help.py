@@ -10,11 +10,11 @@ import typer
 from tracker import __version__, readers, reports
 from tracker.cli import app
 from tracker.cli._options import Format
-from tracker.cli.diff import Match, Tree
+from tracker.cli.diff import Baseline, Match, Tree
 from tracker.cli.history import SeriesKind
 from tracker.cli.log import Metric
 from tracker.cli.show import By
-from tracker.results import GRAINS, LOG_METRICS, MATCHES, SECTIONS, SERIES_KINDS, TREES
+from tracker.results import BASELINES, GRAINS, LOG_METRICS, MATCHES, MATRIX_ROWS, SECTIONS, SERIES_KINDS, TREES
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -86,7 +86,8 @@ def test_choices_are_those_of_the_rooms():
     assert tuple(sorted(Format)) == reports.NAMES
     assert sorted(Match) == sorted(MATCHES)
     assert sorted(By) == sorted((*GRAINS, *TREES))
-    assert sorted(Tree) == sorted(TREES)
+    assert sorted(Tree) == sorted({*TREES, *MATRIX_ROWS})
+    assert sorted(Baseline) == sorted(BASELINES)
     assert sorted(Metric) == sorted(LOG_METRICS)
     assert tuple(SeriesKind) == SERIES_KINDS
 

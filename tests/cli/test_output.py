@@ -99,7 +99,7 @@ def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (("diff",), "Missing argument 'BASELINE'; tracker diff --help"),
+        (("diff",), r"Missing argument 'BASELINE CANDIDATE\.\.\.'; tracker diff --help"),
         (("diff", "a", "b", "--top", "x"), "Invalid value for '--top': it should be a valid integer; .*"),
         (("diff", "a", "b", "--format", "x"), "Invalid value for '--format': 'x' is not one of .*; .*"),
         (("runs", "edit"), r"Missing argument 'RUN\.\.\.'; tracker runs edit --help"),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.factories import EPOCH_NS, capture, record, save
+from tests.factories import EPOCH_NS, H100, capture, record, save
 from tracker.compare import diff, show
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device
@@ -221,11 +221,13 @@ def test_a_workload_with_a_comma_in_its_name_can_be_compared(store: Store):
 
 
 def test_an_op_that_does_not_stand_out_of_the_runs_is_not_named(store: Store):
-    # mm: 100, 140 against 130, 170 overlap; norm: 10, 11 against 20, 21 does not
-    for version, times in (("v1", ((100, 10), (140, 11))), ("v2", ((130, 20), (170, 21)))):
+    # mm: 100, 140 against 130, 170 overlap; norm: 10, 11 against 20, 21 does not; two devices have no verdicts
+    other = Device("Ascend", "910B")
+    for version, device, times in (("v1", H100, ((100, 10), (140, 11))), ("v2", other, ((130, 20), (170, 21)))):
         for at, (mm, norm) in enumerate(times):
             start = EPOCH_NS + at * 10**13 + (version == "v2") * 10**15
-            save(store, version, steps=[3], ops=[("mm", mm), ("norm", norm)], step_ns=mm + norm, started_at_ns=start)
+            ops = [("mm", mm), ("norm", norm)]
+            save(store, version, steps=[3], ops=ops, step_ns=mm + norm, started_at_ns=start, device=device)
     result = diff(store, "v1", "v2")
     assert [(cause.name, cause.stands_out) for cause in result.explanation.rollup] == [("mm", False), ("norm", True)]
     assert "norm +10 ns" in result.explanation.answer

@@ -55,3 +55,12 @@ def test_document_of_the_tree_of_a_diff_is_the_golden_one(golden, format):
 def test_workbooks_of_trees_are_the_golden_ones(golden):
     golden("show_tree.xlsx.txt", workbooks.dump(reports.render_show(builders.shown_with_tree(), "xlsx")))
     golden("diff_tree.xlsx.txt", workbooks.dump(reports.render_diff(builders.diff_with_tree(), "xlsx")))
+
+
+@pytest.mark.parametrize("format", ["text", *sorted(SUFFIXES)])
+def test_document_of_a_diff_with_verdicts_is_the_golden_one(golden, format):
+    golden(f"diff_judged.{SUFFIXES.get(format, 'txt')}", reports.render_diff(builders.judged(), format))
+
+
+def test_workbook_of_a_diff_with_verdicts_is_the_golden_one(golden):
+    golden("diff_judged.xlsx.txt", workbooks.dump(reports.render_diff(builders.judged(), "xlsx")))

@@ -16,9 +16,20 @@ def test_diff_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
         "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "modules",
-        "api", "counters", "explanation",
+        "api", "counters", "explanation", "judgement",
     ]  # fmt: skip
     assert document["schema"] == 1
+
+
+def test_the_judgement_says_what_the_runs_can_tell_and_rows_carry_verdicts():
+    assert json.loads(render_diff(builders.diff(), "json"))["judgement"] is None
+    document = json.loads(render_diff(builders.judged(), "json"))
+    assert (document["judgement"]["judged"], document["judgement"]["shared"]) == (True, 0.041)
+    assert document["judgement"]["counts"]["REGRESSED"] == 1
+    row = next(row for row in document["ops"] if row["name"] == "aten::mm")
+    assert [row[name] for name in ("verdict", "calls_verdict", "judged_diff", "q", "detectable")] == [
+        "REGRESSED", "UNCHANGED", 0.25, 1e-5, 0.04
+    ]  # fmt: skip
 
 
 def test_show_has_the_documented_keys_in_order():

@@ -278,3 +278,14 @@ def test_the_file_name_of_a_cause_is_there_on_every_terminal(width):
     causes = (replace(found.causes[0], where=PLACE), *found.causes[1:])
     diff = builders.diff(explanation=replace(found, causes=causes))
     assert "/main.py(366): train" in render_diff(diff, "text", width=width)
+
+
+def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them():
+    text = render_diff(builders.judged(), "text", width=140)
+    assert text.index("5 runs against 3. Operators: 1 REGRESSED") < text.index("What else changed")
+    operators = text.partition("Operators by change")[2]
+    assert line_of(operators, "aten::mm").split()[-2:] == ["REGRESSED", "<0.001"]
+    assert "verdict" not in text.partition("Kernels by change")[2].partition("Why")[0]
+    assert "verdict" not in render_diff(builders.diff(), "text", width=140)
+    why = text.partition("Why: operators")[2]
+    assert "verdict" in why.splitlines()[1] and "stands out" not in why

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +11,7 @@ from typing import Annotated
 import typer
 
 from tracker.cli import _options as options
-from tracker.errors import SourceError
+from tracker.errors import SourceError, UsageError
 
 _SIDE = "A version, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or a path on disk."
 
@@ -29,13 +30,37 @@ class Tree(StrEnum):
     PHASE = "phase"
     OP = "op"
     KERNEL = "kernel"
+    COMMUNICATION = "communication"
+
+
+class Baseline(StrEnum):
+    """What one side alone is compared with."""
+
+    WINDOW = "window"
+    PREVIOUS = "previous"
+    PINNED = "pinned"
 
 
 def diff(
-    baseline: Annotated[str, typer.Argument(metavar="BASELINE", help=f"What it was. {_SIDE}", show_default=False)],
-    candidate: Annotated[
-        str, typer.Argument(metavar="CANDIDATE", help="What it is now; named in the same ways.", show_default=False)
+    sides: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="BASELINE CANDIDATE...",
+            help=f"What it was, and what it is now; with more sides a matrix of all of them, and one alone is compared "
+            f"with what --baseline says. {_SIDE}",
+            show_default=False,
+        ),
     ],
+    against: Annotated[
+        Baseline | None,
+        typer.Option(
+            "--baseline",
+            help="What one side alone is compared with: the last 8 active runs of earlier versions (window), those of "
+            "the version before (previous), or of the pinned version. Always of its workload, configuration and "
+            "device. Default: window.",
+            show_default=False,
+        ),
+    ] = None,
     only: Annotated[
         str,
         typer.Option(
@@ -50,7 +75,8 @@ def diff(
         Tree | None,
         typer.Option(
             help="A tree instead of the tables, the largest change first: modules in modules and their ops, phases of "
-            "a step and their ops, ops with what they call, kernels with what launches them. Default: no tree.",
+            "a step and their ops, ops with what they call, kernels with what launches them. With three or more sides "
+            "the rows of the matrix: op, kernel, communication or module. Default: no tree; ops.",
             show_default=False,
         ),
     ] = None,
@@ -104,13 +130,16 @@ def diff(
     """Compare two sides: what became slower, by how much, and why.
 
     Every number is the mean per step and rank, the median over the runs of a side. DIFF = candidate / baseline - 1. The
-    explanation at the end adds up to the change, and the last line answers the question. Two paths need no database.
+    explanation at the end adds up to the change, and the last line answers the question. Where runs repeat, rows have
+    verdicts; where they do not, a line says what is missing. Paths need no database.
 
     \b
     Example:
       tracker diff v1 v2
       tracker diff a.pt.trace.json b.pt.trace.json.gz --only overall,operator
       tracker diff v1 v2 --by module --depth 3
+      tracker diff v1 v2 v3 v4 --by kernel
+      tracker diff v2 --baseline pinned
       tracker diff v1 v2 --format xlsx -o diff.xlsx
     """
     from tracker import compare, reports
@@ -118,51 +147,60 @@ def diff(
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
     from tracker.cli._progress import progress
-    from tracker.results import DiffOptions
+    from tracker.results import Diff, DiffOptions, Matrix, check_matrix
 
-    delivery = plan(format, output, f"diff_{Path(baseline).name}_{Path(candidate).name}")
+    if against and len(sides) > 1:
+        raise UsageError("--baseline with two sides", remedy=f"name the candidate alone: tracker diff {sides[-1]}")
+    delivery = plan(format, output, "_".join(["diff", *(Path(side).name for side in sides)]))
     chosen = options.sections(only)
-    names = read_op_map(op_map) if op_map else {}
-    minimum_ns = options.minimum_ns(min_us)
-    baseline_steps = options.steps(baseline_step, "--baseline-step")
-    candidate_steps = options.steps(candidate_step, "--candidate-step")
+    several, rows = len(sides) > 2, by.value if by else ""
     settings = configuration.load(db)
-    with progress() as report, _store.opened_for(settings, [baseline, candidate]) as store:
-        result = compare.diff(
-            store,
-            baseline,
-            candidate,
-            options=DiffOptions(
-                baseline_steps=baseline_steps,
-                candidate_steps=candidate_steps,
-                match=match.value,
-                max_kernels=max_kernels,
-                op_map=names,
-                only=chosen,
-                by=(by.value,) if by else (),
-                depth=depth,
-                workload=workload,
-                module=module,
-                op=op,
-                kind=kind,
-                group=group,
-                ranks=tuple(rank or ()),
-                stage=stage,
-                minimum_ns=minimum_ns,
-                format=input_format,
-                flow_category=flow_category,
-                allow_partial=allow_partial,
-                skip_bad_rows=skip_bad_rows,
-                max_bytes=settings.max_bytes,
-                on_progress=report,
-            ),
-        )
+    asked = DiffOptions(
+        baseline_steps=options.steps(baseline_step, "--baseline-step"),
+        candidate_steps=options.steps(candidate_step, "--candidate-step"),
+        match=match.value,
+        max_kernels=max_kernels,
+        op_map=read_op_map(op_map) if op_map else {},
+        only=chosen,
+        by=(rows,) if rows and not several else (),
+        depth=None if several else depth,
+        workload=workload,
+        module=module,
+        op=op,
+        kind=kind,
+        group=group,
+        ranks=tuple(rank or ()),
+        stage=stage,
+        minimum_ns=options.minimum_ns(min_us),
+        format=input_format,
+        flow_category=flow_category,
+        allow_partial=allow_partial,
+        skip_bad_rows=skip_bad_rows,
+        max_bytes=settings.max_bytes,
+    )
+    if several:
+        check_matrix(asked, rows or "op", depth)
+    with progress() as report, _store.opened_for(settings, sides) as store:
+        asked = replace(asked, on_progress=report)
+        if several:
+            result: Matrix | Diff = compare.matrix(store, sides, by=rows or "op", options=asked)
+        elif len(sides) == 1:
+            which = against.value if against else "window"
+            baseline, note = compare.baseline_of(store, sides[0], which, workload=workload)
+            found = compare.diff(store, baseline, sides[0], options=asked)
+            result = replace(found, notes=(note, *found.notes))
+        else:
+            result = compare.diff(store, *sides, options=asked)
     look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render_diff(
+
+    def render(wanted: options.Format) -> str | bytes:
+        if isinstance(result, Matrix):
+            return reports.render_matrix(result, wanted.value, limit=top, width=look.width, color=look.color, tell=tell)
+        return reports.render_diff(
             result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
         )
-    )
+
+    delivery.deliver(render)
 
 
 def read_op_map(text: str) -> dict[str, str]:

@@ -7,9 +7,22 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from tracker.compare import counters, environment, explain, levels, links, metrics, operators, others, overall
+from tracker.compare import (
+    counters,
+    environment,
+    explain,
+    levels,
+    links,
+    metrics,
+    operators,
+    others,
+    overall,
+    verdicts,
+)
+from tracker.compare.baselines import baseline_of
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.log import log
+from tracker.compare.matrix import matrix
 from tracker.compare.notes import notes
 from tracker.compare.show import show
 from tracker.compare.sides import load, needs_store, resolve
@@ -18,7 +31,7 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["diff", "log", "needs_store", "resolve", "show"]
+__all__ = ["baseline_of", "diff", "log", "matrix", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
@@ -36,29 +49,31 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         memory, memory_details = others.memory(left, right, options)
         measured = metrics.measure(left, right)
         kernels, kernel_metrics = metrics.of_kernels(measured, others.kernels(left, right, options))
+        judged = verdicts.judge(left, right, options)
         return Diff(
             baseline=left.side,
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
             environment=environment.compare(left, right),
-            overall=overall.compare(left, right),
-            ops=found.ops,
+            overall=judged.into("overall", overall.compare(left, right)),
+            ops=judged.into("ops", found.ops),
             op_details=found.details,
-            kernels=kernels,
+            kernels=judged.into("kernels", kernels),
             kernel_types=others.kernel_types(left, right, options),
             kernel_metrics=kernel_metrics,
-            communication=exchange,
+            communication=judged.into("communication", exchange),
             communication_details=exchange_details,
             communication_links=links.compare(left, right, options),
             memory=memory,
             memory_details=memory_details,
-            modules=others.modules(left, right, options),
+            modules=judged.into("modules", others.modules(left, right, options)),
             api=others.api(left, right, options),
             counters=counters.compare(left, right),
-            explanation=explain.explain(left, right, found, measured, options),
+            explanation=explain.explain(left, right, found, measured, options, judged),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
             tree=levels.compared(left, right, options) if options.tree else None,
+            judgement=judged.judgement,
             notes=(*notes(left, right, found, options), *measured.notes),
         )
 

@@ -10,6 +10,7 @@ from tracker.results import ADDED, REMOVED, Cause, Part
 from tracker.units import format_diff, format_ns, steps_words, time_unit
 
 if TYPE_CHECKING:
+    from tracker.compare.claims import Claim
     from tracker.compare.sides import Loaded
 
 _SMALL_CHANGE: Final = 0.005
@@ -37,11 +38,17 @@ Range = tuple[float, float]
 
 
 def answer(
-    baseline: Loaded, candidate: Loaded, metric: str, reasons: Reasons, ranges: tuple[Range | None, Range | None]
+    baseline: Loaded,
+    candidate: Loaded,
+    metric: str,
+    reasons: Reasons,
+    ranges: tuple[Range | None, Range | None],
+    claim: Claim | None = None,
 ) -> str:
     """One line: how much slower or faster, and what carries the change. It claims nothing that the runs cannot say.
 
-    `metric`: `step_ns` or `e2e_ns`; `ranges`: its smallest and largest value over the runs of each side.
+    `metric`: `step_ns` or `e2e_ns`; `ranges`: its smallest and largest value over the runs of each side. `claim`: what
+    was judged, None where nothing was.
     """
     a, b = _short_labels(baseline.side.label, candidate.side.label)
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
@@ -52,8 +59,11 @@ def answer(
         return f"{b} against {a}: the captures say nothing about the {what} time."
     delta = total1 - total0
     unit = time_unit(total0, total1)
-    change = f"{format_diff(delta / total0)}, {_signed(delta)}"
+    change = f"{format_diff(delta / total0)}, {signed(delta)}"
     size = f"{what} {format_ns(total0, unit)} -> {format_ns(total1, unit)} ({change})"
+    if claim is not None:
+        reason = f"{claim.because}{_beyond_findings(delta, reasons, claim)}"
+        return f"{b} {claim.phrase} {a}: {size}{reason}{_memory_remark(reasons)}."
     closing = f"{_memory_remark(reasons)}.{_noise_remark(baseline, candidate, delta / total0, ranges)}"
     if delta == 0:
         return f"{b} is as fast as {a}: {size}{closing}"
@@ -67,17 +77,30 @@ def _reason(delta: float, reasons: Reasons) -> str:
     """Operators where they carry at least half of the change, else data loading, else the part that grew most."""
     explained = reasons.explained_ns
     if _carries(explained, delta):
-        return f"operators {_signed(explained)} ({_percent(explained / delta)} of the change): {_named(delta, reasons)}"
+        return f"operators {signed(explained)} ({_percent(explained / delta)} of the change): {_named(delta, reasons)}"
+    beside = _beside_operators(delta, reasons)
+    return f"no operator explains it: {beside}" if beside else "no part of the step explains it"
+
+
+def _beside_operators(delta: float, reasons: Reasons) -> str:
+    """Data loading where it carries at least half of the change, else the part that grew most; "" where none did."""
     loading = reasons.data_loading_ns
     if loading is not None and _carries(loading, delta):
         hidden = ", part of it beside device work" if abs(loading) > abs(delta) else ""
         share = f"{_percent(loading / delta)} of the change{hidden}"
-        return f"no operator explains it: data loading {_signed(loading)} ({share})"
+        return f"data loading {signed(loading)} ({share})"
     largest = max(reasons.parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
-        return "no part of the step explains it"
-    carried = f"{largest.title} {_signed(largest.delta_ns)}"
-    return f"no operator explains it: {carried} ({_percent(largest.delta_ns / delta)} of the change)"
+        return ""
+    return f"{largest.title} {signed(largest.delta_ns)} ({_percent(largest.delta_ns / delta)} of the change)"
+
+
+def _beyond_findings(delta: float, reasons: Reasons, claim: Claim) -> str:
+    """What else carries a change of the total that was found and that the operators found do not carry."""
+    if not claim.changed or not delta or _carries(claim.found_ns, delta):
+        return ""
+    beside = _beside_operators(delta, reasons)
+    return f"; {beside}" if beside else ""
 
 
 def _named(delta: float, reasons: Reasons) -> str:
@@ -86,14 +109,15 @@ def _named(delta: float, reasons: Reasons) -> str:
     clear = [cause for cause in same_way if cause.stands_out is not False]
     if not clear:
         return "none stands out of the differences between runs"
-    return ", ".join(f"{cause.name} {_signed(cause.delta_ns)}{_how(cause)}" for cause in clear[:3])
+    return ", ".join(f"{cause.name} {signed(cause.delta_ns)}{how(cause)}" for cause in clear[:3])
 
 
 def _carries(part_ns: float, delta: float) -> bool:
     return part_ns * delta > 0 and abs(part_ns) >= abs(delta) / 2
 
 
-def _how(cause: Cause) -> str:
+def how(cause: Cause) -> str:
+    """Whether more or slower calls make the change, in brackets; ADDED or REMOVED."""
     if cause.status in (ADDED, REMOVED):
         return f" ({cause.status})"
     if cause.calls_delta_ns is None or cause.per_call_delta_ns is None:
@@ -105,7 +129,8 @@ def _percent(share: float) -> str:
     return f"{share * 100:.0f} %"
 
 
-def _signed(delta_ns: float) -> str:
+def signed(delta_ns: float) -> str:
+    """A change of time with its sign."""
     text = format_ns(delta_ns)
     return text if delta_ns < 0 else f"+{text}"
 

@@ -12,6 +12,7 @@ import pandas as pd
 
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
+from tracker.compare.claims import claim
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
+    from tracker.compare.verdicts import Judged
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
@@ -42,7 +44,12 @@ _HOST_PARTS: Final = (
 
 
 def explain(
-    baseline: Loaded, candidate: Loaded, operators: Operators, measured: Measured, options: DiffOptions
+    baseline: Loaded,
+    candidate: Loaded,
+    operators: Operators,
+    measured: Measured,
+    options: DiffOptions,
+    judged: Judged,
 ) -> Explanation:
     """The explanation of a Diff."""
     before, after = step_numbers(baseline), step_numbers(candidate)
@@ -55,8 +62,9 @@ def explain(
     gain = float(ops["delta_ns"].clip(upper=0).sum())
     causes, rollup = (
         _with_reasons(found, measured, (baseline, candidate), options)
-        for found in _causes(baseline, candidate, operators, delta)
+        for found in _causes(baseline, candidate, operators, delta, judged)
     )
+    findings = _findings(operators.everything, delta, judged)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
@@ -74,21 +82,28 @@ def explain(
         gross_gain_ns=gain,
         rollup=rollup,
         renames=find_renames(baseline, candidate, ops),
-        answer=answer(baseline, candidate, metric, _reasons(before, after, parts, rollup, explained), ranges),
+        answer=answer(
+            baseline,
+            candidate,
+            metric,
+            _reasons(before, after, parts, rollup, explained),
+            ranges,
+            claim(judged, metric, findings),
+        ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],
+        findings=findings,
     )
 
 
 def _causes(
-    baseline: Loaded, candidate: Loaded, operators: Operators, delta: float | None
+    baseline: Loaded, candidate: Loaded, operators: Operators, delta: float | None, judged: Judged
 ) -> tuple[tuple[Cause, ...], tuple[Cause, ...]]:
-    """The largest ops, and the largest names of ops; each with where it runs and whether it stands out of the runs."""
+    """The largest ops, and the largest names of ops; each with where it runs and its verdict, or without one whether
+    it stands out of the runs.
+    """
     where = _places(operators)
-    rows = (operators.baseline_rows, operators.candidate_rows)
-    key = ["name", "input_shapes"]
-    apart, apart_by_name = (standing_out(baseline, candidate, rows, chosen) for chosen in (key, key[:1]))
     causes = [
         replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
         for row in operators.everything.head(_MAX_CAUSES).itertuples()
@@ -96,10 +111,40 @@ def _causes(
     ]
     by_name = _by_name(operators.everything).head(_MAX_CAUSES)
     rollup = [_cause("name", row, delta) for row in by_name.itertuples() if _known(row.delta_ns)]
+    if judged.table is not None and judged.of_ops:
+        causes = [_judged(cause, judged.of_op(cause.name, cause.input_shapes)) for cause in causes]
+        return tuple(causes), tuple(_judged(cause, judged.of_name(cause.name)) for cause in rollup)
+    rows = (operators.baseline_rows, operators.candidate_rows)
+    key = ["name", "input_shapes"]
+    apart, apart_by_name = (standing_out(baseline, candidate, rows, chosen) for chosen in (key, key[:1]))
     if apart is not None and apart_by_name is not None:
         causes = [replace(cause, stands_out=apart.get((cause.name, cause.input_shapes))) for cause in causes]
         rollup = [replace(cause, stands_out=apart_by_name.get((cause.name,))) for cause in rollup]
     return tuple(causes), tuple(rollup)
+
+
+def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
+    """What is a finding or a suspicion, once per name of an op, the largest contribution first: all shapes together, or
+    the shape that is one.
+    """
+    found = judged.findings()
+    own = ops[ops["name"].isin(list(found))]
+    whole = {row.name: row for row in _by_name(own).itertuples()} if found else {}
+    parts = {(row.name, row.input_shapes): row for row in own.itertuples()}
+    causes = []
+    for name, row in found.items():
+        part = parts.get((name, row["input_shapes"])) if row["kind"] == "op" else None
+        if part is not None:
+            causes.append(_judged(_cause("op", part, delta), row))
+        elif name in whole:
+            causes.append(_judged(_cause("name", whole[name], delta), row))
+    return tuple(causes)
+
+
+def _judged(cause: Cause, row: pd.Series | None) -> Cause:
+    if row is None:
+        return cause
+    return replace(cause, verdict=row["verdict"], q=_known(row["q"]), contribution=_known(row["contribution"]))
 
 
 def _with_reasons(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from tracker.results import ADDED, BOTH, REMOVED
+from tracker.results import ADDED, BOTH, REMOVED, VERDICT_COLUMNS
 
 
 def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
@@ -47,6 +47,12 @@ def ratio(baseline: pd.Series, candidate: pd.Series) -> pd.Series:
     [0.5, nan, nan]
     """
     return (candidate / baseline.where(baseline != 0) - 1).astype("float64")
+
+
+def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
+    """`frame` with VERDICT_COLUMNS in which nothing stands yet: `verdicts` fills them."""
+    texts = ("verdict", "calls_verdict", "reason")
+    return frame.assign(**{name: None if name in texts else np.nan for name in VERDICT_COLUMNS})
 
 
 def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.DataFrame:

@@ -108,7 +108,7 @@ def _join_ops(baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame])
     for name, frame in (("baseline", left), ("candidate", right)):
         calls = frame.groupby(_MATCH, sort=False)["calls"].sum().astype("float64")
         joined[f"{name}_total_calls"] = calls.reindex(index).to_numpy()
-    return join.with_difference(join.split_calls(joined), "ns")[list(DIFF_COLUMNS["ops"])]
+    return join.unjudged(join.with_difference(join.split_calls(joined), "ns"))[list(DIFF_COLUMNS["ops"])]
 
 
 def _changed(before: str, after: str) -> str:

@@ -40,7 +40,7 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     joined["op"] = after.fillna(before).fillna("").to_numpy()
     joined["type"] = means.dominant(pd.concat(frames), _KERNEL_MATCH, "type", "ns").reindex(index).fillna("").to_numpy()
     joined = join.with_difference(join.average(joined, "ns", "calls", "average_ns"), "ns").assign(why="")
-    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernels"])]
+    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["kernels"])]
 
 
 def _kernels(
@@ -92,6 +92,7 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
         for pair in (tables, tasks)
     )
     whole, parts = (_known_sizes(frame) for frame in (join.large(whole, "ns", options.minimum_ns), parts))
+    whole = join.unjudged(whole)
     return whole[list(DIFF_COLUMNS["communication"])], parts[list(DIFF_COLUMNS["communication_details"])]
 
 
@@ -159,7 +160,7 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
         frame = matching(frame, "module", options.module)
         sides.append(means.per_step(side, frame.assign(ns=frame[own_time(side)]), key, ["calls", "ns"]))
     joined = join.with_difference(join.outer(*sides), "ns")
-    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["modules"])]
+    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["modules"])]
 
 
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:

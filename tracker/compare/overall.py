@@ -81,7 +81,7 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     frame = frame[frame["baseline_value"].notna() | frame["candidate_value"].notna()].reset_index(drop=True)
     frame["delta"] = frame["candidate_value"] - frame["baseline_value"]
     frame["diff"] = join.ratio(frame["baseline_value"], frame["candidate_value"])
-    return frame[list(DIFF_COLUMNS["overall"])]
+    return join.unjudged(frame)[list(DIFF_COLUMNS["overall"])]
 
 
 def step_numbers(side: Loaded) -> dict[str, float]:

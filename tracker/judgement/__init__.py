@@ -1,6 +1,7 @@
 """One key across versions: judges every version of a line against those before it, keeps that true, and shows it.
 
-A line is a workload in one configuration on one device. `update` follows ingests and edits, `history` answers.
+A line is a workload in one configuration on one device. `update` follows ingests and edits, `history` answers,
+`verdicts_of` judges chosen runs against others.
 """
 
 from __future__ import annotations
@@ -10,5 +11,17 @@ from tracker.judgement.explain import explain
 from tracker.judgement.show import history
 from tracker.judgement.tell import findings
 from tracker.judgement.update import lines_of, update
+from tracker.judgement.verdicts import Verdicts, verdicts_of
 
-__all__ = ["Wish", "act", "explain", "findings", "history", "lines_of", "settle", "update"]
+__all__ = [
+    "Verdicts",
+    "Wish",
+    "act",
+    "explain",
+    "findings",
+    "history",
+    "lines_of",
+    "settle",
+    "update",
+    "verdicts_of",
+]

@@ -31,6 +31,7 @@ _OWN_CLOCK: Final = frozenset({"api"})
 """Kinds that another clock times than the leaves, so that they share something else."""
 
 BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
+_NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
@@ -60,8 +61,9 @@ class Compared:
     """Candidate runs against baseline runs; `table` has a row per series of the line.
 
     Columns: `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed
-    fraction of the larger step, nan for what is no time), `verdict`, `calls_verdict`, `reason`, `large` (at least
-    0.01 % of the step on either side, or no time). nan and None where there is nothing to say.
+    fraction of the larger step, nan for what is no time), `detectable` (the smallest DIFF that these runs would have
+    shown; nan for run-level series), `verdict`, `calls_verdict`, `reason`, `large` (at least 0.01 % of the step on
+    either side, or no time). nan and None where there is nothing to say.
     """
 
     table: pd.DataFrame
@@ -74,7 +76,7 @@ def compare(line: Values, baseline: Sequence[int], candidate: Sequence[int], *, 
     count = len(line.families)
     table = pd.DataFrame(
         {
-            **{name: np.full(count, np.nan) for name in ("diff", "p", "q", "contribution")},
+            **{name: np.full(count, np.nan) for name in _NUMBERS},
             **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
             "large": np.zeros(count, dtype=bool),
         }
@@ -90,7 +92,7 @@ def compare(line: Values, baseline: Sequence[int], candidate: Sequence[int], *, 
         judged, of_family = _judge_family(line, rows, baseline, candidate, step, shared)
         table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
         centre = of_family if family == leaf else centre
-    table = table.astype(dict.fromkeys(("diff", "p", "q", "contribution"), "float64") | {"large": bool})
+    table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
     rows = np.array([row for row, family in enumerate(line.families) if family[0] == RUN], dtype=np.int64)
     if len(rows):
         explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf])
@@ -138,7 +140,7 @@ def _judge_family(
     limits = rule.Limits(rule.COMMUNICATION_RATIO) if kind == "communication" else rule.Limits()
     judged = judge_series(x, y, weights, limits=limits, center=shared)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
-    found = judged.table.rename(columns={"ratio": "diff"})[["diff", "p", "q", "contribution", "verdict", "reason"]]
+    found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
     one_sided = (presence["verdict"] != "").to_numpy()
     for name in ("contribution", "verdict", "reason"):

@@ -17,7 +17,7 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.results import Diff, History, Log, Shown
+    from tracker.results import Diff, History, Log, Matrix, Shown
 
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
@@ -40,6 +40,21 @@ def render_diff(
     """
     style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
     document: str | bytes = _module(format).diff(diff, style)
+    return document
+
+
+def render_matrix(
+    matrix: Matrix,
+    format: str = "text",
+    *,
+    limit: int | None = None,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of three or more sides; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=limit, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).matrix(matrix, style)
     return document
 
 

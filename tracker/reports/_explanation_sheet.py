@@ -21,6 +21,7 @@ _NOTES = (
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
     "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
+    "Verdict: by one number per run, without what all operators share; q: the share of false findings to expect.",
     "1 KB = 1024 bytes, 1 MB = 1024 KB. An empty cell: the source does not say.",
 )
 
@@ -29,6 +30,9 @@ def blocks(diff: Diff) -> Iterator[Block]:
     """The small tables of the sheet, in reading order."""
     explanation = diff.explanation
     yield explanation.answer, [], []
+    if diff.judgement is not None:
+        sentences = [{"note": sentence} for sentence in diff.judgement.sentences]
+        yield "Verdicts", [field("Note", "text", "note")], sentences
     if diff.notes:
         yield "What makes the comparison doubtful", [field("Note", "text", "note")], [{"note": n} for n in diff.notes]
     if diff.bottlenecks is not None:
@@ -92,6 +96,8 @@ def _cause_fields() -> list[Field]:
         field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
         field("Baseline Calls", "count", "baseline_calls"),
         field("Candidate Calls", "count", "candidate_calls"),
+        field("Verdict", "text", "verdict"),
+        field("q", "number", "q"),
         field("Stands Out", "text", _stands_out),
         field("Where", "text", "where"),
         field("Kernel Metrics", "text", "why"),

@@ -11,6 +11,7 @@ from typing import Any, Final
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.reports import _human_verdicts
 from tracker.reports._shared import is_small, records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
@@ -175,7 +176,9 @@ def values(
 
 
 def tone(row: Row, delta: float | None) -> str:
-    """`worse` or `better` by the sign of the change, unless it is small."""
+    """By its verdict where it was judged, else `worse` or `better` by the sign of the change, unless it is small."""
+    if row.get("verdict"):
+        return _human_verdicts.TONES.get(row["verdict"], "")
     if not delta or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
         return ""
     return "worse" if delta > 0 else "better"
@@ -204,6 +207,11 @@ def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
     """The columns that every comparison ends with."""
     counts = [Column(calls, drop=1)] if calls else []
     return [*counts, Column(f"baseline{what}"), Column(f"candidate{what}"), Column("change"), Column("DIFF")]
+
+
+def verdict_columns(frame: pd.DataFrame) -> list[Column]:
+    """The columns over `_human_verdicts.cells`."""
+    return [Column("verdict", left=True), Column("q", drop=3)] if _human_verdicts.judged(frame) else []
 
 
 def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tracker.reports import _human_verdicts
 from tracker.reports._human import (
     NAME,
     UNDER,
@@ -25,6 +26,7 @@ from tracker.reports._human import (
     tone,
     top,
     values,
+    verdict_columns,
 )
 from tracker.results import Diff, Shown
 
@@ -64,9 +66,11 @@ def diff_communication(diff: Diff, limit: int | None) -> Table:
     """Collectives by change of their total time, with what of it compute does not hide."""
     rows, more = top(diff.communication, limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), *side_columns(), Column("exposed", drop=2)]
+    columns += verdict_columns(diff.communication)
     cells = []
     for row in rows:
         line = [readable(row["kind"]), group_words(row), *side_cells(row), _span(row, "exposed_ns")]
+        line += _human_verdicts.cells(diff.communication, row)
         cells.append((tone(row, row["delta_ns"]), line))
     return make("Communication by change of total time", columns, cells, more=more)
 

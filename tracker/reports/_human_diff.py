@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Final
 
-from tracker.reports import _human_communication, _human_links, _human_metrics
+from tracker.reports import _human_communication, _human_links, _human_metrics, _human_verdicts
 from tracker.reports._empty import explained
 from tracker.reports._human import (
     NAME,
@@ -30,6 +30,7 @@ from tracker.reports._human import (
     tone,
     top,
     values,
+    verdict_columns,
 )
 from tracker.reports._shared import command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
@@ -58,7 +59,7 @@ def overall(diff: Diff, limit: int | None) -> Table:
     columns.append(Column("share of E2E", drop=1))
     shown = [row for row in records(diff.overall) if not row["baseline_value"] == row["candidate_value"] == 0]
     counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
-    columns += [Column("calls", drop=2)] if counted else []
+    columns += [*([Column("calls", drop=2)] if counted else []), *verdict_columns(diff.overall)]
     rows = []
     for row in shown:
         # a rate is no quotient of equal units: no per cent
@@ -67,7 +68,7 @@ def overall(diff: Diff, limit: int | None) -> Table:
         label = "  " * int(row["level"] or 0) + str(row["title"] or row["metric"])
         cells += (format_diff(row["diff"]), pair(share(row["baseline_share"]), share(row["candidate_share"])))
         calls = (calls_cell(row["baseline_calls"], row["candidate_calls"]),) if counted else ()
-        rows.append((_overall_tone(row), [label, *cells, *calls]))
+        rows.append((_overall_tone(row), [label, *cells, *calls, *_human_verdicts.cells(diff.overall, row)]))
     return make("Overall, per step and rank", columns, rows)
 
 
@@ -81,9 +82,16 @@ def _overall_tone(row: Row) -> str:
 
 def operators(diff: Diff, limit: int | None) -> Table:
     """Ops by contribution to the change, as far as a side says how long they took."""
-    rows, more = top(diff.ops[diff.ops[["baseline_ns", "candidate_ns"]].notna().any(axis=1)], limit)
-    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns()]
-    cells = [(tone(row, row["delta_ns"]), [_op_name(row), _shapes(row), *side_cells(row)]) for row in rows]
+    known = diff.ops[diff.ops[["baseline_ns", "candidate_ns"]].notna().any(axis=1)]
+    rows, more = top(known, limit)
+    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(), *verdict_columns(diff.ops)]
+    cells = [
+        (
+            tone(row, row["delta_ns"]),
+            [_op_name(row), _shapes(row), *side_cells(row), *_human_verdicts.cells(diff.ops, row)],
+        )
+        for row in rows
+    ]
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
     chosen = filters(diff)
     return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
@@ -121,8 +129,11 @@ def kernels(diff: Diff, limit: int | None) -> Table:
     for row, kernel_type in zip(rows, types, strict=True):
         line = [readable(row["name"]), *([kernel_type] if has_types else []), *([_shapes(row)] if has_shapes else [])]
         line += [readable(row["op"]), str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        line += _human_verdicts.cells(diff.kernels, row)
         cells.append((tone(row, row["delta_ns"]), line))
-    table = make("Kernels by change of total time", [*columns, *side_columns()], cells, more=more)
+    table = make(
+        "Kernels by change of total time", [*columns, *side_columns(), *verdict_columns(diff.kernels)], cells, more=more
+    )
     return replace(table, below=tuple(str(row["why"] or "") for row in rows))
 
 
@@ -151,10 +162,15 @@ def memory(diff: Diff, limit: int | None) -> Table:
 def modules(diff: Diff, limit: int | None) -> Table:
     """Modules by change of the time of their ops."""
     rows, more = top(diff.modules, limit)
-    columns = [Column("module", **NAME), Column("phase", left=True), *side_columns()]
+    columns = [Column("module", **NAME), Column("phase", left=True), *side_columns(), *verdict_columns(diff.modules)]
     cells = []
     for row in rows:
-        line = [readable(row["module"]), readable(row["phase"]), *side_cells(row)]
+        line = [
+            readable(row["module"]),
+            readable(row["phase"]),
+            *side_cells(row),
+            *_human_verdicts.cells(diff.modules, row),
+        ]
         cells.append((tone(row, row["delta_ns"]), line))
     return make(f"Modules by change of {metric_words(diff)}", columns, cells, more=more)
 
@@ -242,8 +258,11 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
         Column("by calls", drop=1),
         Column("by time per call", drop=1),
     ]
-    told = any(cause.stands_out is not None for cause in listed)
-    columns += [Column("calls", drop=2), *([Column("stands out", left=True, drop=3)] if told else [])]
+    told = _told_of(listed)
+    columns += [
+        Column("calls", drop=2),
+        *([Column(told, left=True, drop=0 if told == "verdict" else 3)] if told else []),
+    ]
     columns.append(Column("where", **PLACE))
     rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name, told)) for cause in listed]
 
@@ -262,17 +281,30 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     return replace(make(title, columns, rows, note=_cancelling(explanation)), below=below)
 
 
+def _told_of(causes: Sequence[Cause]) -> str:
+    """What the runs say of causes: their verdict, or whether they stand out of the runs; "" for neither."""
+    if any(cause.verdict is not None for cause in causes):
+        return "verdict"
+    return "stands out" if any(cause.stands_out is not None for cause in causes) else ""
+
+
 def _cause_tone(cause: Cause) -> str:
+    if cause.verdict is not None:
+        return _human_verdicts.TONES.get(cause.verdict, "")
     return "worse" if cause.delta_ns > 0 else "better" if cause.delta_ns < 0 else ""
 
 
-def _cause_cells(cause: Cause, unit: Unit, by_name: bool, told: bool) -> list[str]:
+def _cause_cells(cause: Cause, unit: Unit, by_name: bool, told: str) -> list[str]:
     status = "" if cause.status == BOTH else f" {cause.status}"
     keys = [f"{readable(cause.name)}{status}"] if by_name else [f"{readable(cause.name)}{status}", cause.input_shapes]
     split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
     calls = calls_cell(cause.baseline_calls, cause.candidate_calls)
-    stands_out = ["" if cause.stands_out is None else "yes" if cause.stands_out else "no"] if told else []
-    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, *stands_out, cause.where]
+    said = [_human_verdicts.word(asdict(cause)) if told == "verdict" else _stands_out(cause)] if told else []
+    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, *said, cause.where]
+
+
+def _stands_out(cause: Cause) -> str:
+    return "" if cause.stands_out is None else "yes" if cause.stands_out else "no"
 
 
 def _cancelling(explanation: Explanation) -> str:

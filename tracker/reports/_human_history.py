@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final
 
 from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
+from tracker.reports._human_verdicts import TONES
 from tracker.reports._shared import command, records
 from tracker.results import History
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
@@ -22,7 +23,6 @@ _KINDS: Final = {
     "run": "of the run as a whole", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
-_TONES: Final = {"REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better"}
 NOTE: Final = "Per step, medians over runs. DIFF, but for the run as a whole, is without what all operators share."
 
 
@@ -129,7 +129,7 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
         if pinned:
             cells += [_diff(point, "pinned"), _verdict(point["pinned_verdict"])]
         cells += [_runs(point), *([_calls(point)] if counted_calls else [])]
-        rows.append((_TONES.get(point["previous_verdict"] or "", ""), cells))
+        rows.append((TONES.get(point["previous_verdict"] or "", ""), cells))
     below = tuple(_between(points, place) for place in range(len(points)))
     values = [point["value"] for point in points]
     known = [value for value in values if value is not None]
@@ -200,7 +200,7 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
         ]  # fmt: skip
         if history.pinned:
             cells.insert(-2, _part(last["pinned_contribution"]))
-        rows.append((_TONES.get(last[f"{against}_verdict"] or "", ""), cells))
+        rows.append((TONES.get(last[f"{against}_verdict"] or "", ""), cells))
     return make("", level(columns), rows)
 
 

@@ -11,9 +11,9 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from tracker.reports import _human_bottleneck
+from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import EXPLAIN_COLUMNS, Diff, ExplainedFinding, Findings, History, Log, Shown
+from tracker.results import EXPLAIN_COLUMNS, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -23,8 +23,8 @@ Rows = list[dict[str, Any]]
 
 
 def diff(diff: Diff, style: Style) -> str:
-    """The chosen tables; without `only` and tree also `environment`, `bottleneck`, and the explanation as `parts` and
-    `causes`."""
+    """The chosen tables; without `only` and tree also `environment`, `bottleneck`, the explanation as `parts` and
+    `causes`, and what the runs can tell as `judgement`."""
     tables: dict[str, tuple[list[str], Rows]] = {}
     everything = not style.only and diff.tree is None
     if everything:
@@ -35,6 +35,7 @@ def diff(diff: Diff, style: Style) -> str:
         explanation = diff.explanation
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
+        tables["judgement"] = _listed([{"note": note} for note in diff.judgement.sentences] if diff.judgement else [])
         tables["notes"] = _listed([{"note": note} for note in diff.notes])
     return _write(tables)
 
@@ -70,6 +71,13 @@ def findings(found: Findings, style: Style) -> str:
 def explained(found: ExplainedFinding, style: Style) -> str:
     """The gates, runs and events of one finding."""
     return _write({name: _table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """One row per row and side, with what is known of both; `side` is its label."""
+    kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
+    cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: matrix.sides[at].label))
+    return _write({"cells": _table(kept.merge(cells, on="row", how="left"))})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

@@ -7,17 +7,20 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from tracker.doctor import Findings
-from tracker.reports import _human_bottleneck
+from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
     EXPLAIN_COLUMNS,
     FINDINGS_COLUMNS,
     HISTORY_COLUMNS,
     LOG_COLUMNS,
+    MATRIX_COLUMNS,
     Diff,
     ExplainedFinding,
     History,
+    Judgement,
     Log,
+    Matrix,
     Selection,
     Shown,
 )
@@ -46,6 +49,7 @@ def diff(diff: Diff, style: Style) -> str:
     document["bottleneck"] = _both_bottlenecks(diff)
     document.update((name, records(frame)) for name, frame in selected(diff, style))
     document["explanation"] = plain(asdict(diff.explanation))
+    document["judgement"] = None if diff.judgement is None else _judgement(diff.judgement)
     return _dump(document)
 
 
@@ -65,6 +69,10 @@ def show(shown: Shown, style: Style) -> str:
     if "memory" in chosen_sections(shown, style):
         document["memory_curve"] = records(shown.memory_curve)
     return _dump(document)
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    return {**plain(asdict(judgement)), "counts": dict(judgement.counts)}
 
 
 def _both_bottlenecks(diff: Diff) -> dict[str, Any] | None:
@@ -119,6 +127,24 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     }
     document.update((name, records(getattr(found, name))) for name in (*EXPLAIN_COLUMNS, "environment"))
     return _dump(document)
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """The sides, what their runs can tell, and a list of rows, each with a cell per side."""
+    names = MATRIX_COLUMNS["cells"][1:]
+    rows = _human_matrix.rows_of(matrix, style.rows(None))
+    return _dump(
+        {
+            "schema": SCHEMA,
+            "sides": plain([asdict(side) for side in matrix.sides]),
+            "metric": matrix.metric,
+            "by": matrix.by,
+            "options": _options(matrix.options),
+            "notes": list(plain(matrix.notes)),
+            "judged": list(matrix.judged),
+            "rows": [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows],
+        }
+    )
 
 
 def doctor(findings: Findings, style: Style) -> str:

@@ -14,13 +14,15 @@ from tracker.reports import (
     _human_findings,
     _human_history,
     _human_log,
+    _human_matrix,
     _human_show,
     _human_tree,
+    _human_verdicts,
 )
 from tracker.reports._human import Column, Table, metric_words, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, ExplainedFinding, Findings, History, Log, Shown
+from tracker.results import Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -78,9 +80,23 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     return "\n\n".join([*blocks, _paragraph(_human_findings.explained_hint(found))]) + "\n"
 
 
+def matrix(matrix: Matrix, style: Style) -> str:
+    """What changed as headline, the sides, and both tables with a column per side."""
+    return _bounded(lambda rows: _matrix_blocks(matrix, rows), style)
+
+
+def _matrix_blocks(matrix: Matrix, rows: int | None) -> Iterator[str]:
+    yield f"### {_paragraph(_human_matrix.answer(matrix))}"
+    yield "\n".join(f"- {_paragraph(line)}" for line in _human_matrix.header(matrix))
+    yield from (_titled(table) for table in _human_matrix.tables(matrix, rows))
+    yield _paragraph(f"{_human_matrix.NOTE} {_human_matrix.hint(matrix)}")
+
+
 def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     yield f"### {_paragraph(diff.explanation.answer)}"
     yield "\n".join(f"- {_paragraph(line)}" for line in (*side_lines(diff), *_human_bottleneck.of_diff(diff)))
+    if _human_verdicts.line(diff):
+        yield _paragraph(_human_verdicts.line(diff))
     for note in diff.notes:
         yield _paragraph(f"Note: {note}")
     sections = chosen_sections(diff, style)

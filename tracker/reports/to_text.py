@@ -21,13 +21,15 @@ from tracker.reports import (
     _human_findings,
     _human_history,
     _human_log,
+    _human_matrix,
     _human_show,
     _human_tree,
+    _human_verdicts,
 )
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, ExplainedFinding, History, Log, Shown
+from tracker.results import Diff, ExplainedFinding, History, Log, Matrix, Shown
 from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -58,7 +60,8 @@ def diff(diff: Diff, style: Style) -> str:
     for line in side_lines(diff, ("baseline ", "candidate")):
         page.text(line)
     page.text(_human_diff.NOTE.format(metric=metric_words(diff)), style="dim")
-    for line in (*_human_bottleneck.of_diff(diff), *(f"Note: {note}" for note in diff.notes)):
+    notes = [*filter(None, [_human_verdicts.line(diff)]), *(f"Note: {note}" for note in diff.notes)]
+    for line in (*_human_bottleneck.of_diff(diff), *notes):
         page.text(line)
     # never cut: what else changed decides what the numbers mean
     page.table(_human_diff.environment(diff, None))
@@ -148,6 +151,17 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     for table in _human_findings.explained_tables(found):
         page.table(table)
     return page.end(_human_findings.explained_hint(found))
+
+
+def matrix(matrix: Matrix, style: Style) -> str:
+    """The sides, a table of the whole and one of the rows, as many columns as fit; on the last line what changed."""
+    page = _Page(style)
+    for line in _human_matrix.header(matrix):
+        page.text(line)
+    page.text(_human_matrix.NOTE, style="dim")
+    for table in _human_matrix.tables(matrix, style.rows(_ROWS), page.width - _INDENT):
+        page.table(table)
+    return page.end(f"{_human_matrix.answer(matrix)}  {_human_matrix.hint(matrix)}")
 
 
 class _Page:

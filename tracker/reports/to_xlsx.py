@@ -9,7 +9,9 @@ from tracker.reports import (
     _explanation_sheet,
     _findings_sheets,
     _history_sheets,
+    _human_verdicts,
     _log_sheets,
+    _matrix_sheet,
     _show_sheets,
     _xlsx_metrics,
 )
@@ -27,6 +29,7 @@ from tracker.results import (
     Findings,
     History,
     Log,
+    Matrix,
     Shown,
 )
 from tracker.units import format_diff
@@ -104,6 +107,11 @@ def explained(found: ExplainedFinding, style: Style) -> bytes:
     return _findings_sheets.write_explained(found, style)
 
 
+def matrix(matrix: Matrix, style: Style) -> bytes:
+    """The workbook of three or more sides: the matrix with a scale of colours, and the sides."""
+    return _matrix_sheet.write(matrix, style)
+
+
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
     """The word of DIFF Filter and whether the candidate is worse: more time or memory, and not by a small change."""
     status = row.get("status", BOTH)
@@ -124,6 +132,20 @@ def _diff_fields(delta: str, kind: str) -> list[Field]:
         field(f"Delta ({unit})", kind, delta),
         field("DIFF", "percent", "diff", _DIFF_WIDTH),
         field("DIFF Filter", "filter", lambda row: verdict(row, row.get(delta)), 13),
+    ]
+
+
+def _verdict_fields(frame: pd.DataFrame) -> list[Field]:
+    """The columns of what was judged, none where nothing was."""
+    if not _human_verdicts.judged(frame):
+        return []
+    return [
+        field("Verdict", "filter", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18),
+        field("Verdict of Calls", "text", "calls_verdict", 14),
+        field("Judged DIFF", "percent", "judged_diff", 10),
+        field("q", "number", "q", 10),
+        field("Detectable DIFF", "percent", "detectable", 12),
+        field("Reason", "text", "reason", 40),
     ]
 
 
@@ -188,6 +210,7 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
         field("DIFF", "percent", "diff", _DIFF_WIDTH),
         field("DIFF Filter", "filter", lambda row: _overall_verdict(row, e2e), 13),
         field("Name", "text", "metric", 28),
+        *_verdict_fields(diff.overall),
     ]
     rows = [("" if row["level"] else "main", row) for row in records(diff.overall)]
     book.sheet("OverallMetrics", fields, rows, len(rows), above=titles, fixed=1)
@@ -228,6 +251,7 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         *([] if on_host else _both("Host Self Time (us)", "us", "host_self_ns")),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
         *_both("Calls in All Steps and Ranks", "count", "total_calls"),
+        *_verdict_fields(diff.ops),
     ]
     rows = _nested(diff.ops, diff.op_details, OP_KEY, limit)
     book.sheet("OperatorCompare", fields, rows, len(rows))
@@ -252,6 +276,7 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Transit (us)", "us", "transit_ns"),
         *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
         *_both("Idle (us)", "us", "idle_ns"),
+        *_verdict_fields(diff.communication),
     ]
     rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
     above = [Title(_TASKS)] if len(diff.communication_details) else []
@@ -290,6 +315,7 @@ def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
         field("Kernel Metrics", "text", "why", 60),
+        *_verdict_fields(diff.kernels),
     ]
     _write(book, "KernelCompare", fields, diff.kernels, limit)
 
@@ -313,6 +339,7 @@ def _modules(book: Book, diff: Diff, limit: int | None) -> None:
         field("Phase", "text", "phase", 14),
         *_blocks(("Operator Calls", "count", "calls"), (time, "us", "ns")),
         *_diff_fields("delta_ns", "us"),
+        *_verdict_fields(diff.modules),
     ]
     _write(book, "ModuleCompare", fields, diff.modules, limit)
 

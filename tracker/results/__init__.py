@@ -45,6 +45,12 @@ from tracker.results.history import (
 from tracker.results.log import (
     Log,
 )
+from tracker.results.matrix import (
+    MATRIX_COLUMNS,
+    MATRIX_ROWS,
+    Matrix,
+    check_matrix,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -55,9 +61,14 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.verdicts import (
+    VERDICT_COLUMNS,
+    Judgement,
+)
 from tracker.results.words import (
     ADDED,
     API_KEY,
+    BASELINES,
     BOTH,
     COMMUNICATION_KEY,
     CORE_TIME,
@@ -87,6 +98,7 @@ from tracker.results.words import (
 __all__ = [
     "ADDED",
     "API_KEY",
+    "BASELINES",
     "BOTH",
     "COMMUNICATION_KEY",
     "CONFIRMED_STATES",
@@ -107,6 +119,8 @@ __all__ = [
     "LOG_METRICS",
     "LOG_TITLES",
     "MATCHES",
+    "MATRIX_COLUMNS",
+    "MATRIX_ROWS",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -126,6 +140,7 @@ __all__ = [
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
+    "VERDICT_COLUMNS",
     "Bottleneck",
     "Cause",
     "Diff",
@@ -136,13 +151,16 @@ __all__ = [
     "FindingsOptions",
     "History",
     "HistoryOptions",
+    "Judgement",
     "Log",
     "LogOptions",
+    "Matrix",
     "Part",
     "Rename",
     "Selection",
     "ShowOptions",
     "Shown",
     "Side",
+    "check_matrix",
     "check_sections",
 ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tracker.results.verdicts import VERDICT_COLUMNS
 from tracker.results.words import (
     API_KEY,
     COMMUNICATION_KEY,
@@ -27,16 +28,18 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "environment": ("kind", "key", "baseline", "candidate"),
     "overall": (
         "metric", "title", "level", "unit", *_sides("value"), "delta", "diff", *_sides("share", "calls"),
+        *VERDICT_COLUMNS,
     ),
     "ops": (
         *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
         "calls_delta_ns", "per_call_delta_ns",
         *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "total_calls"),
+        *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
     "kernels": (
         *KERNEL_KEY, "type", "status", *_sides("calls", "ns", "average_ns", "min_ns", "max_ns"), "delta_ns", "diff",
-        "why",
+        "why", *VERDICT_COLUMNS,
     ),
     "kernel_types": (
         *KERNEL_TYPE_KEY, "status", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"), "delta_ns", "diff",
@@ -47,7 +50,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": (
         *COMMUNICATION_KEY, "status",
         *_sides("calls", "bytes", "ns", "average_ns", "max_ns", "min_ns", "exposed_ns", "wait_ns", "transit_ns"),
-        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns"),
+        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns"), *VERDICT_COLUMNS,
     ),
     "communication_details": (
         *COMMUNICATION_KEY, "name", "plane", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"),
@@ -62,7 +65,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "memory_details": (
         *OP_KEY, "component", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes", "diff",
     ),
-    "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff"),
+    "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff", *VERDICT_COLUMNS),
     "api": (*API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff"),
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
 }  # fmt: skip

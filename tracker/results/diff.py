@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tracker.results.options import DiffOptions
+from tracker.results.verdicts import Judgement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -74,7 +75,9 @@ class Cause:
     `delta_ns` = `calls_delta_ns` (more or fewer calls) + `per_call_delta_ns` (slower or faster calls); both None where
     one side lacks the op. `share`: delta_ns / the total's delta, None where that is 0. `where`: modules, ranks, hosts
     or code line, may be "". `stands_out`: every run of one side took longer than every run of the other; None with one
-    run a side. `why`: what the metrics of the kernel that changed most say, may be "".
+    run a side, and where `verdict` says more: a word for the op, or for all its shapes, of which REGRESSED, ADDED, ...
+    are findings; None where nothing was judged. `contribution`: of the op to the step, signed fraction, as it was
+    judged. `why`: what the metrics of the kernel that changed most say, may be "".
     """
 
     kind: str
@@ -92,6 +95,9 @@ class Cause:
     where: str = ""
     stands_out: bool | None = None
     why: str = ""
+    verdict: str | None = None
+    q: float | None = None
+    contribution: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,9 @@ class Explanation:
     deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at most 20.
     `other_causes_ns`: the
     deltas of the ops that `causes` leaves out. `baseline_range_ns`, `candidate_range_ns`: smallest and largest total of
-    the runs of a side. `answer`: the one line that answers the question.
+    the runs of a side. `findings`: of all op names those whose verdict (kind `name`), or that of one of their shapes
+    (kind `op`), is a finding or a suspicion, the largest contribution first. `answer`: the one line that answers
+    the question.
     """
 
     total_metric: str
@@ -135,6 +143,7 @@ class Explanation:
     other_causes_ns: float = 0.0
     baseline_range_ns: tuple[float, float] | None = None
     candidate_range_ns: tuple[float, float] | None = None
+    findings: tuple[Cause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,6 +195,7 @@ class Diff:
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
       names
+    - judgement: what the runs can tell; overall, ops, kernels, communication and modules end with VERDICT_COLUMNS
     - bottlenecks: of the baseline and of the candidate
     - tree: what `options.by` asks for, None without; the rows of NODE, below each row those with the largest change
       first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows below that are no
@@ -215,3 +225,4 @@ class Diff:
     notes: tuple[str, ...] = ()
     bottlenecks: tuple[Bottleneck, Bottleneck] | None = None
     tree: pd.DataFrame | None = None
+    judgement: Judgement | None = None

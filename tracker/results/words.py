@@ -16,6 +16,9 @@ GRAINS: Final = ("rank", "step")
 TREES: Final = ("module", "phase", "op", "kernel")
 """The words of `--match`; of `--by`: the grains of all tables, and what the rows of a tree are."""
 
+BASELINES: Final = ("window", "previous", "pinned")
+"""What one side alone may be compared with."""
+
 BOTH: Final = "both"
 ADDED: Final = "ADDED"
 REMOVED: Final = "REMOVED"

@@ -9,11 +9,13 @@ from tests.reports.builders.diffs import (
     diff,
     explanation,
     frame,
+    judged,
     kernels,
     op,
     overall,
     side,
 )
+from tests.reports.builders.matrices import matrix
 from tests.reports.builders.shown import METRIC, SHOWN_TABLES, breakdown, nullable, shown
 from tests.reports.builders.trees import diff_with_tree, shown_with_tree
 
@@ -30,7 +32,9 @@ __all__ = [
     "diff_with_tree",
     "explanation",
     "frame",
+    "judged",
     "kernels",
+    "matrix",
     "nullable",
     "op",
     "overall",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Part, Rename, Side
+from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Judgement, Part, Rename, Side
 
 MS = 1_000_000
 KIB = 1_024
@@ -17,7 +19,7 @@ _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
     "module", "phase", "why", "moved", "transport", "source", "attribute",
-    "type",
+    "type", "verdict", "calls_verdict", "reason",
 }  # fmt: skip
 
 
@@ -314,3 +316,32 @@ def diff(**changes):
     content |= {"baseline": side("v41"), "candidate": side("v42", run_ids=(3, 4)), "metric": "device_self_ns"}
     content |= {"bottlenecks": (bottleneck("mixed", None, 0.9), bottleneck("input", 0.1, 0.85))}
     return Diff(**(content | {"explanation": explanation()} | changes))
+
+
+def judged():
+    """The same with verdicts: mm takes longer per call, conv is called less, everything else is as it was."""
+    why = "effect, q and contribution pass"
+    words = {
+        "aten::mm": {"verdict": "REGRESSED", "calls_verdict": "UNCHANGED", "q": 1e-5, "judged_diff": 0.25,
+                     "detectable": 0.04, "reason": why},
+        "aten::convolution_backward": {"verdict": "IMPROVED", "calls_verdict": "IMPROVED", "q": 0.021,
+                                       "judged_diff": -0.35, "detectable": 0.08, "reason": why},
+        "fused|add`relu<x>": {"verdict": "ADDED", "reason": "only the candidate has it"},
+        "aten::add": {"verdict": "SUSPECT", "reason": "only the baseline has it"},
+    }  # fmt: skip
+    step = {"verdict": "UNCHANGED", "q": 0.5, "judged_diff": 0.04, "reason": "machine drift"}
+    rows = [{**row, **words.get(row["name"], {"verdict": "UNCHANGED", "q": 0.6})} for row in operators()]
+    totals = [{**row, **(step if row["metric"] == "step_ns" else {})} for row in overall()]
+    told = explanation()
+    causes = tuple(replace(cause, verdict=words[cause.name]["verdict"]) for cause in told.causes)
+    sentences = (
+        "5 runs against 3. Operators: 1 REGRESSED, 1 IMPROVED, 4 UNCHANGED, 1 SUSPECT, 1 ADDED.",
+        "All operators together +4.1 %: machine or clock, taken out of the verdicts.",
+    )
+    counts = (("REGRESSED", 1), ("IMPROVED", 1), ("UNCHANGED", 4), ("SUSPECT", 1), ("ADDED", 1))
+    return diff(
+        overall=frame("overall", totals),
+        ops=frame("ops", rows),
+        explanation=replace(told, causes=causes, rollup=causes, findings=causes[:3]),
+        judgement=Judgement(True, sentences, 0.041, 40, counts),
+    )

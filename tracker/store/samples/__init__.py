@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
-from tracker.store.samples.refresh import SAMPLE_RULES, refresh
+from tracker.store.samples.measured import CALLS, VALUE
+from tracker.store.samples.refresh import SAMPLE_RULES, refresh, samples_of
 
-__all__ = ["SAMPLE_RULES", "refresh"]
+__all__ = ["CALLS", "SAMPLE_RULES", "VALUE", "refresh", "samples_of"]

@@ -34,7 +34,7 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
 
     `at_hand`: captures whose rows need not be read back from the database.
     """
-    found = {run_id: _samples(connection, run_id, at_hand) for run_id in sorted(set(run_ids))}
+    found = {run_id: samples_of(connection, run_id, at_hand) for run_id in sorted(set(run_ids))}
     lines = {run_id: _line(connection, run_id) for run_id in found}
     keys = {(*lines[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
     numbers = ids(connection, _SERIES, keys) if keys else {}
@@ -46,7 +46,8 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
         connection.execute(_MARK, {"run_id": run_id, "rules": SAMPLE_RULES})
 
 
-def _samples(connection: Connection, run_id: int, at_hand: Sequence[Placed]) -> Samples:
+def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:
+    """The samples of a run from its rows, without writing them; `at_hand`: as in `refresh`."""
     own = [item for item in at_hand if item.run_id == run_id]
     ranks = [_rank_rows(item) for item in own]
     ranks += ranks_of(connection, run_id, but={item.rank for item in own})

@@ -1,0 +1,192 @@
+"""Diffs of runs that repeat: verdicts where the runs can tell, a plain sentence where they cannot."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from tests.factories import save
+from tests.judgement.made import runs
+from tracker.compare import diff
+from tracker.profile import Device
+from tracker.results import VERDICT_COLUMNS, DiffOptions
+
+
+def verdicts(frame, *names):
+    rows = frame.set_index("name" if "name" in frame else "metric")
+    return [rows.loc[name, "verdict"] for name in names]
+
+
+def nothing_judged(result):
+    frames = (result.overall, result.ops, result.kernels, result.communication, result.modules)
+    return not result.judgement.judged and all(frame[list(VERDICT_COLUMNS)].isna().all(axis=None) for frame in frames)
+
+
+def test_a_slower_op_is_regressed_and_named_first(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.2, "op08": 1.4}, start=5)
+    result = diff(store, "v1", "v2")
+    assert verdicts(result.ops, "op07", "op08", "op09") == ["REGRESSED", "REGRESSED", "UNCHANGED"]
+    row = result.ops.set_index("name").loc["op07"]
+    assert (row["judged_diff"], row["q"] < 0.05) == (pytest.approx(0.2, abs=0.02), True)
+    assert 0 < row["detectable"] < 0.1
+    assert [(cause.name, cause.verdict) for cause in result.explanation.findings] == [
+        ("op08", "REGRESSED"),
+        ("op07", "REGRESSED"),
+    ]
+    assert "; REGRESSED: op08 +" in result.explanation.answer
+    assert {cause.verdict for cause in result.explanation.rollup[:2]} == {"REGRESSED"}
+    assert {cause.stands_out for cause in result.explanation.rollup} == {None}
+    first, shared = result.judgement.sentences
+    assert first == "5 runs against 3. Operators: 2 REGRESSED, 38 UNCHANGED."
+    assert shared.startswith("All operators together ")
+
+
+def test_swapped_sides_mirror_the_verdicts(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.2}, start=3)
+    back = diff(store, "v2", "v1")
+    assert verdicts(back.ops, "op07") == ["IMPROVED"]
+    assert "; IMPROVED: op07 -" in back.explanation.answer
+
+
+def test_a_slower_machine_is_told_and_nothing_is_called_slower(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", start=5, shared=1.041)
+    result = diff(store, "v1", "v2")
+    assert set(result.ops["verdict"]) == {"UNCHANGED"}
+    assert verdicts(result.overall, "step_ns", "e2e_ns") == ["UNCHANGED", "UNCHANGED"]
+    assert result.judgement.sentences[1].startswith("All operators together +4.")
+    assert result.judgement.sentences[1].endswith(" %: machine or clock, taken out of the verdicts.")
+    assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
+    answer = result.explanation.answer
+    assert answer.startswith("v2 is not slower than v1: step ")
+    assert "machine drift, all operators together +4." in answer
+    assert answer.endswith("no operator is a finding.")
+
+
+def test_a_step_that_is_slower_by_a_named_operator_is_called_slower(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 3.0}, start=3)  # 2 ms of 40 ms
+    answer = diff(store, "v1", "v2").explanation.answer
+    assert answer.startswith("v2 is slower than v1: step ")
+    assert "; REGRESSED: op07 +1.9" in answer and "(per call)" in answer
+
+
+def test_one_new_run_makes_suspicions_only(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.2}, start=5, count=1)
+    result = diff(store, "v1", "v2")
+    assert verdicts(result.ops, "op07") == ["SUSPECT"]
+    assert result.judgement.sentences[0].startswith("5 runs against 1: suspicions only, the next 2 runs confirm.")
+    assert "; suspects: op07 +" in result.explanation.answer
+
+
+def test_one_run_against_one_gives_ratios_only(store):
+    runs(store, "v1", count=1)
+    runs(store, "v2", {"op07": 1.2}, start=5, count=1)
+    result = diff(store, "v1", "v2")
+    assert nothing_judged(result)
+    assert result.judgement.sentences == (
+        "1 run against 1: ratios only; give 3 or more runs of each version for verdicts.",
+    )
+
+
+def test_another_device_or_configuration_is_never_a_regression(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.2}, start=3, device=Device("Ascend", "910B"))
+    runs(store, "v3", {"op07": 1.2}, start=6, of_run={"configuration": {"batch": "64"}})
+    for candidate, different in (
+        ("v2", "different device (NVIDIA H100 and Ascend 910B)"),
+        ("v3", "different configuration (none and batch=64)"),
+    ):
+        result = diff(store, "v1", candidate)
+        assert nothing_judged(result)
+        assert result.judgement.sentences == (f"Never judged as a regression: {different}.",)
+
+
+def test_a_part_of_the_runs_is_not_judged(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.2}, start=3)
+    ranks = diff(store, "v1", "v2", options=DiffOptions(ranks=(0,)))
+    steps = diff(store, "v1", "v2", options=DiffOptions(candidate_steps=(1, 2)))
+    again = diff(store, "v1", "run:3,run:4")
+    assert nothing_judged(ranks) and nothing_judged(steps) and nothing_judged(again)
+    assert ranks.judgement.sentences == ("Not judged: v1 is only chosen ranks of its runs.",)
+    assert steps.judgement.sentences == ("Not judged: v2 is only chosen steps of its runs.",)
+    assert again.judgement.sentences == ("Not judged: on both sides is run 3.",)
+    assert diff(store, "v1", "v1").judgement.sentences == ("Not judged: both sides are the same runs.",)
+
+
+def test_ops_that_came_and_went_are_named(store):
+    runs(store, "v1")
+    runs(store, "v2", {"new": 2_000_000}, start=3, without=("op07",))
+    result = diff(store, "v1", "v2")
+    assert verdicts(result.ops, "new", "op07") == ["ADDED", "REMOVED"]
+    assert "; ADDED: new +2.00 ms; REMOVED: op07 -1.0" in result.explanation.answer
+
+
+def test_ops_by_name_are_judged_by_the_series_of_their_name(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.2}, start=3)
+    result = diff(store, "v1", "v2", options=DiffOptions(match="name"))
+    assert verdicts(result.ops, "op07", "op08") == ["REGRESSED", "UNCHANGED"]
+
+
+def test_rows_that_are_a_part_of_what_was_judged_have_no_verdict(store):
+    for version, times in (("v1", (100, 101, 99)), ("v2", (150, 151, 149))):
+        for at, ns in enumerate(times):
+            ops = [("mm", ns, {"module": "A_0"}), ("add", 50, {"module": "B_0"})]
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            save(store, version, ops=ops, kernels=[("gemm", ns)], steps=3, step_ns=ns + 50, started_at_ns=start)
+    whole = diff(store, "v1", "v2")
+    assert verdicts(whole.ops, "mm") == verdicts(whole.kernels, "gemm") == ["REGRESSED"]
+    assert whole.modules.set_index("module")["verdict"].to_dict() == {"A_0": "REGRESSED", "B_0": "UNCHANGED"}
+    part = diff(store, "v1", "v2", options=DiffOptions(module="A_0"))
+    assert part.ops["verdict"].isna().all() and part.modules["verdict"].tolist() == ["REGRESSED"]
+    assert part.judgement.sentences[-1].startswith("Operators are listed without verdicts: with --module ")
+    of_op = diff(store, "v1", "v2", options=DiffOptions(op="mm"))
+    assert of_op.kernels["verdict"].isna().all() and verdicts(of_op.ops, "mm") == ["REGRESSED"]
+    assert of_op.judgement.sentences[-1].startswith("Kernels are listed without verdicts: with --op ")
+
+
+def test_collectives_are_judged_by_kind_role_and_size(store):
+    for version, factor in (("v1", 1.0), ("v2", 1.5)):
+        for at, ns in enumerate((1000, 1010, 990)):
+            more = {"group_role": "dp", "size_class_bytes": 1 << 20}
+            exchange = [("all_reduce", int(ns * factor), more), ("broadcast", ns, {"group_role": "tp"})]
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            save(store, version, communication=exchange, step_ns=5000, steps=2, started_at_ns=start)
+    found = diff(store, "v1", "v2").communication.set_index("kind")["verdict"]
+    assert found.to_dict() == {"all_reduce": "REGRESSED", "broadcast": "UNCHANGED"}
+
+
+def test_more_calls_have_a_verdict_of_their_own(store):
+    for version, calls in (("v1", 2), ("v2", 4)):
+        for at, ns in enumerate((1000, 1010, 990)):
+            ops = [("mm", ns * calls, {"calls": calls})]
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            save(store, version, ops=ops, step_ns=8000, steps=2, started_at_ns=start)
+    row = diff(store, "v1", "v2").ops.iloc[0]
+    assert (row["verdict"], row["calls_verdict"]) == ("REGRESSED", "REGRESSED")
+
+
+def test_numbers_of_the_whole_run_are_judged_too(store):
+    runs(store, "v1")
+    runs(store, "v2", start=3, shared=1.1)
+    overall = diff(store, "v1", "v2").overall.set_index("metric")
+    assert overall.loc["step_ns", "judged_diff"] == pytest.approx(0.1, abs=0.01)  # with what all operators share
+    assert "machine drift" in overall.loc["step_ns", "reason"]
+    assert pd.isna(overall.loc["kernel_count", "verdict"])  # nothing follows it over versions
+
+
+def test_where_only_one_shape_of_an_op_regressed_its_own_change_is_named(store):
+    # [2] goes from 1 to 2 us; [4], the larger part of mm, jumps about, so that mm as a whole says nothing
+    jumping = (20_000, 30_000, 25_000)
+    for version, small in (("v1", 1000), ("v2", 2000)):
+        for at, large in enumerate(jumping):
+            ops = [("mm", small + at, {"input_shapes": "[2]"}), ("mm", large, {"input_shapes": "[4]"})]
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            save(store, version, ops=ops, steps=2, step_ns=50_000, started_at_ns=start)
+    (finding,) = diff(store, "v1", "v2").explanation.findings
+    assert (finding.kind, finding.input_shapes, finding.verdict, finding.delta_ns) == ("op", "[2]", "REGRESSED", 1000)

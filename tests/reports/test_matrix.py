@@ -1,0 +1,61 @@
+"""The matrix of versions: whole documents, what fits into a terminal, and the colours of the workbook."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from tests.reports import builders, workbooks
+from tracker.reports import render_matrix
+
+SUFFIXES = {"text": "txt", "json": "json", "csv": "csv", "markdown": "md"}
+
+
+@pytest.mark.parametrize("format", sorted(SUFFIXES))
+def test_document_of_a_matrix_is_the_golden_one(golden, format):
+    golden(f"matrix.{SUFFIXES[format]}", render_matrix(builders.matrix(), format, width=140))
+
+
+def test_workbook_of_a_matrix_is_the_golden_one(golden):
+    golden("matrix.xlsx.txt", workbooks.dump(render_matrix(builders.matrix(), "xlsx")))
+
+
+def test_columns_in_the_middle_give_way_and_a_note_says_so():
+    text = render_matrix(builders.matrix(), "text", width=80)
+    assert max(map(len, text.splitlines()[:-1])) <= 80
+    head = text.partition("Operators by")[2].splitlines()[1]
+    assert head.split() == ["name", "v41", "v42", "v45"]
+    assert "No room for v43, v44: a wider terminal or --format csv has them." in text
+
+
+def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
+    text = render_matrix(builders.matrix(), "text", width=160)
+    line = next(line for line in text.splitlines() if "aten::mm" in line)
+    assert " ".join(line.split()).endswith("0.0 % 39.00 ms +95.0 % ▲ 39.00 ms +95.0 % 30.00 ms +50.0 % ▼")
+    assert next(line for line in text.splitlines() if "aten::add" in line).split()[-3:] == ["-", "-", "-"]
+    last = text.splitlines()[-1]
+    assert last.startswith("v45 against v41: step time 100.00 ms -> 110.00 ms (+10.0 %); REGRESSED with v43: aten::mm.")
+
+
+def test_limit_cuts_the_rows_below_overall():
+    text = render_matrix(builders.matrix(), "text", limit=1, width=140)
+    assert "… and 2 more" in text and "aten::add" not in text and "Peak memory" in text
+
+
+def test_json_has_a_cell_per_side_and_csv_a_line():
+    document = json.loads(render_matrix(builders.matrix(), "json"))
+    assert list(document) == ["schema", "sides", "metric", "by", "options", "notes", "judged", "rows"]
+    row = next(row for row in document["rows"] if row["name"] == "aten::add")
+    assert [cell["value"] for cell in row["cells"]] == [1_500_000, 1_500_000, None, None, None]
+    lines = list(csv.DictReader(io.StringIO(render_matrix(builders.matrix(), "csv"))))
+    assert [line["side"] for line in lines if line["name"] == "aten::add"] == ["v41", "v42", "v43", "v44", "v45"]
+
+
+def test_differences_have_a_scale_of_colours_in_the_workbook():
+    sheet = workbooks.opened(render_matrix(builders.matrix(), "xlsx"))["Matrix"]
+    (area,) = sheet.conditional_formatting
+    header = [cell.value for cell in sheet[1]]
+    assert [header.index(f"DIFF of {label}") for label in ("v42", "v45")] == [10, 13]
+    assert str(area.sqref) == "K2:N8"  # the four columns of DIFF, all rows
+    assert area.rules[0].type == "colorScale"

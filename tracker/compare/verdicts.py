@@ -1,0 +1,262 @@
+"""Whether two sides can be judged, and the verdicts of the rows of a diff where they can.
+
+Each row of a table is one series of JUDGEMENT section 1, judged from one number per run; the times in the row are the
+diff's own (means over the steps, not medians).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import pandas as pd
+
+from tracker.compare.operators import own_time
+from tracker.compare.sides import FILES
+from tracker.detectors import rule
+from tracker.judgement import Verdicts, verdicts_of
+from tracker.judgement.verdicts import SERIES_KEY
+from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
+from tracker.units import counted, format_bytes, format_diff, format_numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tracker.compare.sides import Loaded
+
+_ENOUGH: Final = 3
+_CONFIRM: Final = 2
+_FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
+_FIELD_OF: Final = {"step_ns": "duration_ns"}
+_RUN: Final = "run"
+Key = tuple[str, str, str, str, str]
+_NO_SERIES: Final[Key] = ("", "", "", "", "")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judged:
+    """How two sides were judged. `table`: of `Verdicts`, None where they were not; `metric`: the time of ops.
+
+    `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
+    """
+
+    judgement: Judgement
+    table: pd.DataFrame | None
+    metric: str
+    by_name: bool
+    left_out: frozenset[str]
+    of_ops: bool
+
+    def into(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
+        """The frame `name` of a Diff with its VERDICT_COLUMNS filled; a row that shares its series with others is not
+        judged.
+        """
+        if self.table is None or name in self.left_out or frame.empty:
+            return frame
+        index = pd.MultiIndex.from_tuples(_SERIES[name](self, frame), names=SERIES_KEY)
+        found = self.table.reindex(index).rename(columns={"diff": "judged_diff"})
+        single = ~index.duplicated(keep=False)
+        filled = {}
+        for column in VERDICT_COLUMNS:
+            values = found[column].where(single)
+            is_number = values.dtype == np.float64
+            filled[column] = values.to_numpy() if is_number else _texts(values)
+        return frame.assign(**filled)
+
+    def of_op(self, name: str, input_shapes: str) -> pd.Series | None:
+        """The row of an op with shapes, or without ("op_name"), None where it has none."""
+        if self.table is None or not self.of_ops:
+            return None
+        kind = "op" if input_shapes or not self.by_name else "op_name"
+        return self._row((kind, self.metric, name, input_shapes, ""))
+
+    def of_name(self, name: str) -> pd.Series | None:
+        """The row of all shapes of an op together."""
+        return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
+
+    def of_total(self, total_metric: str) -> pd.Series | None:
+        """The row of `step_ns` or `e2e_ns`."""
+        name = total_metric.removesuffix("_ns")
+        return self._row((_RUN, _FIELD_OF.get(total_metric, total_metric), name, "", ""))
+
+    def findings(self) -> dict[str, pd.Series]:
+        """Name of an op -> its row, of those that are a finding or a suspicion, the largest contribution first.
+
+        The row is that of all shapes together, or where that is no finding, that of the shape that contributes most.
+        """
+        if self.table is None or not self.of_ops:
+            return {}
+        table = self.table.reset_index()
+        table = table[table["kind"].isin(["op", "op_name"]) & (table["metric"] == self.metric)]
+        table = table[table["verdict"].isin(_FINDINGS)]
+        table = table.assign(
+            _suspect=table["verdict"] == rule.SUSPECT, _part=table["kind"] == "op", _size=-table["contribution"].abs()
+        )
+        table = table.sort_values(["_suspect", "_part", "_size", "name"]).drop_duplicates("name")
+        table = table.sort_values(["_size", "name"])
+        return {str(row["name"]): row for _, row in table.iterrows()}
+
+    def _row(self, key: Key) -> pd.Series | None:
+        if self.table is None or key not in self.table.index:
+            return None
+        row = self.table.loc[key]
+        return None if pd.isna(row["verdict"]) else row
+
+
+def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
+    """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
+    whole_ops = options.max_kernels is None and not options.op_map
+    left_out = frozenset([*(["ops"] if options.module or not whole_ops else []), *(["kernels"] if options.op else [])])
+    reason = _why_not(baseline, candidate)
+    judgement, table = Judgement(judged=False, sentences=(reason,)), None
+    if not reason:
+        found = verdicts_of(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
+        counts = _counts(found, own_time(candidate))
+        sentences = (
+            _strength(baseline.side.runs, candidate.side.runs, counts), _shared(found), *_not_told(left_out, options)
+        )  # fmt: skip
+        centre = found.centre
+        shared = float(np.expm1(centre.shift)) if centre.series else None
+        judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
+        table = found.table
+    return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops)
+
+
+def _why_not(baseline: Loaded, candidate: Loaded) -> str:
+    """One sentence, or "" where the two sides can be judged."""
+    refusals = (
+        _overlap(baseline, candidate),
+        *(_part(side) for side in (baseline, candidate)),
+        *(_mixture(side) for side in (baseline, candidate)),
+        _other_line(baseline, candidate),
+        "Not judged: one side was timed on the device, the other on the host."
+        if own_time(baseline) != own_time(candidate)
+        else "",
+        "1 run against 1: ratios only; give 3 or more runs of each version for verdicts."
+        if baseline.side.runs == candidate.side.runs == 1
+        else "",
+    )
+    return next(filter(None, refusals), "")
+
+
+def _overlap(baseline: Loaded, candidate: Loaded) -> str:
+    both = sorted({*baseline.run_ids} & {*candidate.run_ids})
+    if baseline.store is not candidate.store or not both:
+        return ""
+    if set(baseline.run_ids) == set(candidate.run_ids):
+        return "Not judged: both sides are the same runs."
+    return f"Not judged: on both sides is run {format_numbers(both)}."
+
+
+def _part(side: Loaded) -> str:
+    if side.chosen_steps is not None:
+        return f"Not judged: {side.side.label} is only chosen steps of its runs."
+    if side.ranks is not None or side.is_selection:
+        return f"Not judged: {side.side.label} is only chosen ranks of its runs."
+    return ""
+
+
+def _mixture(side: Loaded) -> str:
+    mixed = [words for column, words in _LINE.items() if side.runs[column].nunique(dropna=False) > 1]
+    return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
+
+
+def _other_line(baseline: Loaded, candidate: Loaded) -> str:
+    other = [_different(baseline, candidate, what) for what in ("workload", "device", "configuration")]
+    told = " and ".join(filter(None, other))
+    return f"Never judged as a regression: {told}." if told else ""
+
+
+_LINE: Final = {"workload": "workload", "device": "device", "vendor": "device", "configuration": "configuration"}
+"""Column of the runs of a side -> what must be the same in all of them, in words."""
+
+
+def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
+    one, other = (getattr(side.side, what) for side in (baseline, candidate))
+    # files belong to no workload, so that they may be of any
+    if one == other or (what == "workload" and FILES in (one, other)):
+        return ""
+    return f"different {what} ({one or 'none'} and {other or 'none'})"
+
+
+def _counts(found: Verdicts, metric: str) -> dict[str, int]:
+    """Verdict -> ops with shapes that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
+    table = found.table.reset_index()
+    own = table[(table["kind"] == "op") & (table["metric"] == metric) & table["large"]]["verdict"]
+    return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
+
+
+def _strength(a: int, b: int, counts: Mapping[str, int]) -> str:
+    """How much so many runs can tell, and what they told of the operators."""
+    runs = f"{counted(a, 'run')} against {b}"
+    if b == 1:
+        runs += f": suspicions only, the next {_CONFIRM} runs confirm"
+    elif a == 1:
+        runs += f": suspicions only; give {_ENOUGH} or more runs of the baseline for verdicts"
+    elif min(a, b) < _ENOUGH:
+        runs += f": only large changes show; {_ENOUGH} or more runs of each version tell more"
+    told = ", ".join(f"{number} {word}" for word, number in counts.items())
+    return f"{runs}. Operators: {told}." if told else f"{runs}."
+
+
+def _shared(found: Verdicts) -> str:
+    centre = found.centre
+    if not centre.series:
+        return "Too few operators are in all runs to tell a slower machine from slower code."
+    change = f"All operators together {format_diff(float(np.expm1(centre.shift)))}"
+    if centre.doubtful:
+        return f"{change}: taken out of the verdicts, though so many moved on their own that it may be the code."
+    return f"{change}: machine or clock, taken out of the verdicts."
+
+
+def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
+    if "ops" in left_out:
+        option = "--module" if options.module else "--max-kernels" if options.max_kernels is not None else "--op-map"
+        yield f"Operators are listed without verdicts: with {option} a row is not what was judged."
+    if "kernels" in left_out:
+        yield "Kernels are listed without verdicts: with --op a row is not what was judged."
+
+
+def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    kind = "op_name" if judged.by_name else "op"
+    return [(kind, judged.metric, *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+
+
+def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [("kernel", "total_ns", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+
+
+def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    sizes = frame["size_class_bytes"].fillna(0)
+    return [
+        ("communication", "total_ns", kind, "", ", ".join(filter(None, (role, format_bytes(size) if size > 0 else ""))))
+        for kind, role, size in zip(frame["kind"], frame["group_role"], sizes, strict=True)
+    ]
+
+
+def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [
+        ("module", judged.metric, module, "", phase) if module else _NO_SERIES
+        for module, phase in zip(frame["module"], frame["phase"], strict=True)
+    ]
+
+
+def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    assert judged.table is not None
+    run = {key[1]: key for key in judged.table.index if key[0] == _RUN}
+    return [run.get(_FIELD_OF.get(metric, metric), _NO_SERIES) for metric in frame["metric"]]
+
+
+_SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
+    "overall": _overall,
+    "ops": _ops,
+    "kernels": _kernels,
+    "communication": _communication,
+    "modules": _modules,
+}
+
+
+def _texts(values: pd.Series) -> list[str | None]:
+    return [None if pd.isna(text) or text == "" else str(text) for text in values]

@@ -1,0 +1,70 @@
+"""Exactly these runs against exactly those: the verdicts of a diff."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from tracker.detectors.centre import Centre
+from tracker.judgement.judging import Values, compare
+from tracker.store import Store
+from tracker.store.chosen import ChosenRuns, values_of_runs
+
+SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """`table`: a row per series of either side, with the index SERIES_KEY and the columns of `judging.Compared`.
+
+    `centre`: what all operators share, which is taken out of the times.
+    """
+
+    table: pd.DataFrame
+    centre: Centre
+
+
+def verdicts_of(
+    store: Store,
+    baseline_run_ids: Sequence[int],
+    candidate_run_ids: Sequence[int],
+    *,
+    candidate_store: Store | None = None,
+) -> Verdicts:
+    """The judgement of candidate runs against baseline runs, at least one each, all of one line.
+
+    `candidate_store`: where the candidate runs are, if in another database. Reads only. Whether the runs may be judged
+    at all (the same workload, configuration and device) is for the caller to know.
+    """
+    with store.connect() as connection:
+        before = values_of_runs(connection, baseline_run_ids)
+    with (candidate_store or store).connect() as connection:
+        after = values_of_runs(connection, candidate_run_ids)
+    keys = sorted({*before.keys, *after.keys})
+    values, calls = (
+        np.hstack([_rows(side, numbers, keys) for side, numbers in pairs])
+        for pairs in (((before, before.values), (after, after.values)), ((before, before.calls), (after, after.calls)))
+    )
+    line = Values([key[:2] for key in keys], [key[2] for key in keys], values, calls)
+    count = len(baseline_run_ids)
+    compared = compare(
+        line,
+        range(count),
+        range(count, count + len(candidate_run_ids)),
+        device_timed=all(timeline == "device" for timeline in after.timelines),
+    )
+    index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
+    return Verdicts(compared.table.set_index(index), compared.centre)
+
+
+def _rows(side: ChosenRuns, numbers: NDArray[np.float64], keys: Sequence[object]) -> NDArray[np.float64]:
+    """`numbers` of a side in the rows of `keys`, nan for series that it does not have."""
+    place = {key: at for at, key in enumerate(keys)}
+    found = np.full((len(keys), numbers.shape[1]), np.nan)
+    found[[place[key] for key in side.keys]] = numbers
+    return found

@@ -1,0 +1,58 @@
+"""Verdicts for people: the line above the tables of a diff, and the columns at the end of their rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from tracker.results import ADDED, REMOVED, Diff
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+TONES: Final[Mapping[str, str]] = {
+    "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
+}  # fmt: skip
+"""Tone of a row by its verdict; the others have none."""
+_SMALLEST_Q: Final = 0.001
+
+
+def line(diff: Diff) -> str:
+    """What the runs can tell, or why there are no verdicts; "" where nobody asked."""
+    return " ".join(diff.judgement.sentences) if diff.judgement is not None else ""
+
+
+def judged(frame: pd.DataFrame) -> bool:
+    """Whether any row of a frame of a Diff has a verdict; without one there is no column for them."""
+    return bool(frame["verdict"].notna().any())
+
+
+def word(row: Mapping[str, Any]) -> str:
+    """The verdict of a row, with `(calls)` where the number of calls is a finding too; what came or went and is too
+    small to matter has none.
+
+    >>> word({"verdict": "REGRESSED", "calls_verdict": "REGRESSED"}), word({"verdict": None})
+    ('REGRESSED (calls)', '')
+    """
+    verdict, calls = row.get("verdict") or "", row.get("calls_verdict") or ""
+    if row.get("status") in (ADDED, REMOVED) and verdict not in TONES:
+        return ""
+    if calls not in TONES:
+        return str(verdict)
+    return f"{verdict} (calls)" if verdict == calls else f"{verdict}, calls {calls}"
+
+
+def q_text(q: float | None) -> str:
+    """The share of false discoveries, as short as it decides.
+
+    >>> q_text(0.0312), q_text(1e-9), q_text(None)
+    ('0.031', '<0.001', '')
+    """
+    if q is None:
+        return ""
+    return f"<{_SMALLEST_Q}" if q < _SMALLEST_Q else f"{q:.3f}"
+
+
+def cells(frame: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
+    """The cells of the verdict and q of a row of `frame`; none where nothing of it was judged."""
+    return [word(row), q_text(row.get("q"))] if row.get("verdict") or judged(frame) else []

@@ -1,0 +1,28 @@
+"""How a diff was judged: the columns that rows of a Diff end with, and what stands above its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+VERDICT_COLUMNS: Final = ("verdict", "calls_verdict", "judged_diff", "q", "detectable", "reason")
+"""verdict: a word of DESIGN section 1 for the time (of overall rows: the number); calls_verdict: for the calls per
+step; judged_diff: DIFF over all runs without what all operators share (of overall rows with it); q: the share of false
+discoveries among all that are as sure; detectable: the smallest DIFF that these runs would have shown; reason: of the
+verdict. All NA where nothing was judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the runs of both sides can tell. `judged`: whether rows have verdicts.
+
+    `sentences`: how much the runs can tell, or why there are no verdicts; what was taken out; which tables have none.
+    `shared`: how much slower all operators of the candidate are together, a quotient, which the verdicts leave out;
+    None where nothing was taken out. `operators`: on how many that rests. `counts`: verdict -> operators.
+    """
+
+    judged: bool
+    sentences: tuple[str, ...]
+    shared: float | None = None
+    operators: int = 0
+    counts: tuple[tuple[str, int], ...] = ()

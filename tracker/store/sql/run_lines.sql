@@ -1,0 +1,16 @@
+-- To which line do these runs belong, and are their samples up to date? One row per run, whatever its state.
+-- Parameters: run_ids (list)
+-- Columns: run_id; workload_id, configuration_id, device_id: its line; sample_rules: that its samples were made by,
+--   NULL: none; timeline: device where any rank has one, else host
+SELECT
+    r.id AS run_id,
+    r.workload_id,
+    r.configuration_id,
+    r.device_id,
+    r.sample_rules,
+    MIN(c.timeline) AS timeline
+FROM run AS r
+INNER JOIN capture AS c ON r.id = c.run_id
+WHERE r.id IN :run_ids
+GROUP BY r.id, r.workload_id, r.configuration_id, r.device_id, r.sample_rules
+ORDER BY r.id
