@@ -13,12 +13,12 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import db, demo, diff, doctor, history, ingest, log, runs, show, versions
+from tracker.cli import calibrate, db, demo, diff, doctor, history, ingest, log, runs, show, versions
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
-_ORDER = ("demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "db")
+_ORDER = ("demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "calibrate", "db")
 """The commands in the order of the work, as the help lists them."""
 
 
@@ -75,6 +75,9 @@ app.command("show", short_help="Show one run: where its time went.")(show.show)
 app.command("diff", short_help="Compare two sides: what became slower, and why.")(diff.diff)
 app.command("history", short_help="One key over the versions: since when is it slower?")(history.history)
 app.command("log", short_help="Show what each version brought, per configuration.")(log.log)
+app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
+    calibrate.calibrate
+)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

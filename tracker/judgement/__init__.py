@@ -5,7 +5,8 @@ A line is a workload in one configuration on one device. `update` follows ingest
 
 from __future__ import annotations
 
+from tracker.judgement.calibrating import calibrate
 from tracker.judgement.show import history
 from tracker.judgement.update import lines_of, update
 
-__all__ = ["history", "lines_of", "update"]
+__all__ = ["calibrate", "history", "lines_of", "update"]

@@ -16,7 +16,7 @@ from tracker.errors import UsageError
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
-    from tracker.results import Diff, History, Log, Shown
+    from tracker.results import Calibration, Diff, History, Log, Shown
 
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
@@ -82,6 +82,20 @@ def render_history(
     """The document of series over versions; arguments and result as in `render_diff`."""
     style = _style(only=(), limit=None, width=width, color=color, tell=tell)
     document: str | bytes = _module(format).history(history, style)
+    return document
+
+
+def render_calibration(
+    calibration: Calibration,
+    format: str = "text",
+    *,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of a calibration; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).calibration(calibration, style)
     return document
 
 

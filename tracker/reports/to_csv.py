@@ -13,7 +13,7 @@ from typing import Any
 
 from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import CALIBRATION_COLUMNS, Calibration, Diff, History, Log, Shown
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -60,6 +60,11 @@ def history(history: History, style: Style) -> str:
     """One row per series and version, with what is known of both."""
     series = history.series.drop(columns=["runs", "versions"])
     return _write({"points": _table(series.merge(history.points, on="series_id", how="left"))})
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """All tables."""
+    return _write({name: _table(getattr(calibration, name)) for name in CALIBRATION_COLUMNS})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

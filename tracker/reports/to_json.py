@@ -9,7 +9,17 @@ from typing import Any
 from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, command, plain, records, selected
-from tracker.results import HISTORY_COLUMNS, LOG_COLUMNS, Diff, History, Log, Selection, Shown
+from tracker.results import (
+    CALIBRATION_COLUMNS,
+    HISTORY_COLUMNS,
+    LOG_COLUMNS,
+    Calibration,
+    Diff,
+    History,
+    Log,
+    Selection,
+    Shown,
+)
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"
@@ -81,6 +91,20 @@ def history(history: History, style: Style) -> str:
         "notes": list(plain(history.notes)),
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
+    return _dump(document)
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """Whose repeats these are, false findings by the smallest change that counts, proposals and noisy series."""
+    document: dict[str, Any] = {"schema": SCHEMA}
+    for name in ("workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows"):
+        document[name] = plain(getattr(calibration, name))
+    document |= {
+        "splits": calibration.splits,
+        "options": plain(asdict(calibration.options)),
+        "notes": list(plain(calibration.notes)),
+    }
+    document.update((name, records(getattr(calibration, name))) for name in CALIBRATION_COLUMNS)
     return _dump(document)
 
 

@@ -7,11 +7,19 @@ import html
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_log, _human_show, _human_tree
+from tracker.reports import (
+    _human_bottleneck,
+    _human_calibration,
+    _human_diff,
+    _human_history,
+    _human_log,
+    _human_show,
+    _human_tree,
+)
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import shorten
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Calibration, Diff, History, Log, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -43,6 +51,16 @@ def log(log: Log, style: Style) -> str:
     ]
     blocks += [_titled(table) for table in _human_log.tables(log, _PAGE)]
     return "\n\n".join([*blocks, _paragraph(_human_log.hint(log))]) + "\n"
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """False findings of repeats and what varies most."""
+    human = _human_calibration
+    blocks = [f"### {_paragraph(human.answer(calibration))}"]
+    lines = [*human.header(calibration), *calibration.notes]
+    blocks.append("\n".join(f"- {_paragraph(line)}" for line in lines))
+    blocks += [_titled(table) for table in human.tables(calibration)]
+    return "\n\n".join([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")]) + "\n"
 
 
 def history(history: History, style: Style) -> str:

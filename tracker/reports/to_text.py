@@ -15,6 +15,7 @@ from rich.text import Text
 from tracker.doctor import Findings
 from tracker.reports import (
     _human_bottleneck,
+    _human_calibration,
     _human_diff,
     _human_doctor,
     _human_history,
@@ -25,7 +26,7 @@ from tracker.reports import (
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, History, Log, Shown
+from tracker.results import Calibration, Diff, History, Log, Shown
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -114,6 +115,19 @@ def history(history: History, style: Style) -> str:
         page.text("")
         page.table(table)
     return page.end(f"{_human_history.answer(history)}  {_human_history.hint(history)}")
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """False findings of repeats and what varies most; on the last line whether the rule is quiet enough."""
+    page = _Page(style)
+    for line in _human_calibration.header(calibration):
+        page.text(line)
+    page.text(_human_calibration.NOTE, style="dim")
+    for note in calibration.notes:
+        page.text(f"Note: {note}")
+    for table in _human_calibration.tables(calibration):
+        page.table(table)
+    return page.end(f"{_human_calibration.answer(calibration)}  {_human_calibration.hint(calibration)}")
 
 
 class _Page:

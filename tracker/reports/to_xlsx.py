@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.reports import _explanation_sheet, _history_sheets, _log_sheets, _show_sheets, _xlsx_metrics
+from tracker.reports import (
+    _calibration_sheets,
+    _explanation_sheet,
+    _history_sheets,
+    _log_sheets,
+    _show_sheets,
+    _xlsx_metrics,
+)
 from tracker.reports._shared import Style, chosen_sections, pruned, records
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Diff, History, Log, Shown
+from tracker.results import ADDED, BOTH, COMMUNICATION_KEY, OP_KEY, REMOVED, Calibration, Diff, History, Log, Shown
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
@@ -65,6 +72,11 @@ def log(log: Log, style: Style) -> bytes:
 def history(history: History, style: Style) -> bytes:
     """The workbook of series over versions: a sheet with a chart per series, then points, runs and environment."""
     return _history_sheets.write(history, style)
+
+
+def calibration(calibration: Calibration, style: Style) -> bytes:
+    """The workbook of a calibration: a sheet per table."""
+    return _calibration_sheets.write(calibration, style)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:

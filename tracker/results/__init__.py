@@ -7,6 +7,11 @@ without a baseline.
 
 from __future__ import annotations
 
+from tracker.results.calibration import (
+    CALIBRATION_COLUMNS,
+    CalibrateOptions,
+    Calibration,
+)
 from tracker.results.columns import (
     DIFF_COLUMNS,
     LOG_COLUMNS,
@@ -74,6 +79,7 @@ __all__ = [
     "ADDED",
     "API_KEY",
     "BOTH",
+    "CALIBRATION_COLUMNS",
     "COMMUNICATION_KEY",
     "CORE_TIME",
     "COUNTER_KEY",
@@ -104,6 +110,8 @@ __all__ = [
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
     "Bottleneck",
+    "CalibrateOptions",
+    "Calibration",
     "Cause",
     "Diff",
     "DiffOptions",
