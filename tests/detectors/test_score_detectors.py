@@ -38,7 +38,7 @@ def test_each_gate_is_a_line_with_figure_limit_and_whether_it_holds(script, monk
     gate = script.Gate
     code, lines = table(script, monkeypatch, capsys, gate("false", 0.5, 1), gate("recall", 0.6, 0.6, at_least=True))
     assert lines[0][::2] == ["python", "numpy", "pandas"]
-    assert lines[2:] == ["false 0.500 <= 1 ok".split(), "recall 0.600 >= 0.6 ok".split()]
+    assert lines[2:] == [["false", "0.500", "<=", "1", "ok"], ["recall", "0.600", ">=", "0.6", "ok"]]
     assert code == 0
 
 
