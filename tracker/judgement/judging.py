@@ -81,14 +81,7 @@ def compare(
     `min_ratio`: the smallest change that counts, in place of what each kind of series has.
     """
     step = step_of(line, baseline, candidate)
-    count = len(line.families)
-    table = pd.DataFrame(
-        {
-            **{name: np.full(count, np.nan) for name in ("diff", "p", "q", "contribution")},
-            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
-            "large": np.zeros(count, dtype=bool),
-        }
-    )
+    table = _nothing(len(line.families))
     families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
     leaf = leaf_of(line.families)
     centre = no_centre(len(baseline), len(candidate))
@@ -109,6 +102,17 @@ def compare(
         for name in totals.columns:
             table.loc[rows, name] = totals[name].to_numpy()
     return Compared(table, centre)
+
+
+def _nothing(count: int) -> pd.DataFrame:
+    """The table of `Compared` for `count` series of which nothing is said."""
+    return pd.DataFrame(
+        {
+            **{name: np.full(count, np.nan) for name in ("diff", "p", "q", "contribution")},
+            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
+            "large": np.zeros(count, dtype=bool),
+        }
+    )
 
 
 def leaf_of(families: Sequence[Family]) -> Family | None:
