@@ -108,6 +108,10 @@ def json_contract() -> str:
         tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
         kept = tracker.log(store=store)
         followed = tracker.history("step", store=store)
+    with tracker.open_store("sqlite://") as store:
+        for label in ("v01", "v08"):
+            tracker.ingest(ROOT / "tracker" / "samples" / label, version=label, workload="small_gpt", store=store)
+        repeats = tracker.calibrate([f"run:{number}" for number in range(1, 7)], store=store, splits=1)
     return "\n\n".join(
         [
             keys("tracker show RUN --format json", json.loads(reports.render_show(shown, "json")), shown),
@@ -124,6 +128,11 @@ def json_contract() -> str:
             keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
             keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
             keys("tracker doctor PATH --format json", json.loads(reports.render_doctor(found, "json")), found),
+            keys(
+                "tracker calibrate VERSION --format json",
+                json.loads(reports.render_calibration(repeats, "json")),
+                repeats,
+            ),
         ]
     )
 
@@ -145,7 +154,7 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             holds = "rows: " + ", ".join(value[0])
         elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
-            holds = "paths, as given" if key == "paths" else "sentences"
+            holds = "sentences" if all(isinstance(each, str) and " " in each for each in value) else "a list"
         elif isinstance(value, list):
             holds = "rows: " + ", ".join(getattr(result, key).columns)
         else:

@@ -10,7 +10,7 @@ with tracker.open_store("sqlite:///profiles.db") as store:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from tracker.results import Diff, History, Log, Matrix, Shown
+    from tracker.results import Calibration, Diff, History, Log, Matrix, Shown
     from tracker.store import Store
 
-__all__ = ["__version__", "diff", "history", "ingest", "log", "matrix", "open_store", "show"]
+__all__ = ["__version__", "calibrate", "diff", "history", "ingest", "log", "matrix", "open_store", "show"]
 
 __version__ = "0.1.0"
 
@@ -143,6 +143,23 @@ def history(key: str | None = None, *, store: Store | None = None, **options: An
         return history_of(store, options=chosen)
     with open_store(create=False, read_only=True) as opened:
         return history_of(opened, options=chosen)
+
+
+def calibrate(references: str | Sequence[str], *, store: Store | None = None, **options: Any) -> Calibration:
+    """How small a change can be told from noise, from repeats of one version, as `tracker calibrate` does.
+
+    `references`: the label of a version, or its runs (`run:41`). Without `store`, the database that the command line
+    uses. `options`: the fields of `tracker.results.CalibrateOptions`.
+    """
+    from tracker.judgement import calibrate as calibrate_runs
+    from tracker.results import CalibrateOptions
+
+    chosen = CalibrateOptions(**options)
+    named = [references] if isinstance(references, str) else list(references)
+    if store is not None:
+        return calibrate_runs(store, named, options=chosen)
+    with open_store(create=False, read_only=True) as opened:
+        return calibrate_runs(opened, named, options=chosen)
 
 
 @contextmanager

@@ -72,7 +72,19 @@ def test_every_command_is_in_the_readme(path):
 
 def test_commands_come_in_the_order_of_the_work():
     names = [path[1] for path, _ in COMMANDS if len(path) == 2]
-    assert names == ["demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "db"]
+    assert names == [
+        "demo",
+        "doctor",
+        "ingest",
+        "runs",
+        "versions",
+        "show",
+        "diff",
+        "history",
+        "log",
+        "calibrate",
+        "db",
+    ]
 
 
 def test_no_short_help_is_cut(tracker):

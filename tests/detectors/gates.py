@@ -1,6 +1,6 @@
 """The gates of JUDGEMENT section 11 as functions: real or made runs in, rates of false and missed findings out.
 
-Shared by the tests, which assert them, and by scripts/judge_gates.py, which prints them.
+Shared by the tests, which assert them, and by scripts/score_detectors.py, which prints them.
 """
 
 from __future__ import annotations
@@ -102,6 +102,16 @@ def labelled(series, runs, noise_of, *, seed=0, sizes=(0.05, 0.10, 0.20, 0.50)):
             changed[place:] *= (1 + draw.choice(sizes)) ** draw.choice([1, 1, -1])
         made.append((unchanged, changed, places.tolist()))
     return made
+
+
+def noisy_labelled(series, runs, *, seed=0):
+    """`labelled` with 1 to 5 % noise, half of the series normal, half of them heavy-tailed."""
+
+    def noise(draw, number):
+        size = draw.choice([0.01, 0.02, 0.03, 0.05])
+        return 100 * np.exp(size * (draw.standard_t(3, runs) if number % 2 else draw.normal(0, 1, runs)))
+
+    return labelled(series, runs, noise, seed=seed)
 
 
 def change_point_rates(made, find=change_points):

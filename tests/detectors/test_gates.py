@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
 import pytest
 
 from tests.detectors import gates
@@ -39,14 +38,7 @@ def test_one_run_and_two_that_confirm_it_raise_few_false_alarms(runs):
 
 @pytest.fixture(scope="module")
 def dated():
-    """Half of the series normal, half of them heavy-tailed, at 1 to 5 % noise."""
-
-    def noise(draw, number):
-        size = draw.choice([0.01, 0.02, 0.03, 0.05])
-        wild = draw.standard_t(3, 60) if number % 2 else draw.normal(0, 1, 60)
-        return 100 * np.exp(size * wild)
-
-    return gates.labelled(100, 60, noise)
+    return gates.noisy_labelled(100, 60)
 
 
 def test_change_points_are_found_and_dated(dated):

@@ -13,7 +13,7 @@ from tracker.profile import NO_STEP
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Medians over the steps: host self time (ns) and calls per (name, shapes), and the numbers of the whole run."""
+    """Medians over the steps: self time (ns) and calls per (name, shapes), and the numbers of the whole run."""
 
     self_ns: dict
     calls: dict
@@ -22,24 +22,25 @@ class Run:
     peak_bytes: float
 
 
-def run_of(path: Path) -> Run:
-    """The numbers of the one rank in `path`; a step without an op counts 0 for it."""
+def run_of(path: Path, metric: str = "host_self_ns") -> Run:
+    """The numbers of the one rank in `path`; a step without an op counts 0 for it. `metric`: host or device time."""
     (capture,) = [timeline.build(capture) for found in readers.find(path) for capture in readers.read(found).captures]
     op, key = capture.rows.tables["op"], capture.rows.tables["op_key"]
     place = {row.step: number for number, row in enumerate(capture.rows.steps) if row.step != NO_STEP}
     sums = {}
-    columns = [op[name].tolist() for name in ("step", "op_key", "calls", "host_self_ns")]
+    columns = [op[name].tolist() for name in ("step", "op_key", "calls", metric)]
     for step, code, calls, own in zip(*columns, strict=True):
         if step in place:
             name = (key["name"][code], key["input_shapes"][code])
             sums.setdefault(name, np.zeros((2, len(place))))[:, place[step]] += (own, calls)
     parts = [row.breakdown for row in capture.rows.steps if row.step in place]
+    peaks = [part.peak_allocated_bytes for part in parts]
     return Run(
         {name: float(np.median(both[0])) for name, both in sums.items()},
         {name: float(np.median(both[1])) for name, both in sums.items()},
         float(np.median([part.duration_ns for part in parts])),
         float(np.median([part.free_ns for part in parts])),
-        float(np.median([part.peak_allocated_bytes for part in parts])),
+        float("nan") if None in peaks else float(np.median(peaks)),
     )
 
 

@@ -5,17 +5,6 @@ from __future__ import annotations
 import pytest
 
 import tracker
-from tests.real import data
-
-
-@pytest.fixture(scope="module")
-def nightly():
-    folder = data.path("torch_cpu/nightly_gpt")
-    with tracker.open_store("sqlite://") as store:
-        for number in range(1, 13):
-            paths = sorted(folder.glob(f"v{number:02}_*.gz"))
-            tracker.ingest(paths, version=f"v{number:02}", workload="gpt", store=store)
-        yield store
 
 
 def line(store, key, **options):

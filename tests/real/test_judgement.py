@@ -1,79 +1,15 @@
-"""The rule on real runs: silent where nothing changed, and every labelled change found, each by the right gate."""
+"""The rule on real runs: what each labelled change is found by, one version against those before it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
-import pandas as pd
 import pytest
 
 from tests.real import data
-from tests.real.per_run import Run, by_name, keys_of, run_of, table
+from tests.real.gates import compare
+from tests.real.per_run import run_of
 from tracker.detectors import change_points
-from tracker.detectors.calibrate import consecutive_splits, random_splits
-from tracker.detectors.centre import Centre
-from tracker.detectors.judging import Weights, judge_series
-from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.totals import judge_totals
 from tracker.detectors.within import two_modes
-
-
-@dataclass(frozen=True, slots=True)
-class Findings:
-    """What one comparison says: ops, sums by name, calls, added and removed, and the run-level series."""
-
-    ops: pd.DataFrame
-    names: pd.DataFrame
-    calls: pd.DataFrame
-    presence: pd.DataFrame
-    totals: pd.DataFrame
-    centre: Centre
-
-    def called(self, frame: str, *words: str) -> set:
-        rows = getattr(self, frame)
-        return {key[0] for key in rows.index[rows["verdict"].isin(words)]}
-
-
-def compare(before: list[Run], after: list[Run]) -> Findings:
-    keys = keys_of(before, after)
-    step = max(np.mean([run.step_ns for run in side]) for side in (before, after))
-    x, y = table(before, keys), table(after, keys)
-    judged = judge_series(x, y, Weights(step=step))
-    names = keys_of([by_name(run) for run in before], [by_name(run) for run in after])
-    sums = [table([by_name(run) for run in side], names) for side in (before, after)]
-    by_names = judge_series(*sums, Weights(step=step), center=judged.centre)
-    calls = judge_calls(table(before, keys, "calls"), table(after, keys, "calls"), x, y, step)
-    presence = judge_presence(x, y, step)
-    found = judged.table["verdict"].isin(["REGRESSED", "IMPROVED"]).to_numpy()
-    explained = np.nansum(np.where(found, judged.table["contribution"], 0.0)) * step
-    explained += presence.loc[presence["verdict"].isin(["ADDED", "REMOVED"]), "contribution"].sum() * step
-    rows = [
-        np.array([[getattr(run, name) for run in side] for name in ("step_ns", "free_ns", "peak_bytes")])
-        for side in (before, after)
-    ]
-    free = float(rows[1][1].mean() - rows[0][1].mean())
-    totals = judge_totals(
-        *rows,
-        judged.centre,
-        explained=np.array([explained + free, np.nan, np.nan]),
-        timed=np.array([True, True, False]),
-        device_timed=False,
-    )
-    index = pd.Index(keys, tupleize_cols=False)
-    return Findings(
-        judged.table.set_index(index),
-        by_names.table.set_index(pd.Index(names, tupleize_cols=False)),
-        calls.set_index(index),
-        presence.set_index(index),
-        totals.set_axis(["step", "free", "memory"]),
-        judged.centre,
-    )
-
-
-@pytest.fixture(scope="module")
-def repeats():
-    return [run_of(path) for path in sorted(data.path("torch_cpu/repeats_gpt").glob("*.gz"))]
 
 
 @pytest.fixture(scope="module")
@@ -82,33 +18,6 @@ def versions():
     return {
         version: [run_of(path) for path in paths if path.name.startswith(f"v{version:02}_")] for version in range(1, 13)
     }
-
-
-def test_repeats_of_one_version_give_at_most_one_finding_over_all_consecutive_windows(repeats):
-    false = []
-    for one, other in consecutive_splits(len(repeats)):
-        found = compare([repeats[run] for run in one], [repeats[run] for run in other])
-        for frame in ("ops", "names", "calls", "presence"):
-            false += found.called(frame, "REGRESSED", "IMPROVED", "ADDED", "REMOVED")
-        false += [("totals", name) for name in found.totals.index[found.totals["verdict"].isin(["REGRESSED"])]]
-    assert len(consecutive_splits(len(repeats))) == 13
-    assert len(false) <= 1, false
-
-
-def test_random_splits_of_the_repeats_give_less_than_one_finding_each(repeats):
-    keys = keys_of(repeats)
-    values = table(repeats, keys)
-    step = float(np.mean([run.step_ns for run in repeats]))
-    false = [
-        int(
-            judge_series(values[:, list(one)], values[:, list(other)], Weights(step=step))
-            .table["verdict"]
-            .eq("REGRESSED")
-            .sum()
-        )
-        for one, other in random_splits(len(repeats), 5, 3, most=40, seed=0)
-    ]
-    assert np.mean(false) <= 0.3, false
 
 
 def test_the_bistable_op_is_seen_as_one(repeats):

@@ -13,14 +13,14 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import actions, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
+from tracker.cli import actions, calibrate, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "db",
+    "expect", "mute", "unmute", "invalid", "calibrate", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -85,6 +85,9 @@ app.command("expect", short_help="Say of findings: meant so; the baseline begins
 app.command("mute", short_help="Say of findings: not now, until an end.")(actions.mute)
 app.command("unmute", short_help="End a mute before its time.")(actions.unmute)
 app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
+app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
+    calibrate.calibrate
+)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import combinations
 from math import comb
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 import pandas as pd
@@ -72,13 +72,17 @@ def calibrate(
     return pd.DataFrame(rows, columns=["min_ratio", "splits", "mean_false", "worst_false", "splits_with_false"])
 
 
-def smallest_ratio(calibrated: pd.DataFrame, most_false: float = 1.0) -> float | None:
-    """The smallest `min_ratio` from which on no split had more than `most_false` false findings; None: none."""
+def smallest_ratio(
+    calibrated: pd.DataFrame, most_false: float = 1.0, column: Literal["mean_false", "worst_false"] = "worst_false"
+) -> float | None:
+    """The smallest `min_ratio` from which on there are at most `most_false` false findings, in the worst split or in
+    the mean of all; None: none.
+    """
     passing: float | None = None
-    for row in calibrated.sort_values("min_ratio", ascending=False).itertuples():
-        if row.worst_false > most_false:
+    for row in calibrated.sort_values("min_ratio", ascending=False).to_dict("records"):
+        if row[column] > most_false:
             break
-        passing = float(row.min_ratio)
+        passing = float(row["min_ratio"])
     return passing
 
 

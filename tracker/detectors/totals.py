@@ -30,6 +30,7 @@ def judge_totals(
     timed: BOOL | None = None,
     device_timed: bool,
     alpha: float = 0.05,
+    min_ratio: float | None = None,
 ) -> pd.DataFrame:
     """Which run-level series changed (JUDGEMENT 4.9); their own family, plain t, Benjamini-Hochberg per direction.
 
@@ -38,7 +39,8 @@ def judge_totals(
     are times; the others (memory) share no clock with the operators and are not centred; None: all are. Where more is
     better (throughput), give the inverse. `explained`: per series the
     change that named findings (ops, added ops, calls, data loading) explain, in the unit of the values, signed; None or
-    nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %.
+    nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %;
+    `min_ratio` takes its place.
 
     REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
     explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most; two
@@ -47,7 +49,8 @@ def judge_totals(
     """
     one, other = _arrays.pair(baseline, candidate)
     named = _arrays.per_series(explained, len(one), "explained")
-    limits = rule.Limits(rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO, alpha)
+    usual = rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO
+    limits = rule.Limits(usual if min_ratio is None else min_ratio, alpha)
     x, y = _arrays.logs(one, "baseline"), _arrays.logs(other, "candidate")
     raw = _change(x, y, limits)
     clock = np.ones((len(x), 1)) if timed is None else timed[:, None].astype(np.float64)

@@ -7,6 +7,7 @@ A line is a workload in one configuration on one device. `update` follows ingest
 from __future__ import annotations
 
 from tracker.judgement.act import Wish, act, settle
+from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
 from tracker.judgement.show import history
 from tracker.judgement.tell import findings
@@ -17,6 +18,7 @@ __all__ = [
     "Verdicts",
     "Wish",
     "act",
+    "calibrate",
     "explain",
     "findings",
     "history",

@@ -70,17 +70,20 @@ class Compared:
     centre: Centre
 
 
-def compare(line: Values, baseline: Sequence[int], candidate: Sequence[int], *, device_timed: bool) -> Compared:
-    """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it."""
+def compare(
+    line: Values,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    *,
+    device_timed: bool,
+    min_ratio: float | None = None,
+) -> Compared:
+    """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it.
+
+    `min_ratio`: the smallest change that counts, in place of what each kind of series has.
+    """
     step = step_of(line, baseline, candidate)
-    count = len(line.families)
-    table = pd.DataFrame(
-        {
-            **{name: np.full(count, np.nan) for name in _NUMBERS},
-            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
-            "large": np.zeros(count, dtype=bool),
-        }
-    )
+    table = _nothing(len(line.families))
     families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
     leaf = leaf_of(line.families)
     centre = no_centre(len(baseline), len(candidate))
@@ -89,17 +92,29 @@ def compare(line: Values, baseline: Sequence[int], candidate: Sequence[int], *, 
         rows = line.of(family)
         shared: Centre | bool = centre if family[1].endswith("_ns") else False
         shared = True if family == leaf or family[0] in _OWN_CLOCK else shared
-        judged, of_family = _judge_family(line, rows, baseline, candidate, step, shared)
+        limits = limits_of_kind(family[0], min_ratio)
+        judged, of_family = _judge_family(line, rows, baseline, candidate, step, shared, limits)
         table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
         centre = of_family if family == leaf else centre
     table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
     rows = np.array([row for row, family in enumerate(line.families) if family[0] == RUN], dtype=np.int64)
     if len(rows):
         explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf])
-        totals = _judge_run(line, rows, baseline, candidate, centre, explained * step, device_timed)
+        totals = judge_run(line, rows, baseline, candidate, centre, explained * step, device_timed, min_ratio)
         for name in totals.columns:
             table.loc[rows, name] = totals[name].to_numpy()
     return Compared(table, centre)
+
+
+def _nothing(count: int) -> pd.DataFrame:
+    """The table of `Compared` for `count` series of which nothing is said."""
+    return pd.DataFrame(
+        {
+            **{name: np.full(count, np.nan) for name in _NUMBERS},
+            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
+            "large": np.zeros(count, dtype=bool),
+        }
+    )
 
 
 def leaf_of(families: Sequence[Family]) -> Family | None:
@@ -130,14 +145,26 @@ def _mean(values: F64) -> float:
     return float(known.mean()) if len(known) else float("nan")
 
 
+def limits_of_kind(kind: str, min_ratio: float | None = None) -> rule.Limits:
+    """What a change of a kind of series must pass; not of run-level ones, whose clock decides."""
+    if min_ratio is not None:
+        return rule.Limits(min_ratio)
+    return rule.Limits(rule.COMMUNICATION_RATIO) if kind == "communication" else rule.Limits()
+
+
 def _judge_family(
-    line: Values, rows: I64, baseline: Sequence[int], candidate: Sequence[int], step: float, shared: Centre | bool
+    line: Values,
+    rows: I64,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    step: float,
+    shared: Centre | bool,
+    limits: rule.Limits,
 ) -> tuple[pd.DataFrame, Centre]:
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     kind, metric = line.families[rows[0]]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    limits = rule.Limits(rule.COMMUNICATION_RATIO) if kind == "communication" else rule.Limits()
     judged = judge_series(x, y, weights, limits=limits, center=shared)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
     found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
@@ -166,7 +193,7 @@ def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
     return float(own.loc[named, "contribution"].sum())
 
 
-def _judge_run(
+def judge_run(
     line: Values,
     rows: I64,
     baseline: Sequence[int],
@@ -174,10 +201,12 @@ def _judge_run(
     centre: Centre,
     explained: float,
     device_timed: bool,
+    min_ratio: float | None = None,
 ) -> pd.DataFrame:
+    """The columns of `Compared` for run-level series, the rows `rows` of `line`; other arguments as in `run_totals`."""
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
-    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed)
+    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, min_ratio=min_ratio)
     presence = judge_presence(x, y, step_of(line, baseline, candidate))
     one_sided = (presence["verdict"] != "").to_numpy()
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
@@ -204,6 +233,7 @@ def run_totals(
     explained: float,
     *,
     device_timed: bool,
+    min_ratio: float | None = None,
 ) -> pd.DataFrame:
     """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
@@ -214,11 +244,11 @@ def run_totals(
     inverse = more_is_better(families)
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
     timed = inverse | np.array([metric.endswith("_ns") for _, metric in families], dtype=bool)
-    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed)
+    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed)
+    return judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
 
 
 def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:

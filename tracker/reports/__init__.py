@@ -17,7 +17,7 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.results import Diff, History, Log, Matrix, Shown
+    from tracker.results import Calibration, Diff, History, Log, Matrix, Shown
 
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
@@ -127,6 +127,20 @@ def render_explained(
     """The document of one finding with every gate; arguments and result as in `render_diff`."""
     style = _style(only=(), limit=None, width=width, color=color, tell=tell)
     document: str | bytes = _module(format).explained(found, style)
+    return document
+
+
+def render_calibration(
+    calibration: Calibration,
+    format: str = "text",
+    *,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """The document of a calibration; arguments and result as in `render_diff`."""
+    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
+    document: str | bytes = _module(format).calibration(calibration, style)
     return document
 
 

@@ -19,7 +19,7 @@ _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
 }  # fmt: skip
-_KINDS: Final = {
+KINDS: Final = {
     "run": "of the run as a whole", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
@@ -69,7 +69,7 @@ def title(series: Row) -> str:
 def what(series: Row) -> str:
     """What a series measures, in words."""
     words = _METRICS.get(series["metric"], "")
-    return ", ".join(filter(None, (_KINDS[series["kind"]], words)))
+    return ", ".join(filter(None, (KINDS[series["kind"]], words)))
 
 
 def tables(history: History) -> list[Table]:

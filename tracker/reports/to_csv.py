@@ -13,7 +13,18 @@ from typing import Any
 
 from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
-from tracker.results import EXPLAIN_COLUMNS, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
+from tracker.results import (
+    CALIBRATION_COLUMNS,
+    EXPLAIN_COLUMNS,
+    Calibration,
+    Diff,
+    ExplainedFinding,
+    Findings,
+    History,
+    Log,
+    Matrix,
+    Shown,
+)
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
@@ -78,6 +89,11 @@ def matrix(matrix: Matrix, style: Style) -> str:
     kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
     cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: matrix.sides[at].label))
     return _write({"cells": _table(kept.merge(cells, on="row", how="left"))})
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """All tables."""
+    return _write({name: _table(getattr(calibration, name)) for name in CALIBRATION_COLUMNS})
 
 
 def _table(frame: Any) -> tuple[list[str], Rows]:

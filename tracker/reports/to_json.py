@@ -10,11 +10,13 @@ from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck, _human_matrix
 from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
+    CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
     FINDINGS_COLUMNS,
     HISTORY_COLUMNS,
     LOG_COLUMNS,
     MATRIX_COLUMNS,
+    Calibration,
     Diff,
     ExplainedFinding,
     History,
@@ -145,6 +147,20 @@ def matrix(matrix: Matrix, style: Style) -> str:
             "rows": [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows],
         }
     )
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """Whose repeats these are, false findings by the smallest change that counts, proposals and noisy series."""
+    document: dict[str, Any] = {"schema": SCHEMA}
+    for name in ("workload", "configuration", "device", "versions", "run_ids", "baseline", "candidate", "windows"):
+        document[name] = plain(getattr(calibration, name))
+    document |= {
+        "splits": calibration.splits,
+        "options": plain(asdict(calibration.options)),
+        "notes": list(plain(calibration.notes)),
+    }
+    document.update((name, records(getattr(calibration, name))) for name in CALIBRATION_COLUMNS)
+    return _dump(document)
 
 
 def doctor(findings: Findings, style: Style) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from tracker.reports import (
     _empty,
     _human_bottleneck,
+    _human_calibration,
     _human_diff,
     _human_findings,
     _human_history,
@@ -22,7 +23,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, metric_words, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"
@@ -54,6 +55,16 @@ def log(log: Log, style: Style) -> str:
     ]
     blocks += [_titled(table) for table in _human_log.tables(log, _PAGE)]
     return "\n\n".join([*blocks, _paragraph(_human_log.hint(log))]) + "\n"
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """False findings of repeats and what varies most."""
+    human = _human_calibration
+    blocks = [f"### {_paragraph(human.answer(calibration))}"]
+    lines = [*human.header(calibration), *calibration.notes]
+    blocks.append("\n".join(f"- {_paragraph(line)}" for line in lines))
+    blocks += [_titled(table) for table in human.tables(calibration)]
+    return "\n\n".join([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")]) + "\n"
 
 
 def history(history: History, style: Style) -> str:

@@ -16,6 +16,7 @@ from tracker.doctor import Findings
 from tracker.reports import (
     _empty,
     _human_bottleneck,
+    _human_calibration,
     _human_diff,
     _human_doctor,
     _human_findings,
@@ -29,7 +30,7 @@ from tracker.reports import (
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Diff, ExplainedFinding, History, Log, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown
 from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
@@ -162,6 +163,19 @@ def matrix(matrix: Matrix, style: Style) -> str:
     for table in _human_matrix.tables(matrix, style.rows(_ROWS), page.width - _INDENT):
         page.table(table)
     return page.end(f"{_human_matrix.answer(matrix)}  {_human_matrix.hint(matrix)}")
+
+
+def calibration(calibration: Calibration, style: Style) -> str:
+    """False findings of repeats and what varies most; on the last line whether the rule is quiet enough."""
+    page = _Page(style)
+    for line in _human_calibration.header(calibration):
+        page.text(line)
+    page.text(_human_calibration.NOTE, style="dim")
+    for note in calibration.notes:
+        page.text(f"Note: {note}")
+    for table in _human_calibration.tables(calibration):
+        page.table(table)
+    return page.end(f"{_human_calibration.answer(calibration)}  {_human_calibration.hint(calibration)}")
 
 
 class _Page:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports import (
+    _calibration_sheets,
     _explanation_sheet,
     _findings_sheets,
     _history_sheets,
@@ -24,6 +25,7 @@ from tracker.results import (
     COMMUNICATION_KEY,
     OP_KEY,
     REMOVED,
+    Calibration,
     Diff,
     ExplainedFinding,
     Findings,
@@ -110,6 +112,11 @@ def explained(found: ExplainedFinding, style: Style) -> bytes:
 def matrix(matrix: Matrix, style: Style) -> bytes:
     """The workbook of three or more sides: the matrix with a scale of colours, and the sides."""
     return _matrix_sheet.write(matrix, style)
+
+
+def calibration(calibration: Calibration, style: Style) -> bytes:
+    """The workbook of a calibration: a sheet per table."""
+    return _calibration_sheets.write(calibration, style)
 
 
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:

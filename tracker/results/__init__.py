@@ -7,6 +7,11 @@ without a baseline.
 
 from __future__ import annotations
 
+from tracker.results.calibration import (
+    CALIBRATION_COLUMNS,
+    CalibrateOptions,
+    Calibration,
+)
 from tracker.results.columns import (
     DIFF_COLUMNS,
     LOG_COLUMNS,
@@ -100,6 +105,7 @@ __all__ = [
     "API_KEY",
     "BASELINES",
     "BOTH",
+    "CALIBRATION_COLUMNS",
     "COMMUNICATION_KEY",
     "CONFIRMED_STATES",
     "CORE_TIME",
@@ -142,6 +148,8 @@ __all__ = [
     "TREE_DIFF_COLUMNS",
     "VERDICT_COLUMNS",
     "Bottleneck",
+    "CalibrateOptions",
+    "Calibration",
     "Cause",
     "Diff",
     "DiffOptions",

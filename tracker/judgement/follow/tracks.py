@@ -18,7 +18,7 @@ from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
-from tracker.judgement.judging import RUN, UNCOUNTED, Family, more_is_better, run_totals
+from tracker.judgement.judging import RUN, UNCOUNTED, Family, limits_of_kind, more_is_better, run_totals
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -49,7 +49,7 @@ def limits_of(family: Family, *, device_timed: bool) -> rule.Limits:
     """What a change of a family must pass."""
     if family[0] == RUN:
         return rule.Limits(rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO)
-    return rule.Limits(rule.COMMUNICATION_RATIO) if family[0] == "communication" else rule.Limits()
+    return limits_of_kind(family[0])
 
 
 def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects: I64 | None = None) -> Said:

@@ -1,0 +1,170 @@
+"""Prints the gates of the judgement with their figures: how often it is wrong, how much it finds, how it dates it.
+
+    .venv/bin/python scripts/score_detectors.py                    # on made runs
+    .venv/bin/python scripts/score_detectors.py --shared FOLDER    # also on real ones: FOLDER/data, FOLDER/tools
+
+Exit 1 where a gate fails. A figure without a limit is no gate.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.detectors import gates, made  # noqa: E402
+from tests.real import gates as real  # noqa: E402
+from tests.real.per_run import run_of  # noqa: E402
+from tracker.detectors import judge  # noqa: E402
+
+LINE = "{:<66} {:>9} {:>8}  {}"
+RECALL = {1.1: 0.6, 1.2: 0.8}
+BASES = ("two_ranks_nccl/rank-0", "a100_vs_v100_nccl/control")
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """A line of the table. `limit`: what `figure` must not exceed, or must reach with `at_least`; None: no gate."""
+
+    name: str
+    figure: float
+    limit: float | None = None
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool:
+        """Whether the figure keeps the limit."""
+        if self.limit is None:
+            return True
+        return self.figure >= self.limit if self.at_least else self.figure <= self.limit
+
+    def __str__(self) -> str:
+        if self.limit is None:
+            return LINE.format(self.name, f"{self.figure:.3f}", "", "")
+        bound = f"{'>=' if self.at_least else '<='} {self.limit:g}"
+        return LINE.format(self.name, f"{self.figure:.3f}", bound, "ok" if self.holds else "FAILS").rstrip()
+
+
+def main() -> int:
+    """All gates in turn; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--shared", type=Path, help="folder of the shared captures and tools")
+    parser.add_argument("--draws", type=int, default=40, help="comparisons per gate")
+    args = parser.parse_args()
+    print(f"python {platform.python_version()}, numpy {np.__version__}, pandas {pd.__version__}")
+    print(LINE.format("gate", "figure", "limit", ""))
+    sections: list[Iterator[Gate]] = [made_runs(args.draws), change_points()]
+    if args.shared:
+        captures = args.shared / "data" / "torch_cpu"
+        sections += [made_series(args.shared, args.draws), repeats(captures, args.draws), nightly(captures)]
+    holding = []
+    for gate in (gate for section in [*sections, speed()] for gate in section):
+        print(gate, flush=True)
+        holding.append(gate.holds)
+    return 0 if all(holding) else 1
+
+
+def made_runs(draws: int) -> Iterator[Gate]:
+    """One comparison at a time, on random splits of made runs."""
+    runs = made.operators(500, 40)
+    name = "made runs, 5 against 3"
+    for factor, recall in RECALL.items():
+        rates = gates.judge_rates(runs, factor, draws=draws)
+        if factor == 1.1:
+            yield Gate(f"{name}: false findings, nothing changed", rates.false_unchanged, 1.0)
+        yield Gate(f"{name}: recall at {factor - 1:+.0%}", rates.recall, recall, at_least=True)
+        yield Gate(f"{name}: false discovery rate at {factor - 1:+.0%}", rates.fdr, 0.08)
+    still, drifting = (gates.judge_rates(runs, 1.10, drift=drift, draws=draws).recall for drift in (0.0, 0.05))
+    yield Gate(f"{name}: recall lost at +10% by 5 % drift", still - drifting, 0.03)
+    confirmed = gates.confirmed_rates(runs, 1.10, draws=draws)
+    name = "made runs, 1 and 2 that confirm"
+    yield Gate(f"{name}: false findings, nothing changed", confirmed.false_unchanged, 1.0)
+    yield Gate(f"{name}: recall at +10%", confirmed.recall, 0.6, at_least=True)
+    yield Gate(f"{name}: false discovery rate at +10%", confirmed.fdr, 0.1)
+
+
+def change_points() -> Iterator[Gate]:
+    """300 made series of 60 runs: normal and heavy-tailed, 1 to 5 % noise."""
+    series = gates.noisy_labelled(300, 60, seed=7)
+    found = gates.change_point_rates(series)
+    told = sum(len(gates.replayed(unchanged)) for unchanged, _, _ in series[:60])
+    yield Gate("change points: F1", found.f1, 0.77, at_least=True)
+    yield Gate("change points: precision", found.precision, 0.95, at_least=True)
+    yield Gate("change points: unchanged series with one", found.false_series, 0)
+    yield Gate("change points, looking after every run: false per 100 runs", told / 36, 0.1)
+
+
+def made_series(shared: Path, draws: int) -> Iterator[Gate]:
+    """Series of tools/make_series.py: 2 % noise, 0.5 % drift."""
+    for base in BASES:
+        with tempfile.TemporaryDirectory() as folder:
+            trace = shared / "data" / "pytorch" / f"{base}.pt.trace.json.gz"
+            series = real.make_series(shared / "tools" / "make_series.py", trace, Path(folder))
+        scores = {factor: real.score(series, factor, draws=draws) for factor in RECALL}
+        name = f"series of {base}"
+        yield Gate(f"{name}: operators", scores[1.1].operators)
+        yield Gate(f"{name}: false findings per 500", scores[1.1].false_per_500, 1.0)
+        for factor, recall in RECALL.items():
+            yield Gate(f"{name}: recall at {factor - 1:+.0%}", scores[factor].recall, recall, at_least=True)
+            yield Gate(f"{name}: false discovery rate at {factor - 1:+.0%}", scores[factor].fdr, 0.08)
+
+
+def repeats(captures: Path, draws: int) -> Iterator[Gate]:
+    """20 real repeats of one version, in windows, in splits, and run by run."""
+    paths = sorted((captures / "repeats_gpt").glob("*.gz"))
+    runs = [run_of(path) for path in paths]
+    yield Gate("20 repeats, all consecutive windows: findings", len(real.found_in_windows(runs)), 1)
+    yield Gate("20 repeats, random splits: findings per split", real.false_per_split(runs, draws=draws), 0.3)
+    with real.ingested({"v1": paths}) as store:
+        found = real.followed(store)
+    yield Gate("20 repeats, run by run: confirmed regressions", len(real.regressions(found)), 1)
+    better = sum(one.sign < 0 and one.how == "confirmed" for one in found)
+    yield Gate("20 repeats, run by run: confirmed improvements", better)
+
+
+def nightly(captures: Path) -> Iterator[Gate]:
+    """12 labelled versions, run by run."""
+    with real.ingested(real.nightly_versions(captures / "nightly_gpt")) as store:
+        found = real.followed(store)
+    for version, labels in real.LABELS.items():
+        missed = real.missed(found, version)
+        yield Gate(f"nightly {version}: labels missed or misdated, of {len(labels)}", len(missed), 0)
+    yield Gate("nightly v11: ops said to be worse", len(real.ops_blamed(found, "v11")), 0)
+    quiet = real.regressions(found, *real.QUIET)
+    yield Gate("nightly, unchanged versions: confirmed regressions", len(quiet), 0)
+
+
+def speed() -> Iterator[Gate]:
+    """How long one judgement of 5,000 series takes, in sorts of the same numbers."""
+    values = made.operators(5000, 8)
+    judging = seconds(lambda: judge(values[:, :5], values[:, 5:]))
+    sorting = seconds(lambda: np.sort(values, axis=None))
+    yield Gate("judge of 5,000 series, 5 against 3: median of 15, ms", 1e3 * judging)
+    yield Gate("the same in sorts of the 40,000 numbers", judging / sorting)
+
+
+def seconds(call: Callable[[], object]) -> float:
+    """The median of 15 calls, after one that warms up."""
+    call()
+    taken = []
+    for _ in range(15):
+        start = time.perf_counter()
+        call()
+        taken.append(time.perf_counter() - start)
+    return statistics.median(taken)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,55 @@
+"""Findings in the database rest on the active runs alone: what is taken away and put back leaves no trace."""
+
+from __future__ import annotations
+
+from sqlalchemy import text
+
+from tests.judgement.made import runs
+from tests.judgement.test_update import judge
+from tracker.judgement import lines_of
+from tracker.judgement.keep import made_findings
+from tracker.store import judged
+from tracker.store import runs as edits
+
+EVENTS = (
+    "SELECT f.id, s.name, f.direction, f.change, f.state, f.first_run_id, e.position, e.kind, e.run_id, e.reason "
+    "FROM finding AS f INNER JOIN series AS s ON f.series_id = s.id "
+    "INNER JOIN finding_event AS e ON e.finding_id = f.id ORDER BY f.id, e.position"
+)
+
+
+def kept(store):
+    with store.connect() as connection:
+        return connection.execute(text(EVENTS)).all()
+
+
+def test_a_run_that_is_excluded_and_restored_leaves_the_findings_as_they_were(store):
+    runs(store, "v1", count=5)
+    slow = runs(store, "v2", {"op07": 1.3}, start=5)
+    runs(store, "v3", start=8)
+    judge(store)
+    before = kept(store)
+    confirmed = [row for row in before if row.name == "op07" and row.kind == "confirmed"]
+    assert {(row.direction, row.first_run_id, row.run_id) for row in confirmed} == {("regression", slow[0], slow[2])}
+    edits.exclude_all(store, slow[1:], "another job on the node")
+    judge(store)
+    assert not [row for row in kept(store) if row.name == "op07" and row.kind == "confirmed"], "one run is none"
+    edits.restore_all(store, slow[1:])
+    judge(store)
+    # what is the same finding keeps its number; one that was gone in between may have got a new one
+    assert [row[1:] for row in sorted(kept(store), key=order)] == [row[1:] for row in sorted(before, key=order)]
+
+
+def order(row):
+    return (row.first_run_id, row.name, row.direction, row.change, row.position)
+
+
+def test_findings_made_from_the_database_twice_are_the_same(store):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.3}, start=5)
+    judge(store)
+    (line,) = lines_of(store)
+    with store.connect() as connection:
+        made = [made_findings(connection, line, judged.runs_of(connection, line)) for _ in range(2)]
+    assert made[0] == made[1]
+    assert len(made[0]) >= 1

@@ -1,0 +1,68 @@
+"""How much repeats of one version differ: what a calibration shows, and how it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tracker.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
+    "ratios": ("kind", "min_ratio", "splits", "mean_false", "worst_false", "splits_with_false", "windows_false"),
+    "proposals": ("device", "kind", "series", "used_ratio", "used_false", "proposed_ratio"),
+    "series": (
+        "series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread", "low",
+        "high", "upper_share",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrateOptions:
+    """Which repeats, and how many ways to part them. `device`: part of vendor and model. `splits`: random ones, at most
+    so many. `noisiest`: how many series are named.
+    """
+
+    workload: str | None = None
+    device: str | None = None
+    splits: int = 100
+    noisiest: int = 10
+
+    def __post_init__(self) -> None:
+        if self.splits < 1:
+            raise UsageError(f"{self.splits} splits", remedy="give a number of 1 or more")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Calibration:
+    """What the rule would have said of repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
+
+    - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false findings of a split: in the
+      mean, in the worst one, in how many; windows_false: those of all windows of neighbouring runs together
+    - proposals: per kind how many series it has, the smallest change in use with its false findings per split, and the
+      smallest one from which on there is at most one in the mean; NA: none that was tried
+    - series: the noisiest ones, and all that jump between two levels. value: median per step in unit (ns, bytes,
+      per_second); share of the step, NA for what is no time; spread: standard deviation of the logs without what all
+      operators of a run share; low, high, upper_share: the two levels, and how many of the runs are on the upper one;
+      NA: one level
+    - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
+    """
+
+    ratios: pd.DataFrame
+    proposals: pd.DataFrame
+    series: pd.DataFrame
+    workload: str
+    configuration: str
+    device: str
+    versions: tuple[str, ...]
+    run_ids: tuple[int, ...]
+    baseline: int
+    candidate: int
+    windows: int
+    splits: int
+    options: CalibrateOptions = field(default_factory=CalibrateOptions)
+    notes: tuple[str, ...] = ()
