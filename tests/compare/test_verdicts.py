@@ -38,7 +38,7 @@ def test_a_slower_op_is_regressed_and_named_first(store):
     assert {cause.verdict for cause in result.explanation.rollup[:2]} == {"REGRESSED"}
     assert {cause.stands_out for cause in result.explanation.rollup} == {None}
     first, shared = result.judgement.sentences
-    assert first == "5 runs against 3. Operators: 2 REGRESSED, 38 UNCHANGED."
+    assert first == "5 runs against 3. Operators by name and shapes: 2 REGRESSED, 38 UNCHANGED."
     assert shared.startswith("All operators together ")
 
 

@@ -282,7 +282,7 @@ def test_the_file_name_of_a_cause_is_there_on_every_terminal(width):
 
 def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them():
     text = render_diff(builders.judged(), "text", width=140)
-    assert text.index("5 runs against 3. Operators: 1 REGRESSED") < text.index("What else changed")
+    assert text.index("5 runs against 3. Operators by name and shapes: 1 REGRESSED") < text.index("What else changed")
     operators = text.partition("Operators by change")[2]
     assert line_of(operators, "aten::mm").split()[-2:] == ["REGRESSED", "<0.001"]
     assert "verdict" not in text.partition("Kernels by change")[2].partition("Why")[0]

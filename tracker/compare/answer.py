@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.compare.spread import overlap
 from tracker.results import ADDED, REMOVED, Cause, Part
-from tracker.units import format_diff, format_ns, steps_words, time_unit
+from tracker.units import format_diff, format_ns, format_numbers, steps_words, time_unit
 
 if TYPE_CHECKING:
     from tracker.compare.claims import Claim
@@ -158,13 +158,23 @@ def _noise_remark(baseline: Loaded, candidate: Loaded, change: float, ranges: tu
 
 
 def _short_labels(a: str, b: str) -> tuple[str, str]:
-    """Labels as they are; paths by as many of their last parts as tell them apart, by the last where nothing does.
+    """Labels as they are, lists of runs as ranges; paths by as many of their last parts as tell them apart, by the last
+    where nothing does.
 
     >>> _short_labels("v1", "v2"), _short_labels("runs/old/t.json", "runs/new/t.json")
     (('v1', 'v2'), ('old/t.json', 'new/t.json'))
+    >>> _short_labels("run:1,run:2,run:3,run:7", "v4")
+    ('runs 1-3,7', 'v4')
     """
+    a, b = (_short_list(label) for label in (a, b))
     one, other = a.rstrip("/").split("/"), b.rstrip("/").split("/")
     if one == other:
         return one[-1], other[-1]
     count = next((n for n in range(1, min(len(one), len(other))) if one[-n:] != other[-n:]), max(len(one), len(other)))
     return "/".join(one[-count:]), "/".join(other[-count:])
+
+
+def _short_list(label: str) -> str:
+    numbers = label.replace("run:", "").split(",")
+    listed = len(numbers) > 1 and label == ",".join(f"run:{number}" for number in numbers)
+    return f"runs {format_numbers(sorted(map(int, numbers)))}" if listed else label

@@ -89,7 +89,8 @@ class Judged:
         if self.table is None or not self.of_ops:
             return {}
         table = self.table.reset_index()
-        table = table[table["kind"].isin(["op", "op_name"]) & (table["metric"] == self.metric)]
+        kinds = ["op_name"] if self.by_name else ["op_name", "op"]
+        table = table[table["kind"].isin(kinds) & (table["metric"] == self.metric)]
         table = table[table["verdict"].isin(_FINDINGS)]
         table = table.assign(
             _suspect=table["verdict"] == rule.SUSPECT, _part=table["kind"] == "op", _size=-table["contribution"].abs()
@@ -113,10 +114,11 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     judgement, table = Judgement(judged=False, sentences=(reason,)), None
     if not reason:
         found = verdicts_of(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
-        counts = _counts(found, own_time(candidate))
-        sentences = (
-            _strength(baseline.side.runs, candidate.side.runs, counts), _shared(found), *_not_told(left_out, options)
-        )  # fmt: skip
+        by_name = options.match == "name"
+        counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
+        told = _told("by name" if by_name else "by name and shapes", counts)
+        runs = _strength(baseline.side.runs, candidate.side.runs)
+        sentences = (f"{runs}.{told}", _shared(found), *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
@@ -181,24 +183,29 @@ def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
     return f"different {what} ({one or 'none'} and {other or 'none'})"
 
 
-def _counts(found: Verdicts, metric: str) -> dict[str, int]:
-    """Verdict -> ops with shapes that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
+def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
+    """Verdict -> series of `kind` that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
     table = found.table.reset_index()
-    own = table[(table["kind"] == "op") & (table["metric"] == metric) & table["large"]]["verdict"]
+    own = table[(table["kind"] == kind) & (table["metric"] == metric) & table["large"]]["verdict"]
     return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
 
 
-def _strength(a: int, b: int, counts: Mapping[str, int]) -> str:
-    """How much so many runs can tell, and what they told of the operators."""
+def _strength(a: int, b: int) -> str:
+    """How much so many runs can tell."""
     runs = f"{counted(a, 'run')} against {b}"
     if b == 1:
-        runs += f": suspicions only, the next {_CONFIRM} runs confirm"
-    elif a == 1:
-        runs += f": suspicions only; give {_ENOUGH} or more runs of the baseline for verdicts"
-    elif min(a, b) < _ENOUGH:
-        runs += f": only large changes show; {_ENOUGH} or more runs of each version tell more"
+        return f"{runs}: suspicions only, the next {_CONFIRM} runs confirm"
+    if a == 1:
+        return f"{runs}: suspicions only; give {_ENOUGH} or more runs of the baseline for verdicts"
+    if min(a, b) < _ENOUGH:
+        return f"{runs}: only large changes show; {_ENOUGH} or more runs of each version tell more"
+    return runs
+
+
+def _told(grain: str, counts: Mapping[str, int]) -> str:
+    """What the runs told of the operators, as a sentence behind another; "" without any."""
     told = ", ".join(f"{number} {word}" for word, number in counts.items())
-    return f"{runs}. Operators: {told}." if told else f"{runs}."
+    return f" Operators {grain}: {told}." if told else ""
 
 
 def _shared(found: Verdicts) -> str:

@@ -335,7 +335,7 @@ def judged():
     told = explanation()
     causes = tuple(replace(cause, verdict=words[cause.name]["verdict"]) for cause in told.causes)
     sentences = (
-        "5 runs against 3. Operators: 1 REGRESSED, 1 IMPROVED, 4 UNCHANGED, 1 SUSPECT, 1 ADDED.",
+        "5 runs against 3. Operators by name and shapes: 1 REGRESSED, 1 IMPROVED, 4 UNCHANGED, 1 SUSPECT, 1 ADDED.",
         "All operators together +4.1 %: machine or clock, taken out of the verdicts.",
     )
     counts = (("REGRESSED", 1), ("IMPROVED", 1), ("UNCHANGED", 4), ("SUSPECT", 1), ("ADDED", 1))
