@@ -98,3 +98,19 @@ def _ending(path: str, others: Sequence[str], version: str) -> str:
         if not any(end[-count:] == own for end in ends) and str(Path(*own)) != version:
             return str(Path(*own))
     return path
+
+
+def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, int]:
+    """Workload -> findings of regressions that its newest version began, where this ingest added to that version."""
+    from tracker import judgement
+    from tracker.results import FindingsOptions
+
+    added = {(result.workload, result.version) for result in results if result.created or result.joined}
+    found: dict[str, int] = {}
+    for workload in dict.fromkeys(workload for workload, _ in added):
+        chosen = FindingsOptions(workload=workload, only_new=True, direction="regression")
+        rows = judgement.findings(store, options=chosen).findings
+        count = sum((workload, version) in added for version in rows["version"])
+        if count:
+            found[workload] = count
+    return found

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker.cli import _options as options
-from tracker.cli._ingested import listed, names_of, order_hints, warnings_of
+from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
 from tracker.errors import SourceError
 from tracker.units import counted, ranges
 
@@ -154,6 +154,7 @@ def ingest(  # one parameter per option
             ),
         )
         hints = order_hints(store, results)
+        regressions = new_regressions(store, results)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
@@ -162,7 +163,7 @@ def ingest(  # one parameter per option
         tell(f"note: {hint}")
     for result in results:
         emit(describe(result, names, formats))
-    emit(summary(results))
+    emit(summary(results, regressions))
 
 
 def _check_name(path: Path) -> None:
@@ -186,21 +187,24 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
 
 
-def summary(results: list[IngestResult]) -> str:
-    """The last line: what changed in the database."""
+def summary(results: list[IngestResult], regressions: Mapping[str, int] | None = None) -> str:
+    """The last line: what changed in the database. `regressions`: new ones by workload."""
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
     parts = [f"{counted(new, 'new run')}"] if new or not (joined or already) else []
     parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
-    return f"{', '.join(parts)}.  Next: {_next(results)}"
+    parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
+    return f"{', '.join(parts)}.  Next: {_next(results, regressions or {})}"
 
 
-def _next(results: list[IngestResult]) -> str:
-    """After a series of training logs what each version brought, else the last run."""
+def _next(results: list[IngestResult], regressions: Mapping[str, int]) -> str:
+    """What got slower; else, after a series of training logs, what each version brought, else the last run."""
     from tracker.reports._shared import command
 
+    if regressions:
+        return command("tracker", "findings", "--new", "--workload", next(iter(regressions)))
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
