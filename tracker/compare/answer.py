@@ -96,10 +96,13 @@ def _beside_operators(delta: float, reasons: Reasons) -> str:
 
 
 def _beyond_findings(delta: float, reasons: Reasons, claim: Claim) -> str:
-    """What else carries a change of the total that was found and that the operators found do not carry."""
-    if not claim.changed or not delta or _carries(claim.found_ns, delta):
-        return ""
-    beside = _beside_operators(delta, reasons)
+    """What else carries a change of the total that was found and that the operators found do not carry; that no
+    operator was found.
+    """
+    unexplained = claim.changed and delta and not _carries(claim.found_ns, delta)
+    beside = _beside_operators(delta, reasons) if unexplained else ""
+    if claim.nobody:
+        return f"; no operator explains it: {beside}" if beside else "; no operator is a finding"
     return f"; {beside}" if beside else ""
 
 

@@ -29,12 +29,14 @@ class Claim:
     """`phrase`: between candidate and baseline. `because`: what follows the size of the change, with its `; `.
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.
+    `nobody`: operators were judged, and none is a finding.
     """
 
     phrase: str
     because: str
     changed: bool
     found_ns: float
+    nobody: bool
 
 
 def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim | None:
@@ -44,11 +46,10 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
         return None
     phrase, remark = _of_total(row, judged.judgement.shared)
     named = [text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word]))]
-    if not named and judged.of_ops:
-        named = ["no operator is a finding"]
     changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
     because = "".join(f"; {text}" for text in (remark, *named) if text)
-    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings))
+    nobody = judged.of_ops and not named
+    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody)
 
 
 def _of_total(row: pd.Series, shared: float | None) -> tuple[str, str]:
