@@ -28,7 +28,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     everything = found_rows(store, FindingsOptions())
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
-        raise UsageError(f"there is no finding {finding_id}", remedy="tracker findings --all lists them")
+        raise UsageError(f"there is no finding {finding_id}", remedy="tracker findings --state all lists them")
     line = line_of(finding)
     with store.connect() as connection:
         runs = judged.runs_of(connection, line)
