@@ -82,6 +82,13 @@ def test_commands_come_in_the_order_of_the_work():
         "diff",
         "history",
         "log",
+        "findings",
+        "explain",
+        "ack",
+        "expect",
+        "mute",
+        "unmute",
+        "invalid",
         "calibrate",
         "db",
     ]

@@ -96,8 +96,8 @@ def mark_renamed(rows: Sequence[Row]) -> None:
 
 
 def _same_work(came: Row, went: Row) -> bool:
-    alike = came["name"] == went["name"] or _alike(came, went) >= _ALIKE
-    return alike and _equal(came["delta"], -went["delta"])
+    short, long = sorted((came["name"], went["name"]), key=len)
+    return (short in long or _alike(came, went) >= _ALIKE) and _equal(came["delta"], -went["delta"])
 
 
 def _alike(one: Row, other: Row) -> float:

@@ -11,12 +11,11 @@ from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding,
 
 
 def write(found: Findings, style: Style) -> bytes:
-    """A sheet each for incidents, findings and what else changed; what got worse is red, what got better green."""
+    """A sheet each for incidents, findings and what else changed."""
     book = Book(style.tell)
     for name in FINDINGS_COLUMNS:
         frame = getattr(found, name).convert_dtypes()
-        tones = ["worse" if row.get("direction") == "regression" else "" for row in records(frame)]
-        book.sheet(name.capitalize(), fields_of(frame), zip(tones, records(frame), strict=True), len(frame))
+        book.sheet(name.capitalize(), fields_of(frame), (("", row) for row in records(frame)), len(frame))
     return book.save()
 
 

@@ -59,6 +59,8 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
     said = nothing(len(watched.names))
     explained = 0.0
     run = list(columns)
+    if run[0] < ENOUGH:
+        return said  # no window can hold enough
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
     for family, rows in watched.kinds.items():
         if family[0] == RUN or (suspects is not None and not suspects[rows].any()):
@@ -109,7 +111,7 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
     said = nothing(len(watched.names))
     run = list(columns)
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
-    if np.isnan(step):
+    if run[0] < ENOUGH or np.isnan(step):
         return said
     for family, rows in watched.kinds.items():
         if family[0] == RUN or family[0] in UNCOUNTED or not watched.is_time(family):

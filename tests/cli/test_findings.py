@@ -1,0 +1,101 @@
+"""`tracker findings`, `explain`, and what users say of findings, as they type it."""
+
+from __future__ import annotations
+
+import json
+from io import BytesIO
+
+import pytest
+from openpyxl import load_workbook
+
+
+@pytest.fixture
+def own(db, tmp_path):
+    """A copy of the database of two versions, to be changed."""
+    copy = tmp_path / "own.db"
+    copy.write_bytes(db.read_bytes())
+    return copy
+
+
+def listed(tracker, db, *words):
+    return json.loads(tracker("findings", *words, "--format", "json", "--db", db).out)
+
+
+def test_findings_are_incidents_whose_change_adds_up(tracker, db):
+    lines = tracker("findings", "--new", "--direction", "regression", "--db", db).out.splitlines()
+    assert lines[0].startswith("1 incident, 13 findings (13 new)")
+    assert (
+        lines[2].startswith("Incident ") and "REGRESSED in v08 (good until v01), new, critical: small_gpt" in lines[2]
+    )
+    assert "operators found +24.24 ms" in " ".join(lines[3:6])
+    assert any(line.split()[1:2] == ["aten::mul"] for line in lines)
+    assert lines[-1].startswith(
+        "New in v08: step 94.88 ms -> 123.72 ms (+30.4 %).  Why, gate by gate: tracker explain "
+    )
+
+
+def test_json_adds_up_too(tracker, db):
+    found = listed(tracker, db, "--direction", "regression")
+    (incident,) = found["incidents"]
+    known = [incident[f"{name}_ns"] or 0.0 for name in ("operators", "free", "exposed_copy", "rest")]
+    assert sum(known) == pytest.approx(incident["step_delta_ns"])
+    assert {row["incident_id"] for row in found["findings"] if row["state"] == "new"} == {incident["incident_id"]}
+
+
+@pytest.mark.parametrize("format", ["markdown", "csv"])
+def test_other_formats_name_the_same_findings(tracker, db, format):
+    out = tracker("findings", "--direction", "regression", "--format", format, "--db", db).out
+    assert "aten::mul" in out
+    assert "aten::pow" in out
+
+
+def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
+    tracker("findings", "--state", "all", "-o", tmp_path / "f.xlsx", "--db", db)
+    book = load_workbook(BytesIO((tmp_path / "f.xlsx").read_bytes()))
+    assert book.sheetnames == ["Incidents", "Findings", "Environment"]
+    assert book["Incidents"].max_row == 3
+
+
+def test_explain_names_every_gate(tracker, db):
+    number = listed(tracker, db, "--kind", "op_name")["findings"][0]["finding_id"]
+    out = tracker("explain", str(number), "--db", db).out
+    for gate in ("baseline runs", "candidate runs", "contribution"):
+        assert gate in out
+    assert "REGRESSED in v08, good until v01" in out or "ADDED in v08" in out
+    found = json.loads(tracker("explain", str(number), "--format", "json", "--db", db).out)
+    assert found["events"][-1]["kind"] == "confirmed"
+
+
+def test_a_user_says_what_findings_are(tracker, own):
+    (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
+    out = tracker("ack", f"incident:{incident}", "--reason", "ticket 7", "--by", "ann", "--db", own).out
+    assert out.startswith("30 findings: ack (")
+    assert listed(tracker, own, "--direction", "regression", "--state", "new")["findings"] == []
+    number = str(listed(tracker, own, "--state", "acknowledged")["findings"][0]["finding_id"])
+    tracker("mute", number, "--until", "2w", "--reason", "later", "--db", own)
+    assert [row["finding_id"] for row in listed(tracker, own, "--state", "muted")["findings"]] == [int(number)]
+    tracker("unmute", number, "--reason", "now", "--db", own)
+    tracker("expect", number, "--reason", "meant so", "--db", own)
+    events = json.loads(tracker("explain", number, "--format", "json", "--db", own).out)["events"]
+    assert [event["kind"] for event in events[2:]] == ["acknowledged", "muted", "unmuted", "expected"]
+    assert events[2]["who"] == "ann"
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("ack", "x", "--reason", "r"), "'x' is no finding; give numbers, or incident:N"),
+        (("ack", "999", "--reason", "r"), "there is no finding 999"),
+        (("invalid", "incident:999", "--reason", "r"), "there is no incident 999"),
+        (("mute", "1", "--until", "soon", "--reason", "r"), "--until 'soon' is no end; give a date"),
+        (("mute", "1", "--until", "2020-01-01", "--reason", "r"), "a mute needs an end that lies ahead"),
+        (("explain", "999"), "there is no finding 999"),
+        (("findings", "--workload", "nobody"), "no runs of workload 'nobody'"),
+        (("findings", "--version", "v99"), "there is no version 'v99'"),
+    ],
+)
+def test_bad_words_are_one_line_and_exit_2(tracker, own, words, problem):
+    found = tracker(*words, "--db", own)
+    assert found.code == 2
+    assert problem in found.err
+    assert len(found.err.strip().splitlines()) == 1

@@ -1,0 +1,231 @@
+"""Findings under their incident: what is told of them, how a change adds up, and what users can say."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+from sqlalchemy import text
+
+from tests.judgement.made import runs
+from tracker.errors import UsageError
+from tracker.judgement import Wish, act, explain, findings, lines_of, settle, update
+from tracker.results import STATES, FindingsOptions
+from tracker.store import queries
+from tracker.store import runs as edits
+
+DAY = 86_400 * 10**9
+
+
+def follow(store):
+    update(store, lines_of(store))
+
+
+def found(store, **chosen):
+    return findings(store, options=FindingsOptions(**chosen))
+
+
+def slower(store, version="v2", factor=1.5, start=3, count=3, **more):
+    """`count` runs of a version in which op07 takes `factor` times its 1 ms; a step is 40 such ops."""
+    runs(store, version, {"op07": factor}, start=start, count=count, **more)
+    follow(store)
+
+
+@pytest.fixture
+def regressed(store):
+    """Version v2 is slower than v1 by half of op07."""
+    runs(store, "v1")
+    slower(store)
+    return store
+
+
+def wish(action, reason="because", when_ns=10 * DAY, **more):
+    return Wish(action, "ann", when_ns, reason, **more)
+
+
+def the_finding(store, **chosen):
+    (row,) = found(store, **chosen).findings.to_dict("records")
+    return row
+
+
+def test_a_slower_op_is_one_finding_that_covers_its_shapes_in_one_incident(regressed):
+    told = found(regressed)
+    row = the_finding(regressed)
+    assert (row["kind"], row["name"], row["state"], row["is_new"]) == ("op_name", "op07", "new", True)
+    assert (row["covers"], told.hidden) == (1, 1)
+    assert row["ratio"] == pytest.approx(0.5, abs=0.02)
+    assert row["delta"] == pytest.approx(500_000, abs=20_000)
+    assert (row["cause"], row["version"], row["good_version"]) == ("slower calls", "v2", "v1")
+    assert found(regressed, every=True).hidden == 0
+    (incident,) = told.incidents.to_dict("records")
+    assert (incident["version"], incident["direction"], incident["findings"]) == ("v2", "regression", 1)
+    assert incident["causes"] == "slower calls"
+
+
+def test_the_change_of_the_step_adds_up(regressed):
+    (incident,) = found(regressed).incidents.to_dict("records")
+    parts = [incident[f"{name}_ns"] for name in ("operators", "free", "exposed_communication", "exposed_copy", "rest")]
+    known = [part for part in parts if not pd.isna(part)]
+    assert sum(known) == pytest.approx(incident["step_delta_ns"], abs=1)
+    assert incident["step_delta_ns"] == pytest.approx(
+        incident["candidate_step_ns"] - incident["baseline_step_ns"], abs=1
+    )
+    assert incident["operators_ns"] == pytest.approx(500_000, abs=20_000)
+    assert incident["explained_share"] == pytest.approx(1 - incident["rest_ns"] / incident["step_delta_ns"])
+
+
+def test_one_run_is_a_suspicion_of_no_incident_and_the_next_two_decide(store):
+    runs(store, "v1")
+    slower(store, count=1)
+    told = found(store)
+    assert told.incidents.empty
+    assert set(told.findings["state"]) == {"suspect"}
+    runs(store, "v2", start=4, count=2)
+    follow(store)
+    assert found(store).findings.empty
+    cleared = found(store, states=("normal",)).findings
+    assert "op07" in set(cleared["name"])
+
+
+def test_a_finding_of_an_older_version_is_not_new(regressed):
+    slower(regressed, "v3", start=6)
+    assert found(regressed, only_new=True).findings.empty
+    assert the_finding(regressed)["state"] == "persisting"
+
+
+def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
+    number = the_finding(regressed)["finding_id"]
+    runs(regressed, "v3", start=6, count=4)
+    follow(regressed)
+    assert found(regressed, direction="regression").findings.empty
+    recovered = found(regressed, states=("recovered",)).findings
+    assert number in set(recovered["finding_id"])
+    slower(regressed, "v4", start=10)
+    reopened = the_finding(regressed, states=("reopened",))
+    assert reopened["finding_id"] == number
+    assert reopened["version"] == "v4"
+
+
+def test_an_op_that_comes_is_new_and_one_of_another_name_for_the_same_time_is_renamed(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op03_fused": 1_000_000, "gelu": 5_000_000}, start=3, without=("op03",))
+    follow(store)
+    causes = found(store, every=True, kind="op").findings.set_index("name")["cause"]
+    assert causes["gelu"] == "new operator"
+    assert causes["op03_fused"] == "renamed, was op03"
+    assert causes["op03"] == "renamed, is op03_fused"
+
+
+def test_a_faster_op_is_an_improvement_and_the_baseline_of_the_next_version(store):
+    runs(store, "v1")
+    slower(store, factor=0.5)
+    assert the_finding(store)["direction"] == "improvement"
+    slower(store, "v3", factor=0.5, start=6)
+    assert found(store).findings.empty
+    assert the_finding(store, states=("expected",))["name"] == "op07"
+    slower(store, "v4", factor=1.0, start=9)
+    assert the_finding(store, direction="regression")["ratio"] == pytest.approx(1.0, abs=0.05)
+
+
+def test_every_gate_is_explained_with_its_value_and_limit(regressed):
+    told = explain(regressed, the_finding(regressed)["finding_id"])
+    gates = told.gates.set_index("gate")
+    assert gates.loc["effect", "limit"] == 0.03
+    assert gates["passes"].dropna().astype(bool).all()
+    assert told.runs["side"].tolist() == ["baseline"] * 3 + ["candidate"] * 3
+    assert told.runs["effect"].tolist()[3:] == pytest.approx([0.5] * 3, abs=0.03)
+    assert told.events["kind"].tolist() == ["suspected", "confirmed"]
+    with pytest.raises(UsageError, match="there is no finding 999"):
+        explain(regressed, 999)
+
+
+def test_who_acknowledges_is_kept_and_it_stays_measured(regressed):
+    number = the_finding(regressed)["finding_id"]
+    assert act(regressed, wish("ack", "ticket 7"), finding_ids=[number]) == [number]
+    assert the_finding(regressed)["state"] == "acknowledged"
+    last = explain(regressed, number).events.iloc[-1]
+    assert (last["kind"], last["who"], last["reason"]) == ("acknowledged", "ann", "ticket 7")
+    slower(regressed, "v3", start=6)
+    assert the_finding(regressed)["state"] == "acknowledged"
+
+
+def test_what_is_expected_becomes_the_baseline(regressed):
+    number = the_finding(regressed)["finding_id"]
+    act(regressed, wish("expect"), incident_ids=[found(regressed).incidents["incident_id"][0]])
+    slower(regressed, "v3", start=6)
+    assert found(regressed).findings.empty
+    slower(regressed, "v4", factor=2.25, start=9)
+    again = the_finding(regressed, kind="op_name")
+    assert again["finding_id"] != number
+    assert again["ratio"] == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_mute_ends_with_its_time_or_its_version(regressed):
+    number = the_finding(regressed)["finding_id"]
+    act(regressed, wish("mute", until_ns=11 * DAY), finding_ids=[number])
+    assert the_finding(regressed)["state"] == "muted"
+    settle(regressed, lines_of(regressed), 10 * DAY + 1)
+    assert the_finding(regressed)["state"] == "muted"
+    settle(regressed, lines_of(regressed), 11 * DAY)
+    assert the_finding(regressed)["state"] == "new"
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (wish("ack", " "), "a reason is missing"),
+        (wish("mute"), "a mute needs an end that lies ahead"),
+        (wish("mute", until_ns=9 * DAY), "a mute needs an end that lies ahead"),
+        (wish("mute", until_version="v2"), "version 'v2' is here already"),
+        (wish("mute", until_version="v9"), "there is no version 'v9'"),
+        (wish("unmute"), "a finding that is new cannot be changed by unmute"),
+    ],
+)
+def test_what_cannot_be_done_says_why_and_changes_nothing(regressed, asked, words):
+    number = the_finding(regressed)["finding_id"]
+    with pytest.raises(UsageError, match=words):
+        act(regressed, asked, finding_ids=[number])
+    assert the_finding(regressed)["state"] == "new"
+
+
+def test_findings_and_incidents_that_are_not_there_are_named(regressed):
+    with pytest.raises(UsageError, match="there is no finding 999"):
+        act(regressed, wish("ack"), finding_ids=[999])
+    with pytest.raises(UsageError, match="there is no incident 999"):
+        act(regressed, wish("ack"), incident_ids=[999])
+
+
+def test_made_again_from_nothing_the_findings_are_the_same(regressed):
+    act(regressed, wish("ack"), finding_ids=[the_finding(regressed)["finding_id"]])
+    columns = ["name", "state", "change", "direction", "ratio", "q", "baseline_runs", "candidate_runs"]
+    before = queries.findings(regressed)[columns]
+    with regressed.begin() as connection:
+        for table in ("finding_event", "finding", "incident", "followed"):
+            connection.execute(text(f"DELETE FROM {table}"))
+    follow(regressed)
+    assert queries.findings(regressed)[columns].to_dict("records") == before.to_dict("records")
+
+
+def test_findings_go_and_come_back_with_their_runs(regressed):
+    ids = sorted(queries.runs(regressed)["run_id"])
+    edits.exclude_all(regressed, ids[3:], "another cluster")
+    follow(regressed)
+    assert found(regressed, states=STATES).findings.empty
+    edits.restore_all(regressed, ids[3:])
+    follow(regressed)
+    assert the_finding(regressed)["state"] == "new"
+
+
+def test_a_purged_line_leaves_nothing(regressed):
+    ids = queries.runs(regressed)["run_id"].tolist()
+    lines = lines_of(regressed)
+    edits.delete_all(regressed, ids, "wrong", purge=True)
+    update(regressed, lines)
+    assert queries.findings(regressed).empty
+
+
+def test_following_twice_writes_nothing_twice(regressed):
+    before = queries.findings(regressed)["finding_id"].tolist()
+    follow(regressed)
+    assert queries.findings(regressed)["finding_id"].tolist() == before
+    events = queries.finding_events(regressed, before)
+    assert len(events) == 2 * len(before)
