@@ -66,7 +66,8 @@ def create_finding() -> None:
         *texts("verdict", "reason", nullable=True),
         *reals("baseline_value", "candidate_value", "baseline_calls", "candidate_calls"),
         *texts("baseline_runs", "candidate_runs"),
-        *numbers("until_ns", "until_version_id"),
+        *numbers("until_ns"),
+        *texts("until_version", nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_finding"),
         sa.UniqueConstraint(*KEY, name=f"uq_finding_{'_'.join(KEY)}"),
     )
@@ -97,7 +98,8 @@ def create_events() -> None:
         *numbers("after_run_id"),
         *texts("action", "who", "reason"),
         key("when_ns"),
-        *numbers("until_ns", "until_version_id"),
+        *numbers("until_ns"),
+        *texts("until_version", nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_finding_action"),
     )
     op.create_index(f"ix_finding_action_{'_'.join(LINE)}", "finding_action", list(LINE))

@@ -27,6 +27,7 @@ By = Annotated[
 ]
 _INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
 _AGES: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
+_LAST_NS: Final = 2**63 - 1
 _AGE: Final = re.compile(r"(\d{1,4})([hdw])", re.ASCII)
 
 
@@ -154,4 +155,7 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
             f"--until {until!r} is no end", remedy="give a date (2026-12-31), an age (12h, 3d, 2w), or version:LABEL"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    return int(when.timestamp()) * 10**9, None
+    end = int(when.timestamp()) * 10**9
+    if end > _LAST_NS:
+        raise UsageError(f"--until {until!r} lies too far ahead", remedy="give a date before 2262, or tracker expect")
+    return end, None

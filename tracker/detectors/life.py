@@ -300,7 +300,8 @@ class _Walk:
     def _suspect(self, event: Observed) -> None:
         if event.confirms:
             if self.finding.state == "muted":
-                self.finding = replace(self.finding, muted_before="new", **self._measured(event))
+                reason = "the confirming runs show it too"
+                self.to("muted", "confirmed", reason, muted_before="new", **self._measured(event))
             else:
                 self._confirm(event)
         elif event.confirms is False:

@@ -37,6 +37,9 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     """
     if not wish.reason.strip():
         raise UsageError("a reason is missing", remedy="--reason TEXT")
+    with store.connect() as connection:
+        known = judged.lines(connection)
+    settle(store, known, wish.when_ns)  # a mute that is over is none
     rows = {int(row["finding_id"]): row for row in queries.findings(store).to_dict("records")}
     chosen = [_named(rows, number) for number in dict.fromkeys(finding_ids)]
     for number in dict.fromkeys(incident_ids):
@@ -49,7 +52,7 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     lines = {line_of(row): [own for own in chosen if line_of(own) == line_of(row)] for row in chosen}
     store.transact(partial(_write, wish=wish, lines=lines))
     for line in lines:
-        keep(store, line)
+        keep(store, line, now_ns=wish.when_ns)
     return sorted(int(row["finding_id"]) for row in chosen)
 
 
@@ -89,22 +92,15 @@ def _write(connection: Connection, *, wish: Wish, lines: dict[Line, list[dict[An
         runs = judged.runs_of(connection, line)
         for row in rows:
             key = (int(row["series_id"]), row["direction"], row["change"], int(row["first_run_id"]))
-            until = _version(connection, line, wish.until_version, {run.version_id for run in runs})
-            after = runs[-1].run_id if runs else None
+            if wish.until_version in {run.version for run in runs}:
+                raise UsageError(
+                    f"version {wish.until_version!r} is here already", remedy="name a later one, or a date"
+                )
+            after = max((run.run_id for run in runs), default=None)
             findings.add_action(
                 connection,
                 line,
-                findings.Action(key, after, wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, until),
+                findings.Action(
+                    key, after, wish.action, wish.who, wish.reason, wish.when_ns, wish.until_ns, wish.until_version
+                ),
             )
-
-
-def _version(connection: Connection, line: Line, label: str | None, here: set[int]) -> int | None:
-    """The number of a version that has no run in this line yet."""
-    if label is None:
-        return None
-    found = findings.version_of(connection, line, label)
-    if found is None:
-        raise UsageError(f"there is no version {label!r}", remedy="tracker versions lists them; or give a date")
-    if found in here:
-        raise UsageError(f"version {label!r} is here already", remedy="name a later one, or give a date")
-    return found

@@ -16,7 +16,7 @@ from tracker.judgement import incidents
 from tracker.judgement.causes import Row
 from tracker.judgement.follow import CONFIRMING, Watched
 from tracker.judgement.follow.tracks import limits_of
-from tracker.judgement.keep import watched_line
+from tracker.judgement.keep import inverse_diff, watched_line
 from tracker.judgement.tell import found_rows, line_of
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries
@@ -109,7 +109,7 @@ def _runs(finding: Row, watched: Watched, row: int, runs: Sequence[LineRun]) -> 
                 "run_id": run.run_id, "version": run.version, "side": side,
                 "started_at_ns": run.started_at_ns or None,
                 "value": 1.0 / value if inverse else value, "calls": watched.calls[row, at],
-                "shared_factor": math.expm1(watched.shared[at]), "effect": effect,
+                "shared_factor": math.expm1(watched.shared[at]), "effect": inverse_diff(effect) if inverse else effect,
             }
         )  # fmt: skip
     return found

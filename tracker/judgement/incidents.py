@@ -134,10 +134,12 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
         rows = line.of(leaf)
         x, y = (line.values[rows][:, side] for side in columns)
         x, y = (logs(np.where(side > 0, side, np.nan), "values") for side in (x, y))
-        large = large_enough(x, y, Weights(step=float(np.nanmax([before, after]))))
+        longest = max((value for value in (before, after) if value > 0), default=None)
+        large = large_enough(x, y, Weights(step=longest))
         centre = centre_of(x, y, large)
         shared = math.expm1(centre.shift) if centre.series else None
-    return *(None if math.isnan(value) else value for value in (before, after)), shared  # type: ignore[return-value]
+    # no leaf in any run of a side is no step of no length
+    return *(value if value > 0 else None for value in (before, after)), shared  # type: ignore[return-value]
 
 
 def _operators(same: Sequence[Row], leaf: tuple[str, str] | None) -> list[float]:
@@ -145,7 +147,10 @@ def _operators(same: Sequence[Row], leaf: tuple[str, str] | None) -> list[float]
     return [
         float(row["delta"])
         for row in same
-        if row["delta"] is not None and row["change"] != "creep" and (row["kind"], row["metric"]) == leaf
+        if row["delta"] is not None
+        and row["change"] != "creep"
+        and row["state"] != "invalid"
+        and (row["kind"], row["metric"]) == leaf
     ]
 
 

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tracker.detectors import change_points, rule
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
-from tracker.judgement.judging import Values
+from tracker.judgement.judging import Values, more_is_better
 from tracker.store import Store, findings, judged
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
@@ -25,27 +25,27 @@ _DATED_BY = 30
 """Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
-def keep(store: Store, line: Line, *, now_ns: int | None = None) -> bool:
-    """Make the findings of a line again if anything they rest on has changed; whether it had.
-
-    `now_ns`: also ends the mutes that are over by then.
-    """
+def keep(store: Store, line: Line, *, now_ns: int) -> bool:
+    """Make the findings of a line again if what they rest on has changed, or a mute is over; whether that was so."""
     with store.connect() as connection:
-        fresh = _fingerprint(connection, line) == findings.fingerprint_of(connection, line)
-    if fresh and now_ns is None:
-        return False
+        if _is_fresh(connection, line, now_ns):
+            return False
     return store.transact(lambda connection: _keep(connection, line, now_ns))
 
 
-def _keep(connection: Connection, line: Line, now_ns: int | None) -> bool:
+def _keep(connection: Connection, line: Line, now_ns: int) -> bool:
     judged.lock(connection, line)
-    fingerprint = _fingerprint(connection, line)
-    if now_ns is None and fingerprint == findings.fingerprint_of(connection, line):
+    if _is_fresh(connection, line, now_ns):
         return False
     runs = judged.runs_of(connection, line)
     made = made_findings(connection, line, runs, now_ns)
-    findings.write(connection, line, made, fingerprint)
+    findings.write(connection, line, made, _fingerprint(connection, line))
     return True
+
+
+def _is_fresh(connection: Connection, line: Line, now_ns: int) -> bool:
+    known = findings.fingerprint_of(connection, line)
+    return known == _fingerprint(connection, line) and not findings.expired(connection, line, now_ns)
 
 
 def _fingerprint(connection: Connection, line: Line) -> bytes:
@@ -84,15 +84,15 @@ def made_findings(
     rows = {number: row for row, number in enumerate(series)}
     known = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
     found = follow(watched, [_user_action(action, rows, runs) for action in known], now_ns=now_ns)
-    until = {action.key: action.until_version_id for action in known if action.action == "mute"}
+    until = {action.key: action.until_version for action in known if action.action == "mute"}
     return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found]
 
 
 def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:
     series_id, direction, change, first_run = action.key
-    versions = list(dict.fromkeys(run.version_id for run in runs))
-    until = versions.index(action.until_version_id) if action.until_version_id in versions else None
-    if action.until_version_id is not None and until is None:
+    versions = list(dict.fromkeys(run.version for run in runs))
+    until = versions.index(action.until_version) if action.until_version in versions else None
+    if action.until_version is not None and until is None:
         until = len(versions)  # a version that has no run yet
     acted = Acted(action.action, action.who, action.when_ns, action.reason, action.until_ns, until)  # type: ignore[arg-type]
     return UserAction((rows[series_id], _SIGNS[direction], change), first_run, action.after_run_id, acted)  # type: ignore[arg-type]
@@ -103,7 +103,7 @@ def _made(
     watched: Watched,
     series_id: int,
     runs: Sequence[LineRun],
-    until: Mapping[tuple[int, str, str, int], int | None],
+    until: Mapping[tuple[int, str, str, int], str | None],
 ) -> MadeFinding:
     """`until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
@@ -123,11 +123,15 @@ def _made(
         "rule_version": rule.RULE_VERSION,
         "effect": math.expm1(tracked.sign * tracked.effect) if tracked.change != "presence" else None,
         "last_run_id": runs[tracked.last or tracked.first].run_id,
-        **{gate: gates[gate] for gate in gates},
+        **gates,
         "until_ns": finding.until_ns if finding.state == "muted" else None,
     }
     key = (series_id, columns["direction"], tracked.change, columns["first_run_id"])
-    columns["until_version_id"] = until.get(key) if finding.state == "muted" else None
+    columns["until_version"] = until.get(key) if finding.state == "muted" else None
+    if more_is_better([watched.families[tracked.row]])[0]:
+        # what was judged is the inverse of what is shown
+        columns |= {name: inverse_diff(columns[name]) for name in ("ratio", "effect")}
+        columns |= {"low": inverse_diff(gates["high"]), "high": inverse_diff(gates["low"])}
     for side, places in sides.items():
         columns[f"{side}_value"] = _mean(_said(watched, tracked.row, places))
         columns[f"{side}_calls"] = _mean(watched.calls[tracked.row, places])
@@ -138,6 +142,15 @@ def _made(
     ]
     confirmed = any(one.kind in _CONFIRMS for one in tracked.transitions)
     return MadeFinding(columns, events, runs[first].version_id if confirmed else None)
+
+
+def inverse_diff(diff: float | None) -> float | None:
+    """DIFF of a number, from DIFF of its inverse.
+
+    >>> inverse_diff(1.0), inverse_diff(None)
+    (-0.5, None)
+    """
+    return None if diff is None else 1.0 / (1.0 + diff) - 1.0
 
 
 def _dated(tracked: Tracked, watched: Watched) -> int:
@@ -163,7 +176,7 @@ def _first(tracked: Tracked, watched: Watched) -> int:
 def _said(watched: Watched, row: int, places: Sequence[int]) -> np.ndarray[Any, Any]:
     """The values of runs as they were stored: throughput is followed as its inverse."""
     values = watched.raw[row, places]
-    return 1.0 / values if watched.families[row][1].endswith("_per_second") else values
+    return 1.0 / values if more_is_better([watched.families[row]])[0] else values
 
 
 def _mean(values: np.ndarray[Any, Any]) -> float | None:

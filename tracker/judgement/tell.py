@@ -26,8 +26,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     options = options or FindingsOptions()
     rows = found_rows(store, options)
     chosen = [row for row in rows if _wanted(row, options)]
-    shown = [row for row in chosen if options.every or row["under"] is None]
-    wanted = {row["incident_id"] for row in shown if row["incident_id"] is not None}
+    wanted = {row["incident_id"] for row in chosen if row["incident_id"] is not None}
     told = [
         incidents.told(store, [row for row in rows if row["incident_id"] == number], rows) for number in sorted(wanted)
     ]
@@ -36,6 +35,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     )
     order = {one.number: place for place, one in enumerate(newest_first)}
     shares = {one.number: one for one in told}
+    _roll_up(chosen)  # under what is shown, not under what the options leave out
+    shown = [row for row in chosen if options.every or row["under"] is None]
     for row in shown:
         incident = shares.get(row["incident_id"])
         row["share_of_change"] = None if incident is None else incident.share_of(row)

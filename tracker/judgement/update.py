@@ -6,6 +6,7 @@ another pin touches no more than it changes, and doing it again changes nothing.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -71,7 +72,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     count = 0
     for line in dict.fromkeys(lines):
         count += _update_line(store, line)
-        keep(store, line)
+        keep(store, line, now_ns=time.time_ns())
     return count
 
 

@@ -26,12 +26,14 @@ _FORGET_EVENTS: Final = text(
 _FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
 _FORGET_INCIDENTS: Final = text("DELETE FROM incident WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
 _FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  # noqa: S608 the same
+_EXPIRED: Final = text(
+    f"SELECT COUNT(*) FROM finding WHERE {_OF_LINE} AND state = 'muted' AND until_ns <= :now_ns"  # noqa: S608 the same
+)
 _ADD_FOLLOWED: Final = text(
     f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
     f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
 )
-_VERSION: Final = text("SELECT id FROM version WHERE workload_id = :workload_id AND label = :label")
-_ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version_id")
+_ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +47,7 @@ class Action:
     reason: str
     when_ns: int
     until_ns: int | None = None
-    until_version_id: int | None = None
+    until_version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +73,18 @@ def fingerprint_of(connection: Connection, line: Line) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+def expired(connection: Connection, line: Line, now_ns: int) -> bool:
+    """Whether a mute of this line is over."""
+    return bool(connection.execute(_EXPIRED, {**line.parameters, "now_ns": now_ns}).scalar_one())
+
+
 def actions_of(connection: Connection, line: Line) -> list[Action]:
     """What users did to the findings of a line, in order."""
     rows = connection.execute(statement("finding_actions"), line.parameters).all()
     return [
         Action(
             (row.series_id, row.direction, row.change, row.first_run_id), row.after_run_id, row.action, row.who,
-            row.reason, row.when_ns, row.until_ns, row.until_version_id,
+            row.reason, row.when_ns, row.until_ns, row.until_version,
         )
         for row in rows
     ]  # fmt: skip
@@ -87,7 +94,7 @@ def add_action(connection: Connection, line: Line, action: Action) -> None:
     """Keep what a user did."""
     values = (
         *action.key, action.after_run_id, action.action, action.who, action.reason, action.when_ns, action.until_ns,
-        action.until_version_id,
+        action.until_version,
     )  # fmt: skip
     own = tuple(line.parameters.values())
     bulk.insert(connection, "finding_action", (*line.parameters, *_ACTION), [(*own, *values)])
@@ -149,9 +156,3 @@ def _write_findings(
     if old:
         sets = ", ".join(f"{name} = :{name}" for name in names if name not in KEY)
         connection.execute(text(f"UPDATE finding SET {sets} WHERE id = :id"), old)  # noqa: S608 columns of the table
-
-
-def version_of(connection: Connection, line: Line, label: str) -> int | None:
-    """The number of a version of the workload of a line."""
-    found = connection.execute(_VERSION, {"workload_id": line.workload_id, "label": label}).scalar()
-    return None if found is None else int(found)

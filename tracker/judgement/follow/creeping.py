@@ -10,11 +10,15 @@ from tracker.judgement.best import LOOK_BACK, compare_with_best
 from tracker.judgement.follow.tracks import Said, nothing, put
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import cut
-from tracker.judgement.judging import RUN
+from tracker.judgement.judging import I64, RUN
 
 
-def crept(watched: Watched, first: int, last: int) -> Said:
-    """What the version of the runs `first` to `last` says against the best level of the versions before it."""
+def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
+    """What the version of the runs `first` to `last` says against the best level of the versions before it.
+
+    `since`: per series the first run that counts.
+    """
+    centred = np.where(np.arange(len(watched.runs)) < since[:, None], np.nan, watched.centred)
     said = nothing(len(watched.names))
     columns: dict[int, list[int]] = {}
     for place in range(first):
@@ -27,7 +31,7 @@ def crept(watched: Watched, first: int, last: int) -> Said:
     for family, rows in watched.kinds.items():
         if family[0] == RUN or not watched.is_time(family) or np.isnan(cut(watched.centred, rows, run)).all():
             continue
-        table, best = compare_with_best(watched.centred[rows], before, run, np.zeros(len(watched.runs)), step)
+        table, best = compare_with_best(centred[rows], before, run, np.zeros(len(watched.runs)), step)
         called = (table["verdict"] == rule.REGRESSED).to_numpy() & (best >= 0)
         put(said, rows, called.astype(np.int64), table)
     return said

@@ -103,8 +103,9 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
         follower.observe(run)
     if now_ns is not None:
         for tracked in follower.found:
-            if tracked.finding.state == "muted":
-                tracked.take(Passed(now_ns))
+            end = tracked.finding.until_ns
+            if tracked.finding.state == "muted" and end is not None and end <= now_ns:
+                tracked.take(Passed(end))
     return sorted(follower.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
 
 
@@ -116,10 +117,16 @@ class _Follower:
         self.open: dict[Key, Tracked] = {}
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
-        places = {run.run_id: place for place, run in enumerate(watched.runs)}
-        last = len(watched.runs) - 1
+        self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
-            self.actions.setdefault(places.get(action.after_run or -1, last), []).append(action)
+            self.actions.setdefault(self._place(action), []).append(action)
+
+    def _place(self, action: UserAction) -> int:
+        """The run after which an action counts: the last one here of those that were there when it was made, since runs
+        are numbered as they come; so other runs may be excluded, or put into another order, without losing it.
+        """
+        there = [place for place, run in enumerate(self.watched.runs) if run.run_id <= (action.after_run or 0)]
+        return max(there, default=len(self.watched.runs) - 1)
 
     def observe(self, run: int) -> None:
         """Everything that the run in this column says."""
@@ -186,7 +193,13 @@ class _Follower:
 
     def _confirmed(self, run: int) -> dict[Key, bool]:
         """What the confirming runs say of the suspicions that have them all with this run."""
-        due = [one for one in self.open.values() if one.suspected is not None and run - one.suspected == CONFIRMING]
+        due = [
+            one
+            for one in self.open.values()
+            if one.suspected is not None
+            and run - one.suspected >= CONFIRMING
+            and self._effect(one, run) is not None  # what the run does not tell of waits for one that does
+        ]
         found: dict[Key, bool] = {}
         for place, change in dict.fromkeys((one.suspected or 0, one.change) for one in due):
             own = [one for one in due if one.suspected == place and one.change == change]
@@ -230,10 +243,7 @@ class _Follower:
 
     def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
         """The next run of an open finding, and what its transitions do to the window of the series."""
-        gone = self._gone(tracked, run)
-        event = self._event(tracked, run, confirms=confirms, gone=gone and confirms is None)
-        if gone and confirms is not None:
-            event = replace(event, effect=0.0, confirms=False)
+        event = self._event(tracked, run, confirms=confirms, gone=self._gone(tracked, run))
         self._settle(tracked, tracked.take(event), run)
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
@@ -243,17 +253,23 @@ class _Follower:
             elif transition.kind == "recovered":
                 self._join(tracked, range(run - 2 * tracked.life.recovery_runs + 1, run))
             elif transition.kind == "invalid":
-                self._join(tracked, range(tracked.first, run))
+                self._join(tracked, [*tracked.baseline, *range(tracked.first, run)])
+                self._forget_creep(tracked, run)
             elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
                 self._restart(tracked, run)
-        if tracked.finding.state in ENDED | {"normal"}:
-            self.open.pop(tracked.key, None)
+                self._forget_creep(tracked, run)
+        if tracked.finding.state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
+            del self.open[tracked.key]
 
     def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
         if tracked.change in {"level", "calls"}:
-            for column in columns:
-                if not math.isnan(self.watched.raw[tracked.row, column]):
-                    self.windows.accept(np.array([tracked.row]), column)
+            known = [column for column in columns if not math.isnan(self.watched.raw[tracked.row, column])]
+            self.windows.join(tracked.row, known)
+
+    def _forget_creep(self, tracked: Tracked, run: int) -> None:
+        """What a user settled of a slow creep is no level to creep away from any more."""
+        if tracked.change == "creep":
+            self.creeps_from[tracked.row] = run
 
     def _restart(self, tracked: Tracked, run: int) -> None:
         if tracked.change in {"level", "calls"}:
@@ -290,14 +306,15 @@ class _Follower:
         if run + 1 < len(runs) and runs[run + 1].version == runs[run].version:
             return
         first = next(place for place in range(run, -1, -1) if place == 0 or runs[place - 1].version < runs[run].version)
-        said = crept(self.watched, first, run)
-        for key, tracked in list(self.open.items()):
-            if tracked.change == "creep" and (ratio := said.gates["ratio"][tracked.row]) is not None:
+        said = crept(self.watched, first, run, self.creeps_from)
+        for tracked in [one for one in self.open.values() if one.change == "creep"]:
+            ratio = said.of(tracked.row)["ratio"]
+            event = self._observed(run, None if ratio is None else math.log1p(ratio))
+            if ratio is not None:
                 tracked.effect, tracked.last = math.log1p(ratio), run
-                self._settle(tracked, tracked.take(self._observed(run, tracked.effect)), run)
-                assert key == tracked.key
+            self._settle(tracked, tracked.take(replace(event, gone=self._gone(tracked, run))), run + 1)
         for row in np.flatnonzero(said.sign).tolist():
-            key = (row, 1, "creep")
+            key: Key = (row, 1, "creep")
             if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
                 continue
             tracked = self._new(key, first, said.of(row))
@@ -308,9 +325,12 @@ class _Follower:
             self.open[key] = tracked
 
     def _act(self, action: UserAction, run: int) -> None:
-        for tracked in self.found:
-            if tracked.key == action.key and self.watched.runs[tracked.first].run_id == action.first_run:
-                self._settle(tracked, tracked.take(action.acted), run + 1)
+        same = [tracked for tracked in self.found if tracked.key == action.key]
+        meant = [tracked for tracked in same if self.watched.runs[tracked.first].run_id == action.first_run]
+        if not meant and all(here.run_id != action.first_run for here in self.watched.runs):
+            meant = same[-1:]  # the run that raised it is excluded: it began with the next one
+        for tracked in meant:
+            self._settle(tracked, tracked.take(action.acted), run + 1)
 
     def _gone(self, tracked: Tracked, run: int) -> bool:
         """Whether no run of this version, so far, has the series."""
@@ -318,7 +338,13 @@ class _Follower:
             return False
         runs = self.watched.runs
         same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
-        return bool(np.isnan(self.watched.raw[tracked.row, same]).all())
+        told = [place for place in same if self._tells(tracked.row, place)]
+        return bool(told) and bool(np.isnan(self.watched.raw[tracked.row, told]).all())
+
+    def _tells(self, row: int, run: int) -> bool:
+        """Whether a run says anything of the family of a series: what was not recorded is not gone."""
+        rows = self.watched.kinds[self.watched.families[row]]
+        return not bool(np.isnan(self.watched.raw[rows, run]).all())
 
     def _event(self, tracked: Tracked, run: int, **more: Any) -> Observed:
         effect = self._effect(tracked, run)
@@ -335,7 +361,7 @@ class _Follower:
         row, columns = tracked.row, list(tracked.baseline)
         value = self.watched.raw[row, run]
         if tracked.change == "presence":
-            return float((not math.isnan(value)) == (tracked.sign > 0))
+            return float((not math.isnan(value)) == (tracked.sign > 0)) if self._tells(row, run) else None
         if tracked.change == "calls":
             before, now = self.watched.calls[row, columns], float(self.watched.calls[row, run])
             known = before[before > 0]

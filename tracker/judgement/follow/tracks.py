@@ -79,8 +79,7 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         put(said, rows, sign, judged.table)
         if family == watched.leaf:
             explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
-    if not np.isnan(step):
-        _totals(watched, windows, run, explained * step, said, suspects)
+    _totals(watched, windows, run, 0.0 if np.isnan(step) else explained * step, said, suspects)
     return said
 
 

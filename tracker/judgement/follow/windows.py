@@ -41,6 +41,14 @@ class Windows:
         own = rows[(self.columns[rows] >= 0).sum(axis=1) >= ENOUGH]
         self.variance[own], self.freedom[own] = np.nan, 0.0
 
+    def join(self, row: int, columns: Sequence[int]) -> None:
+        """Runs of before that turned out to be as they should be: each once, the newest 8 stay."""
+        own = self.columns[row]
+        kept = sorted({*own[own >= 0].tolist(), *columns})[-own.shape[0] :]
+        self.columns[row] = -1
+        for column in kept:
+            self.accept(np.array([row]), column)
+
     def restart(self, row: int, columns: Sequence[int], centred: F64) -> None:
         """An accepted change: the window of `row` begins anew with `columns`, and keeps the spread of the old level."""
         old = gathered(centred, np.array([row]), self.columns[[row]])

@@ -1,7 +1,7 @@
 -- What did users do to the findings of this line? One row per action, in order.
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: series_id, direction, change, first_run_id: the finding; after_run_id: newest run of the line then; action,
---   who, reason; when_ns; until_ns, until_version_id: end of a mute
+--   who, reason; when_ns; until_ns, until_version: end of a mute
 SELECT
     a.series_id,
     a.direction,
@@ -13,7 +13,7 @@ SELECT
     a.reason,
     a.when_ns,
     a.until_ns,
-    a.until_version_id
+    a.until_version
 FROM finding_action AS a
 WHERE
     a.workload_id = :workload_id

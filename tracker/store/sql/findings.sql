@@ -4,7 +4,7 @@
 -- Columns: finding_id, incident_id (NULL: not confirmed); workload, configuration: its values; vendor, device: model;
 --   workload_id, configuration_id, device_id; series_id, kind, metric, name, input_shapes, part: of the series;
 --   direction, change, state, number, reopened; first_run_id, version, version_id, ordinal: that began it;
---   good_version: the last one before that was good; last_run_id; effect: of that run, as a ratio, positive is worse;
+--   good_version: the last one before that was good; last_run_id; effect: DIFF of that run;
 --   ratio, low, high, p, q, contribution, detectable, effect_passes, q_passes, contribution_passes, verdict, reason,
 --   baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs, rule_version:
 --   what decided; until_ns, until_version: end of a mute
@@ -56,7 +56,7 @@ SELECT
     f.candidate_runs,
     f.rule_version,
     f.until_ns,
-    u.label AS until_version
+    f.until_version
 FROM finding AS f
 INNER JOIN workload AS w ON f.workload_id = w.id
 INNER JOIN configuration AS g ON f.configuration_id = g.id
@@ -64,7 +64,6 @@ INNER JOIN device AS d ON f.device_id = d.id
 INNER JOIN series AS s ON f.series_id = s.id
 INNER JOIN version AS v ON f.first_version_id = v.id
 LEFT JOIN version AS b ON f.good_version_id = b.id
-LEFT JOIN version AS u ON f.until_version_id = u.id
 WHERE
     (:all_findings = 1 OR f.id IN :finding_ids)
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)

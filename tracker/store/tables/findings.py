@@ -67,7 +67,7 @@ class Finding(Base, table=True):
     baseline_runs: str = text_key()
     candidate_runs: str = text_key()
     until_ns: int | None = value()
-    until_version_id: int | None = value()
+    until_version: str | None = text_value()
 
 
 class FindingEvent(Base, table=True):
@@ -107,7 +107,7 @@ class FindingAction(Base, table=True):
     reason: str = text_key()
     when_ns: int = key(primary=False)
     until_ns: int | None = value()
-    until_version_id: int | None = value()
+    until_version: str | None = text_value()
 
 
 class Incident(Base, table=True):
