@@ -1,0 +1,143 @@
+"""The follower where runs do not tell everything: holes, lines without steps, mutes, creep, what users undo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tracker.detectors.life import Acted
+from tracker.judgement.follow import UserAction, WatchedRun, follow, watched_of
+from tracker.judgement.judging import Values
+
+OP = ("op", "device_self_ns")
+LEVEL = (0, 1, "level")
+
+
+def ops(runs, count=40):
+    """`count` ops with 1 % of noise: (ops, runs)."""
+    draw = np.random.default_rng(0)
+    return draw.uniform(1e6, 5e6, count)[:, None] * np.exp(draw.normal(0, 0.01, (count, runs)))
+
+
+def line(values, versions, families=None, names=None, *, started=True):
+    """Run number i, from 1, is of version versions[i - 1]."""
+    families = families or [OP] * len(values)
+    names = names or [f"op{number}" for number in range(len(values))]
+    runs = [WatchedRun(at + 1, version, (at + 1) * 10**9 * started, True) for at, version in enumerate(versions)]
+    return watched_of(Values(families, names, values, np.where(np.isnan(values), np.nan, 1.0)), runs)
+
+
+def of(found, key):
+    return [tracked for tracked in found if tracked.key == key]
+
+
+def kinds(tracked):
+    return [transition.kind for transition in tracked.transitions]
+
+
+def acted(action, after, *, first=9, key=LEVEL, **more):
+    return UserAction(key, first, after, Acted(action, "ann", after * 10**9 + 1, "because", **more))
+
+
+@pytest.fixture
+def slower():
+    """8 runs, then 8 in which the first op takes 40 % longer."""
+    values = ops(16)
+    values[0, 8:] *= 1.4
+    return values
+
+
+TWO = [0] * 8 + [1] * 8
+
+
+def test_a_suspicion_waits_for_a_run_that_has_the_series(slower):
+    slower[0, 10] = np.nan
+    (tracked,) = of(follow(line(slower, TWO)), LEVEL)
+    assert kinds(tracked) == ["suspected", "confirmed"]
+    assert tracked.transitions[1].run == 12
+
+
+@pytest.mark.parametrize(
+    ("family", "name", "factor"),
+    [(("run", "samples_per_second"), "throughput", 0.6), (("run", "peak_allocated_bytes"), "peak memory", 1.6)],
+)
+def test_lines_without_a_step_have_findings_too(family, name, factor):
+    values = 100 * np.exp(np.random.default_rng(1).normal(0, 0.01, (1, 16)))
+    values[0, 8:] *= factor
+    (tracked,) = follow(line(values, TWO, [family], [name]))
+    assert (tracked.sign, tracked.finding.state) == (1, "new")
+
+
+def test_what_a_run_did_not_record_is_not_gone(slower):
+    kernels = np.concatenate([slower, ops(16, 20)])
+    families = [OP] * 40 + [("kernel", "total_ns")] * 20
+    kernels[40, 8:] *= 1.4
+    kernels[40:, 12:] = np.nan
+    (tracked,) = of(follow(line(kernels, [0] * 8 + [1] * 4 + [2] * 4, families)), (40, 1, "level"))
+    assert kinds(tracked) == ["suspected", "confirmed"]
+    slower[0, 12:] = np.nan
+    (tracked,) = of(follow(line(slower, [0] * 8 + [1] * 4 + [2] * 4)), LEVEL)
+    assert tracked.finding.state == "vanished"
+
+
+def test_a_muted_suspicion_that_is_confirmed_says_so(slower):
+    watched = line(slower, [0] * 8 + [1] * 4 + [2] * 4)
+    (tracked,) = of(follow(watched, [acted("mute", 9, until_version=2)]), LEVEL)
+    assert kinds(tracked)[:4] == ["suspected", "muted", "confirmed", "unmuted"]
+
+
+def test_a_mute_ends_with_its_time_though_no_run_knows_when_it_was(slower):
+    watched = line(slower, TWO, started=False)
+    mute = acted("mute", 11, until_ns=12 * 10**9)
+    (tracked,) = of(follow(watched, [mute], now_ns=12 * 10**9 - 1), LEVEL)
+    assert tracked.finding.state == "muted"
+    (tracked,) = of(follow(watched, [mute], now_ns=13 * 10**9), LEVEL)
+    assert (tracked.finding.state, tracked.transitions[-1].when_ns) == ("new", 12 * 10**9)
+
+
+def test_what_was_expected_stays_so_when_other_runs_are_excluded(slower):
+    more = np.concatenate([slower, slower[:, 8:]], axis=1)
+    more[0, 16:] *= 1.4
+    versions = [*TWO, *[2] * 8]
+
+    def states(without):
+        kept = [at for at in range(24) if at + 1 not in without]
+        runs = [WatchedRun(at + 1, versions[at], (at + 1) * 10**9, True) for at in kept]
+        values = Values([OP] * 40, [f"op{at}" for at in range(40)], more[:, kept], np.ones((40, len(kept))))
+        return [one.finding.state for one in of(follow(watched_of(values, runs), [acted("expect", 12)]), LEVEL)]
+
+    assert states(()) == ["expected", "new"]
+    assert states((12,)) == ["expected", "new"], "the run after which the user said so"
+    assert states((9,)) == ["expected", "new"], "the run that raised it"
+
+
+def test_an_action_on_a_finding_that_ended_leaves_the_next_one_alone():
+    values = ops(30)
+    values[0, 8] *= 1.4  # one run only: cleared
+    values[0, 20:] *= 1.4
+    found = of(follow(line(values, [0] * 8 + [1] * 22), [acted("ack", 26)]), LEVEL)
+    assert [kinds(tracked)[1] for tracked in found] == ["cleared", "confirmed"]
+    assert found[1].finding.state == "new"
+
+
+def test_a_wrong_improvement_gives_the_baseline_back_and_counts_no_run_twice():
+    values = ops(20)
+    values[0, 8:12] *= 0.6
+    wrong = acted("invalid", 12, key=(0, -1, "level"))
+    found = follow(line(values, [0] * 8 + [1] * 12), [wrong])
+    (improved,) = of(found, (0, -1, "level"))
+    assert improved.finding.state == "invalid"
+    assert of(found, LEVEL) == [], "what follows is as it was before"
+
+
+def test_creep_that_is_expected_is_no_creep_from_the_level_before():
+    values = ops(60)
+    versions = [at // 3 for at in range(60)]
+    values[0] *= np.exp(0.009 * np.minimum(versions, 12))
+    key = (0, 1, "creep")
+    watched = line(values, versions)
+    (first,) = of(follow(watched), key)
+    assert first.finding.state in {"new", "persisting"}
+    began = watched.runs[first.first].run_id
+    found = of(follow(watched, [acted("expect", began + 2, first=began, key=key)]), key)
+    assert [tracked.finding.state for tracked in found] == ["expected"]
