@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from tests.reports import builders, workbooks
 from tests.reports.builders import MS
 from tracker.profile import UNLINKED_OP
-from tracker.reports import _human, render_diff, render_show
+from tracker.reports import _human, render_diff, render_matrix, render_show
 from tracker.reports._layout import shorten, shorten_place
 from tracker.reports.to_markdown import escape
-from tracker.results import DiffOptions
+from tracker.results import DiffOptions, ShowOptions
 
 
 def line_of(text, start):
@@ -289,3 +289,12 @@ def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them()
     assert "verdict" not in render_diff(builders.diff(), "text", width=140)
     why = text.partition("Why: operators")[2]
     assert "verdict" in why.splitlines()[1] and "stands out" not in why
+
+
+def test_the_command_for_details_asks_the_same_question_again():
+    shown = builders.shown(options=ShowOptions(op="aten::mm", ranks=(0, 2), minimum_ns=5_000))
+    last = render_show(shown, "text").splitlines()[-1]
+    assert "tracker show run:41 --rank 0 --rank 2 --op aten::mm --min-us 5 --format xlsx" in last
+    matrix = builders.matrix(options=DiffOptions(ranks=(0, 2), match="name", allow_partial=True))
+    last = render_matrix(matrix, "text").splitlines()[-1]
+    assert " --match name --rank 0 --rank 2 --allow-partial --format xlsx" in last

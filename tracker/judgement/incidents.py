@@ -139,7 +139,7 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
         centre = centre_of(x, y, large)
         shared = math.expm1(centre.shift) if centre.series else None
     # no leaf in any run of a side is no step of no length
-    return *(value if value > 0 else None for value in (before, after)), shared  # type: ignore[return-value]
+    return before if before > 0 else None, after if after > 0 else None, shared
 
 
 def _operators(same: Sequence[Row], leaf: tuple[str, str] | None) -> list[float]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 from sqlalchemy import Connection
 
-from tracker.detectors import change_points, rule
+from tracker.detectors import change_points, life, rule
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
+from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values, more_is_better
 from tracker.store import Store, findings, judged
 from tracker.store.findings import Action, MadeFinding
@@ -19,6 +20,8 @@ from tracker.store.judged import Line, LineRun
 
 DIRECTIONS: Mapping[int, str] = {1: "regression", -1: "improvement"}
 _SIGNS = {word: sign for sign, word in DIRECTIONS.items()}
+_ACTIONS: Mapping[str, life.Action] = {word: word for word in get_args(life.Action)}
+_CHANGES: Mapping[str, Change] = {word: word for word in get_args(Change)}
 _CONFIRMS = frozenset({"confirmed", "reopened"})
 _NEAR = 3
 _DATED_BY = 30
@@ -94,8 +97,8 @@ def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun
     until = versions.index(action.until_version) if action.until_version in versions else None
     if action.until_version is not None and until is None:
         until = len(versions)  # a version that has no run yet
-    acted = Acted(action.action, action.who, action.when_ns, action.reason, action.until_ns, until)  # type: ignore[arg-type]
-    return UserAction((rows[series_id], _SIGNS[direction], change), first_run, action.after_run_id, acted)  # type: ignore[arg-type]
+    acted = Acted(_ACTIONS[action.action], action.who, action.when_ns, action.reason, action.until_ns, until)
+    return UserAction((rows[series_id], _SIGNS[direction], _CHANGES[change]), first_run, action.after_run_id, acted)
 
 
 def _made(

@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from tracker.errors import UsageError
 
@@ -22,126 +22,66 @@ if TYPE_CHECKING:
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
 
-def render_diff(
-    diff: Diff,
-    format: str = "text",
-    *,
-    only: Iterable[str] = (),
-    limit: int | None = None,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of `diff`: text of a format, or bytes where `binary(format)`.
-
-    `only`: words of `results.SECTIONS`, empty for the format's default. `limit`: rows per table; None for the format's
-    default (text and markdown 10, the others all), 0 for all. `width`: of the terminal, `color`: ANSI colours; both for
-    text only. `tell` gets a sentence for everything that did not fit into the document.
+class Look(TypedDict, total=False):
+    """How a document looks. `width`: of the terminal, `color`: ANSI colours; both for text only. `tell` gets a sentence
+    for everything that did not fit into the document; it warns where none is given.
     """
-    style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).diff(diff, style)
-    return document
+
+    width: int | None
+    color: bool
+    tell: Callable[[str], None]
 
 
-def render_matrix(
-    matrix: Matrix,
-    format: str = "text",
-    *,
-    limit: int | None = None,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of three or more sides; arguments and result as in `render_diff`."""
-    style = _style(only=(), limit=limit, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).matrix(matrix, style)
-    return document
+class Rows(Look, total=False):
+    """`limit`: rows per table; None for the format's default (text and markdown 10, the others all), 0 for all."""
+
+    limit: int | None
 
 
-def render_show(
-    shown: Shown,
-    format: str = "text",
-    *,
-    only: Iterable[str] = (),
-    limit: int | None = None,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of one run; arguments and result as in `render_diff`."""
-    style = _style(only=only, limit=limit, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).show(shown, style)
-    return document
+class Sections(Rows, total=False):
+    """`only`: words of `results.SECTIONS`, empty for the format's default."""
+
+    only: Iterable[str]
 
 
-def render_log(
-    log: Log,
-    format: str = "text",
-    *,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of an optimisation log; arguments and result as in `render_diff`."""
-    document: str | bytes = _module(format).log(log, _style(only=(), limit=None, width=width, color=color, tell=tell))
-    return document
+def render_diff(diff: Diff, format: str = "text", **look: Unpack[Sections]) -> str | bytes:
+    """The document of `diff`: text of a format, or bytes where `binary(format)`."""
+    return _render("diff", diff, format, **look)
 
 
-def render_history(
-    history: History,
-    format: str = "text",
-    *,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of series over versions; arguments and result as in `render_diff`."""
-    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).history(history, style)
-    return document
+def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
+    """The document of three or more sides; result as in `render_diff`."""
+    return _render("matrix", matrix, format, **look)
 
 
-def render_findings(
-    findings: results.Findings,
-    format: str = "text",
-    *,
-    limit: int | None = None,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of incidents with their findings; arguments and result as in `render_diff`."""
-    style = _style(only=(), limit=limit, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).findings(findings, style)
-    return document
+def render_show(shown: Shown, format: str = "text", **look: Unpack[Sections]) -> str | bytes:
+    """The document of one run; result as in `render_diff`."""
+    return _render("show", shown, format, **look)
 
 
-def render_explained(
-    found: results.ExplainedFinding,
-    format: str = "text",
-    *,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of one finding with every gate; arguments and result as in `render_diff`."""
-    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).explained(found, style)
-    return document
+def render_log(log: Log, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of an optimisation log; result as in `render_diff`."""
+    return _render("log", log, format, **look)
 
 
-def render_calibration(
-    calibration: Calibration,
-    format: str = "text",
-    *,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
-    """The document of a calibration; arguments and result as in `render_diff`."""
-    style = _style(only=(), limit=None, width=width, color=color, tell=tell)
-    document: str | bytes = _module(format).calibration(calibration, style)
-    return document
+def render_history(history: History, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of series over versions; result as in `render_diff`."""
+    return _render("history", history, format, **look)
+
+
+def render_findings(findings: results.Findings, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
+    """The document of incidents with their findings; result as in `render_diff`."""
+    return _render("findings", findings, format, **look)
+
+
+def render_explained(found: results.ExplainedFinding, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of one finding with every gate; result as in `render_diff`."""
+    return _render("explained", found, format, **look)
+
+
+def render_calibration(calibration: Calibration, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of a calibration; result as in `render_diff`."""
+    return _render("calibration", calibration, format, **look)
 
 
 def render_plot(history: History, suffix: str, *, tell: Callable[[str], None] = warnings.warn) -> str | bytes:
@@ -159,15 +99,11 @@ def check_plot(suffix: str) -> None:
     _plot.check(suffix.lower())
 
 
-def render_doctor(
-    findings: Findings, format: str = "text", *, width: int | None = None, color: bool = False
-) -> str | bytes:
-    """The document of what `tracker doctor` found, as `text` or `json`; arguments and result as in `render_diff`."""
+def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of what `tracker doctor` found, as `text` or `json`; result as in `render_diff`."""
     if format not in ("text", "json"):
         raise UsageError(f"no findings in the format {format!r}", remedy="choose text or json")
-    style = _style(only=(), limit=None, width=width, color=color, tell=warnings.warn)
-    document: str | bytes = _module(format).doctor(findings, style)
-    return document
+    return _render("doctor", findings, format, **look)
 
 
 def suffix(format: str) -> str:
@@ -191,9 +127,18 @@ def _module(format: str) -> ModuleType:
     return import_module(f"tracker.reports.to_{format}")
 
 
-def _style(
-    *, only: Iterable[str], limit: int | None, width: int | None, color: bool, tell: Callable[[str], None]
-) -> object:
+def _render(
+    what: str,
+    result: object,
+    format: str,
+    *,
+    only: Iterable[str] = (),
+    limit: int | None = None,
+    width: int | None = None,
+    color: bool = False,
+    tell: Callable[[str], None] = warnings.warn,
+) -> str | bytes:
+    """What the function `what` of a format makes of a result."""
     from tracker.reports._shared import Style
     from tracker.results import check_sections
 
@@ -201,4 +146,6 @@ def _style(
     check_sections(sections)
     if limit is not None and limit < 0:
         raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
-    return Style(only=sections, limit=limit, width=width, color=color, tell=tell)
+    style = Style(only=sections, limit=limit, width=width, color=color, tell=tell)
+    document: str | bytes = getattr(_module(format), what)(result, style)
+    return document

@@ -32,7 +32,7 @@ from tracker.reports._human import (
     values,
     verdict_columns,
 )
-from tracker.reports._shared import command, records
+from tracker.reports._shared import asked, command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
@@ -334,7 +334,8 @@ def hint(diff: Diff) -> str:
 def _asked(diff: Diff) -> list[str]:
     """The options of the question, as on the command line."""
     chosen = diff.options
-    pairs = [
+    return asked(
+        chosen,
         ("--only", ",".join(chosen.only) or None),
         ("--by", chosen.tree or None),
         ("--depth", chosen.depth),
@@ -343,20 +344,7 @@ def _asked(diff: Diff) -> list[str]:
         ("--match", None if chosen.match == "shape" else chosen.match),
         ("--max-kernels", chosen.max_kernels),
         ("--op-map", json.dumps(dict(chosen.op_map)) if chosen.op_map else None),
-        *(("--rank", rank) for rank in chosen.ranks),
-        ("--stage", chosen.stage),
-        ("--module", chosen.module),
-        ("--op", chosen.op),
-        ("--kind", chosen.kind),
-        ("--group", chosen.group),
-        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
-        ("--workload", chosen.workload),
-        ("--input-format", chosen.format),
-        ("--flow-category", chosen.flow_category),
-    ]
-    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
-    switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
-    return [*words, *(name for name, given in switches.items() if given)]
+    )
 
 
 def explanation(diff: Diff, limit: int | None, only: Sequence[str] = ()) -> list[Table]:

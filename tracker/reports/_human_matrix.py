@@ -11,15 +11,13 @@ from rich.cells import cell_len
 from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line
 from tracker.reports._human_verdicts import TONES
 from tracker.reports._layout import GAP, shorten
-from tracker.reports._shared import command, records
+from tracker.reports._shared import asked, command, records
 from tracker.results import Matrix
 from tracker.units import (
     MISSING_TEXT,
-    NS_PER_US,
     format_bytes,
     format_diff,
     format_ns,
-    format_numbers,
     size_unit,
     time_unit,
 )
@@ -159,18 +157,10 @@ def answer(matrix: Matrix) -> str:
 def hint(matrix: Matrix) -> str:
     """The command that gives all details."""
     chosen = matrix.options
-    pairs = [
+    words = asked(
+        chosen,
         ("--by", None if matrix.by == "op" else matrix.by),
         ("--match", None if chosen.match == "shape" else chosen.match),
-        ("--rank", format_numbers(chosen.ranks) if len(chosen.ranks) == 1 else None),
-        ("--stage", chosen.stage),
-        ("--module", chosen.module),
-        ("--op", chosen.op),
-        ("--kind", chosen.kind),
-        ("--group", chosen.group),
-        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
-        ("--workload", chosen.workload),
-    ]
-    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
+    )
     sides = (side.label for side in matrix.sides)
     return f"Details: {command('tracker', 'diff', *sides, *words, '--format', 'xlsx', '-o', 'diff.xlsx')}"

@@ -28,7 +28,7 @@ from tracker.reports._human import (
     share,
     top,
 )
-from tracker.reports._shared import command, records
+from tracker.reports._shared import asked, command, records
 from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,
@@ -388,7 +388,11 @@ def hint(shown: Shown) -> str:
     """The command that gives all details."""
     run_id = shown.run.get("run_id")
     reference = str(shown.run.get("reference") or f"run:{run_id}")
-    steps = ("--step", format_numbers(shown.options.steps)) if shown.options.steps else ()
-    by = [word for name in shown.options.by if shown.options.tree for word in ("--by", name)]
-    chosen = (*steps, *by, *(("--depth", str(shown.options.depth)) if shown.options.depth else ()))
-    return f"Details: {command('tracker', 'show', reference, *chosen, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"
+    chosen = shown.options
+    words = asked(
+        chosen,
+        ("--step", format_numbers(chosen.steps) or None),
+        *(("--by", name) for name in chosen.by if chosen.tree),
+        ("--depth", chosen.depth),
+    )
+    return f"Details: {command('tracker', 'show', reference, *words, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"

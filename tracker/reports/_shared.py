@@ -13,7 +13,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from tracker.results import GRAINS, SECTIONS, Diff, Shown
+from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
+from tracker.units import NS_PER_US
 
 DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall",),
@@ -174,6 +175,31 @@ def no_formula(text: str) -> str:
 def _no_surrogates(text: str) -> str:
     # no strict decoder of UTF-8 or JSON takes a lone surrogate
     return re.sub("[\ud800-\udfff]", "\ufffd", text)
+
+
+def asked(chosen: Selection, *own: tuple[str, object]) -> list[str]:
+    """The options of a question, as on the command line: `own` first, then what every selection has; None is not said.
+
+    >>> from tracker.results import ShowOptions
+    >>> asked(ShowOptions(op="aten::mm", ranks=(0, 2), skip_bad_rows=True), ("--depth", 3), ("--by", None))
+    ['--depth', '3', '--rank', '0', '--rank', '2', '--op', 'aten::mm', '--skip-bad-rows']
+    """
+    pairs = [
+        *own,
+        *(("--rank", rank) for rank in chosen.ranks),
+        ("--stage", chosen.stage),
+        ("--module", chosen.module),
+        ("--op", chosen.op),
+        ("--kind", chosen.kind),
+        ("--group", chosen.group),
+        ("--min-us", None if chosen.minimum_ns is None else f"{chosen.minimum_ns / NS_PER_US:.12g}"),
+        ("--workload", chosen.workload),
+        ("--input-format", chosen.format),
+        ("--flow-category", chosen.flow_category),
+    ]
+    words = [str(part) for name, value in pairs if value is not None for part in (name, value)]
+    switches = {"--allow-partial": chosen.allow_partial, "--skip-bad-rows": chosen.skip_bad_rows}
+    return [*words, *(name for name, given in switches.items() if given)]
 
 
 def command(*words: str) -> str:
