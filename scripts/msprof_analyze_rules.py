@@ -7,6 +7,7 @@ that the tool printed: nothing here knows a number beforehand.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -36,6 +37,7 @@ _TRANS: Final = ("cast", "transdata", "transpose")
 _MC2: Final = ("allgathermatmul", "matmulreducescatter", "matmulallreduce")
 _BACKWARD: Final = ("bwd", "backward", "back", "grad")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
+_CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
 
 OTHER, TENSOR_MOVE, PAGE_ATTENTION, MC2 = "Other", "SDMA (Tensor Move)", "Page Attention", "MC2"
 _SPLIT: Final[Mapping[str, str]] = {
@@ -79,7 +81,7 @@ def our_row(category: str, core_type: str) -> str | None:
 class Kernel:
     """One kernel: its row by our categories, its row at the peer (None: it skips the kernel), and what decided there.
 
-    `in_step`: False for one that belongs to no step.
+    `in_step`: False for one that belongs to no step. `uses_cube`: whether the cube of its core worked, if measured.
     """
 
     name: str
@@ -88,6 +90,20 @@ class Kernel:
     peer: str | None
     cause: str
     in_step: bool = True
+    uses_cube: bool | None = None
+
+
+def by_cube(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """The same on a chip whose cores are all of one kind, where our diff tells them apart by the work of the cube."""
+    return tuple(_by_cube(kernel) for kernel in kernels)
+
+
+def _by_cube(kernel: Kernel) -> Kernel:
+    title, _, core = (kernel.ours or "").rpartition(" (")
+    if title not in _SPLIT.values() or core != "Cube)" or kernel.uses_cube is not False:
+        return kernel
+    cause = f"{kernel.cause}; a core that took time is cube work there, here one whose cube did"
+    return replace(kernel, ours=f"{title} (Vector)", cause=cause)
 
 
 def without_cores(kernels: Iterable[Kernel]) -> Iterator[Kernel]:
@@ -253,6 +269,7 @@ def kernels_of(joined: Joined, cube: Sequence[bool], *, is_database: bool) -> It
     events, device = joined.events, joined.events.device
     categories = categories_of(joined)
     measured = None if is_database else _measured(events, "aiv_vec_time(us)", "mac_time(us)")
+    worked = _cube_of_keys(events)
     ops, place = _telling_ops(events, is_database=is_database), 0
     rows = np.flatnonzero((joined.work == Work.COMPUTE) & (device.kind == DeviceKind.KERNEL))
     launched = [int(events.launches.start_ns[joined.launch[row]]) if joined.launch[row] >= 0 else 0 for row in rows]
@@ -271,7 +288,22 @@ def kernels_of(joined: Joined, cube: Sequence[bool], *, is_database: bool) -> It
             peer, cause = _by_op(op, cube[row]) if op else _by_kernel(name, kind, cube[row])
         category, core = CATEGORIES[int(categories[row])], events.strings[int(device.core_type[row])]
         duration = int(device.end_ns[row] - device.start_ns[row])
-        yield Kernel(name, duration, our_row(category, core), peer, cause, in_step=int(joined.step[row]) >= 0)
+        in_step, uses_cube = int(joined.step[row]) >= 0, worked.get(_key(device, row))
+        yield Kernel(name, duration, our_row(category, core), peer, cause, in_step, uses_cube)
+
+
+def _cube_of_keys(events: Events) -> dict[tuple[int, ...], bool]:
+    """Kernel -> whether the cube of its core worked in any of its calls; kernels without a measurement are left out."""
+    metrics = {events.strings[code] for code in np.unique(events.extras.kernel_metrics.metric).tolist()}
+    found: dict[tuple[int, ...], bool] = {}
+    for row, value in _measured(events, *(metric for metric in metrics if _CUBE_METRIC.fullmatch(metric))).items():
+        key = _key(events.device, row)
+        found[key] = found.get(key, False) or value > 0
+    return found
+
+
+def _key(device: DeviceEvents, row: int) -> tuple[int, ...]:
+    return tuple(int(column[row]) for column in (device.name, device.type, device.core_type, device.input_shapes))
 
 
 def _cube_by_time(events: Events, *, is_database: bool) -> list[bool]:

@@ -225,3 +225,20 @@ def test_without_the_tool_the_exit_code_is_two(script, capsys):
 
 def test_the_examples_of_the_rules_are_true(rules):
     assert doctest.testmod(rules).failed == 0
+
+
+def test_on_one_kind_of_core_cube_work_is_what_the_cube_did(script, rules):
+    """Two matmuls on AI_CORE; the cube works in one. Ours tells 4 ms cube, the peer takes both: 7 ms."""
+    title, op = "Matmul (Cube)", "launched while aten::mm was open"
+    kernels = (
+        rules.Kernel("MatMul", 4 * MS, title, title, op, uses_cube=True),
+        rules.Kernel("Cast", 3 * MS, title, title, op, uses_cube=False),
+    )
+    cells = {title: script.Cell(4 * MS, 1), "Matmul (Vector)": script.Cell(3 * MS, 1)}
+    told = script.told_as(cells, kernels)
+    assert [kernel.ours for kernel in told] == ["Matmul (Cube)", "Matmul (Vector)"]
+    row = script._class(title, cells, {title: script.Cell(7 * MS, 2)}, made(rules, told))
+    assert row.is_explained
+    assert not row.is_equal
+    by_core = {title: script.Cell(7 * MS, 2)}
+    assert script.told_as(by_core, kernels) == kernels
