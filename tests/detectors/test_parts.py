@@ -1,4 +1,4 @@
-"""Totals, presence, calls, creep, baseline, one run's steps, contributions, calibration: small stories."""
+"""Totals, presence, calls, creep, two levels, calibration: small stories."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.detectors.made import family
-from tracker.detectors import contribution, within
-from tracker.detectors.baseline import PastRun, Window, spread_of_levels, window
+from tracker.detectors import within
 from tracker.detectors.calibrate import calibrate, consecutive_splits, random_splits, smallest_ratio
 from tracker.detectors.centre import no_centre
 from tracker.detectors.creep import best_version, judge_creep
@@ -127,33 +126,7 @@ def test_one_lucky_version_is_not_the_best():
     assert best_version(levels[:, :2]).tolist() == [-1, -1]
 
 
-# against what
-
-
-def test_a_regressed_run_never_becomes_baseline_by_itself():
-    past = [PastRun(True)] * 3 + [PastRun(False)] * 5 + [PastRun(True)]
-    assert window(past) == Window((0, 1, 2, 8))
-
-
-def test_the_window_is_the_last_runs_of_the_current_level():
-    assert window([PastRun(True)] * 12) == Window(tuple(range(4, 12)))
-    step = [PastRun(True)] * 5 + [PastRun(True, restarts=True)] + [PastRun(True)]
-    assert window(step) == Window((5, 6), (0, 1, 2, 3, 4))
-    assert window([*step, PastRun(True)]) == Window((5, 6, 7))
-    assert window([]) == Window(())
-
-
-def test_the_spread_of_older_levels_is_about_each_levels_own_mean():
-    spread = spread_of_levels([np.array([[1.0, 3.0]]), np.array([[11.0, 13.0]])])
-    assert (spread.variance[0], spread.freedom[0]) == (2.0, 2.0)
-
-
-# the steps of one run
-
-
-def test_a_step_without_the_op_is_zero_and_no_step_is_unknown():
-    assert within.one_number(np.array([0.0, 0.0, 0.0])) == within.OneRun(0.0, False)
-    assert math.isnan(within.one_number(np.array([math.nan])).value)
+# two levels
 
 
 def test_two_modes_need_a_fifth_of_the_values_each():
@@ -161,33 +134,6 @@ def test_two_modes_need_a_fifth_of_the_values_each():
     assert within.two_modes(np.array([1.0, 1.01] * 4 + [2.0, 2.01])) == within.Modes(1.005, 2.005, 0.2)
     assert within.two_modes(np.random.default_rng(0).normal(10, 1, 200)) is None
     assert within.two_modes(np.array([1.0, 2.0])) is None
-
-
-def test_drift_and_warm_up():
-    assert math.isnan(within.drift_inside(np.array([2.0, 2.0, 2.0])))
-    assert within.drift_inside(np.array([3.0, math.nan, 2.0, 1.0])) == pytest.approx(-1.0)
-    assert within.warm_up(np.array([10.0, 10.1, 9.9, 10.0, 10.2])) == 0
-    assert within.warm_up(np.array([30.0, 10.0])) == 0
-
-
-# parts of a change
-
-
-def test_parts_and_rest_add_up_to_the_change_of_the_step():
-    before, after = np.array([40.0, 30.0, 20.0]), np.array([52.0, 29.0, 20.5])
-    words = np.array(["REGRESSED", "IMPROVED", "UNCHANGED"])
-    found = contribution.attribute(before, after, 100.0, 113.0, words, np.array([9.0, -5.0, 0.1]))
-    assert found.parts["delta"].sum() + found.rest == pytest.approx(found.total, abs=1e-9)
-    assert found.parts["share"].tolist() == pytest.approx([12 / 13, -1 / 13, 0.5 / 13])
-    assert found.parts["rank"].tolist() == [0, 1, 2]
-    assert (found.loss, found.gain, found.rest) == pytest.approx((12.5, -1.0, 1.5))
-
-
-def test_gains_that_cancel_losses_have_no_shares():
-    before, after = np.array([40.0, 40.0]), np.array([50.0, 31.0])
-    found = contribution.attribute(before, after, 100.0, 101.0, np.array(["REGRESSED", "IMPROVED"]), np.zeros(2))
-    assert found.cancelling
-    assert found.parts["share"].isna().all()
 
 
 # calibration

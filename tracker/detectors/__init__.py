@@ -2,8 +2,8 @@
 
 `judge` and `change_points` are what scores a detector from outside; their signatures stay. The rest, by the question it
 answers: `judging` (a family of series), `totals` (step time and other run-level series), `presence` (added, removed,
-more calls), `creep`, `vote` (change points), `baseline` (against what), `within` (the steps of one run), `contribution`
-(parts of a change), `calibrate` (repeats of one version) and `life` (a finding over time). `rule` has words and limits.
+more calls), `creep`, `vote` (change points), `baseline` (against how many runs), `within` (two levels), `contribution`
+(how severe), `calibrate` (repeats of one version) and `life` (a finding over time). `rule` has words and limits.
 """
 
 from __future__ import annotations
