@@ -141,3 +141,19 @@ def test_creep_that_is_expected_is_no_creep_from_the_level_before():
     began = watched.runs[first.first].run_id
     found = of(follow(watched, [acted("expect", began + 2, first=began, key=key)]), key)
     assert [tracked.finding.state for tracked in found] == ["expected"]
+
+
+def test_a_finding_that_comes_back_began_with_the_run_that_raised_it_again():
+    """One run per version: slower from 9 to 14, as before from 15 to 20, slower again from 21 on."""
+    values = ops(28)
+    values[0, 8:14] *= 1.4
+    values[0, 20:] *= 1.4
+    watched = line(values, list(range(28)))
+    (tracked,) = of(follow(watched), LEVEL)
+    assert "reopened" in kinds(tracked)
+    assert (tracked.first, tracked.began) == (8, 20)
+    expected = acted("expect", 24)
+    values[0, 25:] *= 1.1
+    found = of(follow(line(values, list(range(28))), [expected]), LEVEL)
+    assert [one.finding.state for one in found] == ["expected", "new"], "the baseline begins with the second time alone"
+    assert min(found[1].baseline) == 20

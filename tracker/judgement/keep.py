@@ -111,7 +111,7 @@ def _made(
     """`until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
     first = _dated(tracked, watched)
-    good = tracked.baseline[-1] if tracked.baseline and tracked.baseline[-1] < first else None
+    good = tracked.began - 1 if tracked.began > tracked.first else max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
         "series_id": series_id,
@@ -119,7 +119,7 @@ def _made(
         "change": tracked.change,
         "first_run_id": runs[tracked.first].run_id,
         "first_version_id": runs[first].version_id,
-        "good_version_id": None if good is None else runs[good].version_id,
+        "good_version_id": None if good is None or good >= first else runs[good].version_id,
         "state": finding.state,
         "number": finding.number,
         "reopened": finding.reopened,
@@ -158,7 +158,7 @@ def inverse_diff(diff: float | None) -> float | None:
 
 def _dated(tracked: Tracked, watched: Watched) -> int:
     """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
-    first = _first(tracked, watched)
+    first = tracked.began
     if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
         return first
     start = max(0, first - _DATED_BY)
@@ -168,12 +168,6 @@ def _dated(tracked: Tracked, watched: Watched) -> int:
     near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
     near = [place for place in near if abs(place - first) <= _NEAR]
     return min(near, key=lambda place: (abs(place - first), place), default=first)
-
-
-def _first(tracked: Tracked, watched: Watched) -> int:
-    """The run that raised the suspicion; of a finding that came back, the one that did so."""
-    run = tracked.finding.first_bad_run
-    return next((place for place, one in enumerate(watched.runs) if one.run_id == run), tracked.first)
 
 
 def _said(watched: Watched, row: int, places: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -32,6 +32,7 @@ from tracker.judgement.follow.windows import Windows
 from tracker.judgement.judging import RUN
 
 I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
 
 CONFIRMING: Final = 2
 """Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
@@ -52,7 +53,8 @@ Key = tuple[int, int, Change]
 class Tracked:
     """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
 
-    `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then.
+    `first`: the run (column) that raised the suspicion; `began`: the same, or of one that came back the run that raised
+    it again. `baseline`: the runs it is measured against, frozen then.
     `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
     last run that has the series, `last` that run.
     """
@@ -70,6 +72,12 @@ class Tracked:
     suspected: int | None = None
     effect: float = 0.0
     last: int = 0
+    again: int | None = None
+
+    @property
+    def began(self) -> int:
+        """See above."""
+        return self.first if self.again is None else self.again
 
     @property
     def key(self) -> Key:
@@ -113,6 +121,7 @@ class _Follower:
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
         self.watched = watched
         self.windows = Windows(len(watched.names))
+        self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
         self.found: list[Tracked] = []
         self.open: dict[Key, Tracked] = {}
         self.snapshots: dict[int, I64] = {}
@@ -232,8 +241,9 @@ class _Follower:
         """Whether the series jumps between two levels from run to run, and this is one of them."""
         if tracked.change != "level":
             return False
-        before = self.watched.centred[tracked.row, max(0, tracked.first - _MODES_OF) : tracked.first]
-        modes = two_modes(before)
+        before = slice(max(0, columns[0] - 1 - _MODES_OF), columns[0] - 1)
+        # what a confirmed finding did to it is no level between which it jumps
+        modes = two_modes(self.watched.centred[tracked.row, before][self.normal[tracked.row, before]])
         if modes is None:
             return False
         known = self.watched.centred[tracked.row, list(columns)]
@@ -248,7 +258,9 @@ class _Follower:
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
         for transition in transitions:
-            if transition.kind == "cleared":
+            if transition.kind == "reopened":
+                tracked.again = tracked.candidate[0]
+            elif transition.kind == "cleared":
                 self._join(tracked, range(tracked.first, run))
             elif transition.kind == "recovered":
                 self._join(tracked, range(run - 2 * tracked.life.recovery_runs + 1, run))
@@ -265,6 +277,7 @@ class _Follower:
         if tracked.change in {"level", "calls"}:
             known = [column for column in columns if not math.isnan(self.watched.raw[tracked.row, column])]
             self.windows.join(tracked.row, known)
+            self.normal[tracked.row, known] = True
 
     def _forget_creep(self, tracked: Tracked, run: int) -> None:
         """What a user settled of a slow creep is no level to creep away from any more."""
@@ -273,9 +286,10 @@ class _Follower:
 
     def _restart(self, tracked: Tracked, run: int) -> None:
         if tracked.change in {"level", "calls"}:
-            known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
-            columns = (tracked.first + np.flatnonzero(known)).tolist()
+            known = ~np.isnan(self.watched.raw[tracked.row, tracked.began : run])
+            columns = (tracked.began + np.flatnonzero(known)).tolist()
             self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
+            self.normal[tracked.row, columns] = True
 
     def _accept(self, run: int) -> None:
         """The run joins the windows of all series that are as they should be."""
@@ -284,6 +298,7 @@ class _Follower:
             if tracked.change in {"level", "calls"} and self._blocks(tracked):
                 free[tracked.row] = False
         self.windows.accept(np.flatnonzero(free), run)
+        self.normal[free, run] = True
 
     @staticmethod
     def _blocks(tracked: Tracked) -> bool:
