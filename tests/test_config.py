@@ -83,17 +83,20 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known settings: database, limits.max_bytes",
+            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, alerts",
         ),
-        ("database = 3", r"tracker.toml: key database: is 3, expected a URL or a path; .*"),
+        ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
-        ("limits = 3", r"tracker.toml: key limits: is 3, expected a table; .*"),
-        ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; .*"),
+        ("limits = 3", r"tracker.toml: key limits: expected a table, got a whole number; .*"),
+        ("limits.max_byte = 3", r"tracker.toml: key limits.max_byte: there is no such setting; known here: max_bytes"),
         (
             "limits.max_bytes = 0",
             r"tracker.toml: key limits.max_bytes: is 0, expected a whole number of bytes, 1 or more; .*",
         ),
-        ("limits.max_bytes = true", r"tracker.toml: key limits.max_bytes: is True, expected .*"),
+        (
+            "limits.max_bytes = true",
+            r"tracker.toml: key limits.max_bytes: expected a whole number, got true or false; .*",
+        ),
     ],
 )
 def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):
@@ -105,3 +108,95 @@ def test_wrong_settings_are_said_with_file_and_key(tmp_path, text, message):
 def test_settings_file_that_was_asked_for_must_exist(tmp_path):
     with pytest.raises(TrackerError, match=r"gone.toml: the settings file cannot be read \(No such file"):
         config.load("/a.db", environ={"TRACKER_CONFIG": str(tmp_path / "gone.toml")})
+
+
+COMPLETE = """
+[watch]
+every = "30s"
+settled = "5m"
+[[watch.folders]]
+path = "/profiles"
+layout = "{workload}/{version}/*"
+config = { batch = "32" }
+expect_every = "1d"
+[[watch.folders]]
+path = "/other"
+[alerts]
+wait = "0m"
+[[alerts.channels]]
+name = "perf"
+url_env = "PERF_URL"
+[[alerts.rules]]
+workload = "gpt*"
+severity = "critical"
+channels = ["perf"]
+[[alerts.owners]]
+op = "*attention*"
+who = "Li Wei"
+channels = ["perf"]
+"""
+
+
+def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
+    settings = config.load("/a.db", environ=settings_file(tmp_path, COMPLETE.replace("0m", "1m")))
+    first, second = settings.watch.folders
+    assert (settings.watch.every_ns, settings.watch.settled_ns) == (30 * 10**9, 300 * 10**9)
+    assert (first.layout, first.config, first.expect_every_ns) == (
+        "{workload}/{version}/*",
+        {"batch": "32"},
+        86400 * 10**9,
+    )
+    assert (second.layout, second.expect_every_ns) == ("*", None)
+    (rule,), (owner,) = settings.alerts.rules, settings.alerts.owners
+    assert (rule.workload, rule.device, rule.severity, rule.directions) == ("gpt*", "*", "critical", ("regression",))
+    assert (owner.who, owner.channels) == ("Li Wei", ("perf",))
+    assert settings.alerts.repeat_ns == 7 * 86400 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[watch]\nevery = 'often'", "key watch.every: is 'often', expected a time such as 30s, 5m, 6h, 7d or 2w"),
+        ("[alerts]\nwait = '0m'", "key alerts.wait: is '0m', expected a time"),
+        ("[[watch.folders]]\nlayout = '*'", "key watch.folders of entry 1: lacks path"),
+        (
+            "[[watch.folders]]\npath = '/p'\nexpect_ranks = 0",
+            "key watch.folders.expect_ranks: is 0, expected 1 or more",
+        ),
+        (
+            "[[watch.folders]]\npath = '/p'\nexpects = 1",
+            "key watch.folders.expects of entry 1: there is no such setting; known here: ",
+        ),
+        ("[[alerts.channels]]\nname = 'a'", "key alerts.channels: channel 'a' has none, expected one of url_env, "),
+        (
+            "[[alerts.channels]]\nname = 'a'\nurl = 'b'\nurl_env = 'c'",
+            "key alerts.channels: channel 'a' has url_env and url",
+        ),
+        (
+            "[[alerts.channels]]\nname = 'a'\nurl_env = 'A'\n[[alerts.channels]]\nname = 'a'\nurl_env = 'A'",
+            "key alerts.channels.name: is 'a', expected a name of its own for each channel",
+        ),
+        ("[[alerts.rules]]\nchannels = ['a']", "key alerts.rules.channels: there is no channel 'a' among none"),
+        ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels: is empty"),
+        (
+            "[[alerts.rules]]\nchannels = ['a']\nseverity = 'loud'",
+            "key alerts.rules.severity of entry 1: is none of the words that may stand there: 'loud'",
+        ),
+        ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "key alerts.owners.channels: there is no channel 'a'"),
+    ],
+)
+def test_wrong_folders_channels_and_rules_are_said_with_their_key(tmp_path, text, message):
+    with pytest.raises(TrackerError) as caught:
+        config.load("/a.db", environ=settings_file(tmp_path, text))
+    assert message in str(caught.value)
+
+
+def test_an_address_stands_in_the_settings_file_only_where_nobody_else_reads_it(tmp_path):
+    environ = settings_file(tmp_path, "[[alerts.channels]]\nname = 'perf'\nurl = 'slack://secret'")
+    path = tmp_path / "tracker.toml"
+    path.chmod(0o644)
+    with pytest.raises(TrackerError, match=r"channel 'perf' holds a secret, and others can read this file") as caught:
+        config.load("/a.db", environ=environ)
+    assert "slack" not in str(caught.value)
+    path.chmod(0o600)
+    assert config.load("/a.db", environ=environ).alerts.channels[0].url == "slack://secret"

@@ -5,8 +5,10 @@ Times are integer nanoseconds from the door of a reader to the door of a report;
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from decimal import Decimal, InvalidOperation
+from typing import Final
 
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
@@ -160,3 +162,19 @@ def format_diff(diff: float | None) -> str:
         return MISSING_TEXT
     percent = round(diff * 100, 1)
     return f"{percent:+,.1f} %" if percent else "0.0 %"
+
+
+AGE: Final = re.compile(r"([0-9]{1,9})(s|m|h|d|w)")
+_AGE_S: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+
+
+def age_ns(text: str) -> int:
+    """How long `30s`, `5m`, `12h`, `3d` or `2w` is, in ns. ValueError for anything else.
+
+    >>> age_ns("5m"), age_ns("2w")
+    (300000000000, 1209600000000000)
+    """
+    found = AGE.fullmatch(text)
+    if found is None:
+        raise ValueError(f"{text!r} is no time such as 30s, 5m, 12h, 3d or 2w")
+    return int(found[1]) * _AGE_S[found[2]] * 10**9

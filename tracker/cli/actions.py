@@ -26,9 +26,7 @@ By = Annotated[
     typer.Option("--by", metavar="NAME", help="Who says so. Default: the name of your account.", show_default=False),
 ]
 _INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
-_AGES: Final = {"h": 3600, "d": 86_400, "w": 7 * 86_400}
 _LAST_NS: Final = 2**63 - 1
-_AGE: Final = re.compile(r"(\d{1,4})([hdw])", re.ASCII)
 
 
 def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
@@ -140,14 +138,14 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
     from datetime import UTC, datetime
 
     from tracker.errors import UsageError
+    from tracker.units import AGE, age_ns
 
     if until is None:
         return None, None
     if until.startswith("version:"):
         return None, until.removeprefix("version:")
-    age = _AGE.fullmatch(until)
-    if age:
-        return now_ns + int(age[1]) * _AGES[age[2]] * 10**9, None
+    if AGE.fullmatch(until):
+        return _before_the_end_of_time(now_ns + age_ns(until), until), None
     try:
         when = datetime.fromisoformat(until)
     except ValueError:
@@ -155,7 +153,12 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
             f"--until {until!r} is no end", remedy="give a date (2026-12-31), an age (12h, 3d, 2w), or version:LABEL"
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
-    end = int(when.timestamp()) * 10**9
+    return _before_the_end_of_time(int(when.timestamp()) * 10**9, until), None
+
+
+def _before_the_end_of_time(end: int, until: str) -> int:
+    from tracker.errors import UsageError
+
     if end > _LAST_NS:
         raise UsageError(f"--until {until!r} lies too far ahead", remedy="give a date before 2262, or tracker expect")
-    return end, None
+    return end

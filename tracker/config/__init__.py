@@ -1,0 +1,100 @@
+"""Settings: which database, how large an input may be, which folders are watched, and who is told.
+
+cli, migrations and `tracker.open_store` read them, and `store.open_store` where its caller names no database. intake
+and readers take no more than the default MAX_BYTES.
+
+The first that names a database wins: the option `--db`, the variable TRACKER_DB, the settings file, the default
+(a SQLite file in the user's data folder). The settings file is TOML; `entries` says what it may hold.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tracker.config.entries import MAX_BYTES, Alerts, Channel, Entries, Folder, Owner, Rule, Watch, read
+from tracker.errors import SourceError
+
+__all__ = [
+    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Rule", "Settings",
+    "Watch", "load", "make_default_folder",
+]  # fmt: skip
+
+DATABASE_VARIABLE: Final = "TRACKER_DB"
+FILE_VARIABLE: Final = "TRACKER_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for one call of the program.
+
+    `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
+    the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch` and
+    `alerts`: as in the file; `file`: where that is, there or not.
+    """
+
+    database: str
+    origin: str
+    max_bytes: int = MAX_BYTES
+    watch: Watch = field(default_factory=Watch)
+    alerts: Alerts = field(default_factory=Alerts)
+    file: Path | None = None
+
+
+def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of this call; `database` is what `--db` says.
+
+    Raises SourceError for a settings file that cannot be read or has a wrong entry. Creates nothing.
+    """
+    path, asked_for = _file_path(environ)
+    entries = read(path) if asked_for or path.is_file() else Entries()
+    where, origin = _database(database, environ, entries, path)
+    return Settings(where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, path)
+
+
+def _database(asked: str | None, environ: Mapping[str, str], entries: Entries, path: Path) -> tuple[str, str]:
+    """The database and who named it."""
+    if asked:
+        return _located(asked, Path.cwd()), "--db"
+    if environ.get(DATABASE_VARIABLE):
+        return _located(environ[DATABASE_VARIABLE], Path.cwd()), DATABASE_VARIABLE
+    if entries.database is not None:
+        return _located(entries.database, path.parent.absolute()), str(path)
+    return str(_default_folder() / "tracker.db"), "default"
+
+
+def make_default_folder() -> None:
+    """Create the user's data folder, in which the default database lies, if it is not there yet."""
+    folder = _default_folder()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SourceError(
+            folder,
+            "",
+            f"the folder of the default database cannot be created ({error.strerror})",
+            remedy=f"name another database with --db PATH or {DATABASE_VARIABLE}=PATH",
+        ) from error
+
+
+def _located(text: str, folder: Path) -> str:
+    """A URL as it is; the path of a SQLite file made absolute, starting at `folder`."""
+    return text if "://" in text else str(folder / Path(text).expanduser())
+
+
+def _file_path(environ: Mapping[str, str]) -> tuple[Path, bool]:
+    """Where the settings file is, and whether the user asked for it by name (then it must exist)."""
+    if environ.get(FILE_VARIABLE):
+        return Path(environ[FILE_VARIABLE]).expanduser(), True
+    from platformdirs import user_config_path
+
+    return user_config_path("tracker", appauthor=False) / "tracker.toml", False
+
+
+def _default_folder() -> Path:
+    from platformdirs import user_data_path
+
+    return user_data_path("tracker", appauthor=False)

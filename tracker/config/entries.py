@@ -1,0 +1,316 @@
+"""The settings file: its tables, what each entry may be, and errors that name the key.
+
+Everything is optional. A complete file:
+
+    database = "postgresql://tracker@db.example/tracker"   # a URL, or a path; a relative one starts at this file
+
+    [limits]
+    max_bytes = 68719476736          # largest decompressed size of one input file
+
+    [watch]
+    every = "1m"                     # how often the folders are looked at
+    settled = "2m"                   # a profile is complete when size and time stood still this long
+    keep = "90d"                     # how long what was watched and sent stays on record
+
+    [[watch.folders]]
+    path = "/profiles"
+    layout = "{workload}/{version}/*"   # what the folders below path mean; the last part is one run
+    config = { batch = "32" }
+    expect_every = "1d"              # no run for so long is an alert
+
+    [alerts]
+    wait = "2m"                      # what else belongs to an incident may still come
+    interval = "6h"                  # between two messages on one incident
+    repeat = "7d"                    # until a reminder of what is still open
+
+    [[alerts.channels]]
+    name = "perf-team"
+    url_env = "TRACKER_SLACK_URL"    # the variable that holds the address of apprise; or url_file, or url
+
+    [[alerts.rules]]
+    workload = "gpt*"
+    severity = "warning"             # this and above
+    channels = ["perf-team"]
+
+    [[alerts.owners]]
+    op = "*attention*"
+    who = "Li Wei"
+    channels = ["attention-team"]
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+import tomllib
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import msgspec
+from msgspec import Struct, field
+
+from tracker.errors import SourceError
+from tracker.units import age_ns
+
+MAX_BYTES: Final = 64 * 1024**3
+"""Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
+
+SEVERITIES: Final = ("info", "warning", "critical")
+_UNKNOWN: Final = "Object contains unknown field `"
+_BETTER: Final = {
+    "Object missing required field": "lacks",
+    "Invalid enum value": "is none of the words that may stand there:",
+    "Expected": "expected",
+    "object": "a table",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "bool": "true or false",
+}
+"""Words of msgspec, and those of people who write TOML."""
+
+Severity = Literal["info", "warning", "critical"]
+Direction = Literal["regression", "improvement"]
+
+
+class Limits(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How large inputs may be."""
+
+    max_bytes: int = MAX_BYTES
+
+
+class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A folder that is watched.
+
+    `layout`: what the folders below `path` mean, part by part: `{workload}`, `{version}`, `{config.KEY}`, `{tag.KEY}`,
+    or `*`; what matches the last part, a file or a folder, is ingested by one call. What a profile says of itself (the
+    file that tracker's hooks write beside it) goes before this table, and the layout before its entries.
+    """
+
+    path: str
+    layout: str = "*"
+    workload: str | None = None
+    version: str | None = None
+    device: str | None = None
+    config: dict[str, str] = field(default_factory=dict)
+    tags: dict[str, str] = field(default_factory=dict)
+    format: str | None = None
+    expect_ranks: int | None = None
+    expect_every: str | None = None
+
+    @property
+    def expect_every_ns(self) -> int | None:
+        """No run for so long is an alert; None: never."""
+        return None if self.expect_every is None else age_ns(self.expect_every)
+
+
+class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How `tracker watch` looks at folders."""
+
+    every: str = "1m"
+    settled: str = "2m"
+    keep: str = "90d"
+    folders: tuple[Folder, ...] = ()
+
+    @property
+    def every_ns(self) -> int:
+        """Time between two looks."""
+        return age_ns(self.every)
+
+    @property
+    def settled_ns(self) -> int:
+        """A profile is complete when it stood still this long."""
+        return age_ns(self.settled)
+
+    @property
+    def keep_ns(self) -> int:
+        """How long what was watched and sent stays on record."""
+        return age_ns(self.keep)
+
+
+class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Where messages go: an address of apprise, which is a secret.
+
+    Exactly one of `url_env` (a variable), `url_file` (a file only its owner can read) and `url` (then the settings file
+    itself may be readable by its owner only). `form`: long, short (channels with small messages), json (for machines);
+    None: what suits the address.
+    """
+
+    name: str
+    url_env: str | None = None
+    url_file: str | None = None
+    url: str | None = None
+    form: Literal["long", "short", "json"] | None = None
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which incidents go to which channels. Patterns are globs, without regard to case; all entries must hold.
+
+    `op`: an operator of the incident. `severity`: this and above. `when`: at once; grouped with what else comes within
+    `alerts.wait`; or once a day. The default: critical incidents at once, others grouped.
+    """
+
+    channels: tuple[str, ...]
+    workload: str = "*"
+    device: str = "*"
+    op: str = "*"
+    severity: Severity = "warning"
+    directions: tuple[Direction, ...] = ("regression",)
+    when: Literal["at once", "grouped", "daily"] | None = None
+
+
+class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who answers for operators: named in messages on them, and told on channels of their own."""
+
+    op: str
+    who: str = ""
+    channels: tuple[str, ...] = ()
+    workload: str = "*"
+
+
+class Alerts(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is told to whom, and how often."""
+
+    wait: str = "2m"
+    interval: str = "6h"
+    repeat: str = "7d"
+    channels: tuple[Channel, ...] = ()
+    rules: tuple[Rule, ...] = ()
+    owners: tuple[Owner, ...] = ()
+
+    @property
+    def wait_ns(self) -> int:
+        """How long a message waits for what else belongs to it."""
+        return age_ns(self.wait)
+
+    @property
+    def interval_ns(self) -> int:
+        """Least time between two messages on one incident to one channel."""
+        return age_ns(self.interval)
+
+    @property
+    def repeat_ns(self) -> int:
+        """Time until what is still open is told again."""
+        return age_ns(self.repeat)
+
+
+class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The settings file as a whole."""
+
+    database: str | None = None
+    limits: Limits = Limits()
+    watch: Watch = Watch()
+    alerts: Alerts = Alerts()
+
+
+def read(path: Path) -> Entries:
+    """The checked entries of the settings file at `path`. SourceError names file, key, problem and remedy."""
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        private = not path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO)
+    except OSError as error:
+        remedy = "correct TRACKER_CONFIG, or create the file"
+        raise SourceError(path, "", f"the settings file cannot be read ({error.strerror})", remedy=remedy) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SourceError(
+            path, "", f"the settings file is no valid TOML: {error}", remedy="correct that line"
+        ) from error
+    try:
+        entries = msgspec.convert(tables, Entries)
+    except msgspec.ValidationError as error:
+        raise _refused(path, str(error)) from error
+    for key, problem in _problems(entries, tables, private=private):
+        raise SourceError(path, f"key {key}", problem, remedy="correct the settings file")
+    return entries
+
+
+def _refused(path: Path, said: str) -> SourceError:
+    """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
+    what, _, where = said.partition(" - at `$")
+    key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
+    entry = re.search(r"\[([0-9]+)\]", where)
+    of = f" of entry {int(entry[1]) + 1}" if entry else ""
+    if what.startswith(_UNKNOWN):
+        unknown = what.removeprefix(_UNKNOWN).rstrip("`")
+        key = f"{key}.{unknown}".lstrip(".")
+        return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {_known(key)}")
+    plain = what.replace("`", "").replace(" | null", "")
+    for word, better in _BETTER.items():
+        plain = re.sub(rf"\b{word}\b", better, plain)
+    return SourceError(path, f"key {key}{of}" if key else "", plain, remedy="correct the settings file")
+
+
+def _known(key: str) -> str:
+    """The keys that the table of an unknown key has."""
+    table: Any = Entries()
+    kinds = {"watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner}
+    place = key.rpartition(".")[0]
+    if place in kinds:
+        return ", ".join(kinds[place].__struct_fields__)
+    for part in filter(None, place.split(".")):
+        table = getattr(table, part, table)
+    return ", ".join(table.__struct_fields__)
+
+
+def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> list[tuple[str, str]]:
+    """Key and problem of each entry that has the right type and cannot be."""
+    found: list[tuple[str, str]] = []
+    if entries.database == "":
+        found.append(("database", "is '', expected a URL or a path"))
+    if entries.limits.max_bytes < 1:
+        found.append(
+            ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
+        )
+    for table, names in (("watch", ("every", "settled", "keep")), ("alerts", ("wait", "interval", "repeat"))):
+        found += [
+            (f"{table}.{name}", f"is {value!r}, expected a time such as 30s, 5m, 6h, 7d or 2w")
+            for name in names
+            if _no_age(value := tables.get(table, {}).get(name))
+        ]
+    for folder in entries.watch.folders:
+        found += _of_folder(folder)
+    return found + _of_alerts(entries.alerts, private=private)
+
+
+def _no_age(value: str | None) -> bool:
+    try:
+        return value is not None and age_ns(value) <= 0
+    except ValueError:
+        return True
+
+
+def _of_folder(folder: Folder) -> list[tuple[str, str]]:
+    found = []
+    if not folder.path:
+        found.append(("watch.folders.path", "is '', expected a folder"))
+    if _no_age(folder.expect_every):
+        found.append(("watch.folders.expect_every", f"is {folder.expect_every!r}, expected a time such as 6h or 1d"))
+    if folder.expect_ranks is not None and folder.expect_ranks < 1:
+        found.append(("watch.folders.expect_ranks", f"is {folder.expect_ranks}, expected 1 or more"))
+    return found
+
+
+def _of_alerts(alerts: Alerts, *, private: bool) -> list[tuple[str, str]]:
+    found = []
+    names = [channel.name for channel in alerts.channels]
+    for channel in alerts.channels:
+        given = [word for word in ("url_env", "url_file", "url") if getattr(channel, word)]
+        if not channel.name or names.count(channel.name) > 1:
+            found.append(("alerts.channels.name", f"is {channel.name!r}, expected a name of its own for each channel"))
+        if len(given) != 1:
+            said = " and ".join(given) or "none"
+            found.append(
+                ("alerts.channels", f"channel {channel.name!r} has {said}, expected one of url_env, url_file, url")
+            )
+        if channel.url and not private:
+            said = f"channel {channel.name!r} holds a secret, and others can read this file (chmod 600 it, or url_env)"
+            found.append(("alerts.channels.url", said))
+    for word, tables in (("rules", alerts.rules), ("owners", alerts.owners)):
+        for table in tables:
+            found += [
+                (f"alerts.{word}.channels", f"there is no channel {name!r} among {', '.join(names) or 'none'}")
+                for name in table.channels
+                if name not in names
+            ]
+    found += [("alerts.rules.channels", "is empty") for rule in alerts.rules if not rule.channels]
+    return found
