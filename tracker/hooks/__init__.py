@@ -8,6 +8,6 @@ be copied into the image of a job under any name (`cp -r .../tracker/hooks ./tra
     with torch.profiler.profile(..., on_trace_ready=torch_profiler.on_trace_ready("prof", workload="gpt")) as prof:
 
 One file per framework: torch_profiler, torch_npu_profiler, mindspore_profiler, paddle_profiler. All take the options of
-`_job.Job`, and the same from the environment. No error of theirs leaves them, and what cannot be delivered at once
-waits in the spool (`_spool`) for the next job, `tracker ingest --spooled` or `tracker watch`.
+`job.Job`, and the same from the environment. No error of theirs leaves them, and what cannot be delivered at once
+waits in the spool (`spool`) for the next job, `tracker ingest --spooled` or `tracker watch`.
 """

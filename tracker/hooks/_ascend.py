@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable
 
-from ._job import Job, harmless
+from .job import Job, harmless
 
 _OUTPUT = "ASCEND_PROFILER_OUTPUT"
 _DONE = "analyse.done"

@@ -14,7 +14,7 @@ import os
 from typing import Any, Callable
 
 from . import _ascend
-from ._job import Job, harmless, warn
+from .job import Job, harmless, warn
 
 _ENDING = "_ascend_ms"
 
@@ -24,7 +24,7 @@ def callback(
 ) -> Any:
     """A `mindspore.Callback` that profiles the steps `first_step` to `last_step` of each process into `folder`.
 
-    `profiler`: further arguments of `mindspore.Profiler`. `options`: see `_job.Job`. Steps count from 1, as
+    `profiler`: further arguments of `mindspore.Profiler`. `options`: see `job.Job`. Steps count from 1, as
     `cur_step_num` does. None, which `Model.train` takes as well, where there is no MindSpore to profile.
     """
     try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from . import _ascend
-from ._job import Job, warn
+from .job import Job, warn
 
 
 def on_trace_ready(
@@ -30,7 +30,7 @@ def on_trace_ready(
     """A handler that has torch_npu analyse each capture in `folder` and hands it over.
 
     `worker_name`, `analyse_flag`, `async_mode`: as torch_npu takes them; a capture that is analysed later is taken
-    once it is. `worker_name`: default rank, host and process. `options`: see `_job.Job`.
+    once it is. `worker_name`: default rank, host and process. `options`: see `job.Job`.
     """
     job = Job(**options)
     worker = worker_name or job.worker_name()

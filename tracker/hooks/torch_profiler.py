@@ -19,13 +19,13 @@ import os
 import time
 from typing import Any, Callable
 
-from ._job import Job, harmless
+from .job import Job, harmless
 
 
 def on_trace_ready(folder: str, worker_name: str | None = None, **options: Any) -> Callable[[Any], None]:
     """A handler that writes each trace into `folder` as `WORKER.stepN.TIME.pt.trace.json.gz` and hands it over.
 
-    `worker_name`: default rank, host and process. `options`: see `_job.Job`.
+    `worker_name`: default rank, host and process. `options`: see `job.Job`.
     """
     job = Job(**options)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside, why_apart
 from tracker.intake.ingesting import IngestResult, Read, ingest
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
-from tracker.intake.records import parse_device
+from tracker.intake.sidecar import Sidecar
 
 __all__ = [
     "IngestOptions",
     "IngestResult",
     "Piece",
     "Read",
+    "Sidecar",
     "form_runs",
     "formats_beside",
     "ingest",

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tracker import timeline
 from tracker.errors import UsageError
+from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece, read_all
-from tracker.intake.records import HOW_TO_LABEL, date_of, parse_device, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ def ingest(
 ) -> list[IngestResult]:
     """Read all profiles under `paths` into `store` as runs of `version`, and say which runs they formed.
 
-    Without `version` or `workload` the files must state them; files that state different ones are different runs.
+    Without `version` or `workload` the sidecars of the files, `options.otherwise` or the files themselves must state
+    them; files that state different ones are different runs.
     Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then

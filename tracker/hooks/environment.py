@@ -70,17 +70,20 @@ def word(value: object) -> str:
     return text if _WORD.fullmatch(text) else ""
 
 
-def facts(environ: Mapping[str, str], modules: Mapping[str, Any] = sys.modules) -> dict[str, str]:
-    """The environment of the job, but its commit; what is not known has no key."""
+def facts(environ: Mapping[str, str], modules: Mapping[str, Any] | None = sys.modules) -> dict[str, str]:
+    """The environment of the job, but its commit; what is not known has no key.
+
+    `modules`: what the job has imported; None where the job is another process, and its Python not known.
+    """
     said: dict[str, object] = {
         "job_id": job_id(environ),
         "image": _first(environ, _IMAGES),
-        "python_version": platform.python_version(),
+        "python_version": None if modules is None else platform.python_version(),
         "driver_version": _found(_NVIDIA, "/proc/driver/nvidia/version"),
         "npu_driver_version": _found(_VERSION_LINE, "/usr/local/Ascend/driver/version.info"),
         "cann_version": _cann(environ),
     }
-    said.update(_frameworks(modules))
+    said.update(_frameworks(modules or {}))
     said.update((name, environ.get(name)) for name in VARIABLES)
     return {name: text for name, value in said.items() if (text := word(value))}
 

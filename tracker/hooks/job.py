@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
-from . import _environment, _spool
+from . import environment, spool
 
 SIDECAR = "tracker.json"
 """What lies inside of a profile that is a folder, and, as `NAME.tracker.json`, beside one that is the file NAME."""
@@ -78,24 +78,24 @@ class Job:
 
     @harmless
     def _ask_git(self) -> None:
-        self._git = _environment.capture_git(_places(), _GIT_S)
+        self._git = environment.capture_git(_places(), _GIT_S)
 
     def told(self) -> dict[str, Any]:
         """The content of the sidecar of a profile that is written now."""
         self._asking.join(_LAST_WAIT_S)
         git = dict(self._git)
         described = git.pop("version", None)
-        rank, world_size = _environment.rank_and_world_size(self.environ)
+        rank, world_size = environment.rank_and_world_size(self.environ)
         said = dict(self.said)
         if "version" not in said and described:
             said["version"] = described
             said.setdefault("commit", git["git_commit"])  # of a version that is named otherwise, it may be another one
         told = {
             "schema": 1,
-            "host": _environment.host(),
+            "host": environment.host(),
             "rank": rank,
             "world_size": world_size,
-            "facts": dict(_environment.facts(self.environ), **git),
+            "facts": dict(environment.facts(self.environ), **git),
         }
         told.update(said)
         for name in ("version", "workload"):
@@ -107,20 +107,20 @@ class Job:
     def hand_over(self, profile: str, *, wait_for: str | None = None) -> None:
         """Say beside `profile` what was run, queue it, and start a deliverer. `wait_for`: there once it is complete."""
         profile = os.path.abspath(profile)
-        _spool.replace(sidecar_of(profile), self.told(), mode=0o644)
+        spool.replace(sidecar_of(profile), self.told(), mode=0o644)
         if not self.delivers:
             return
-        spool = _spool.folder(self.environ)
+        queue = spool.folder(self.environ)
         entry = {"profile": profile}
         if wait_for is not None:
             entry["wait_for"] = os.path.abspath(wait_for)
-        _spool.add(spool, entry, now_ns=time.time_ns())
-        _spool.start(spool, self.environ)
+        spool.add(queue, entry, now_ns=time.time_ns())
+        spool.start(queue, self.environ)
 
     def worker_name(self) -> str:
         """`rank3_node7_4711`: rank, where it is known, host and process; of letters, digits and `_` alone."""
-        rank, _ = _environment.rank_and_world_size(self.environ)
-        parts = ([] if rank is None else [f"rank{rank}"]) + [_environment.host() or "host", str(os.getpid())]
+        rank, _ = environment.rank_and_world_size(self.environ)
+        parts = ([] if rank is None else [f"rank{rank}"]) + [environment.host() or "host", str(os.getpid())]
         return re.sub(r"\W+", "_", "_".join(parts), flags=re.ASCII)
 
 
