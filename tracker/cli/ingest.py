@@ -10,7 +10,7 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
-from tracker.errors import SourceError
+from tracker.errors import SourceError, UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 def ingest(  # one parameter per option
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="PATH...", help="Profiles: files, or folders that are searched for them.", show_default=False
         ),
-    ],
+    ] = None,
     version: Annotated[
         str | None,
         typer.Option(
             metavar="LABEL",
             help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
-            "versions. Default: what the file's name states, such as 20230808_69edec3bb7.",
+            "versions. Default: what the profile's tracker.json says, else its name, such as 20230808_69edec3bb7.",
             show_default=False,
         ),
     ] = None,
@@ -38,7 +38,7 @@ def ingest(  # one parameter per option
         typer.Option(
             metavar="NAME",
             help="The training job that is followed, such as resnet50. Only runs of one workload form a history. "
-            "Default: the model that a training log states.",
+            "Default: what the profile's tracker.json says, else the model that a training log states.",
             show_default=False,
         ),
     ] = None,
@@ -108,6 +108,14 @@ def ingest(  # one parameter per option
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
     skip_bad_rows: options.SkipBadRows = False,
+    spooled: Annotated[
+        bool,
+        typer.Option(
+            "--spooled",
+            help="Take the profiles that jobs queued and could not deliver, each under the labels of its job. PATH: "
+            "spools, if others than the default ones. Default: read PATH.",
+        ),
+    ] = False,
     db: options.Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.
@@ -119,14 +127,22 @@ def ingest(  # one parameter per option
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
       tracker ingest ./benchmark_logs     # one run per log, labelled by their names
+      tracker ingest --spooled            # what jobs queued while the database was away
     """
     from tracker import config as configuration
     from tracker import intake
-    from tracker.cli import _store
+    from tracker.cli import _spooled, _store
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
 
     settings = configuration.load(db)
+    if spooled:
+        given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category)
+        if any(given) or as_run or allow_partial or skip_bad_rows:
+            raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
+        return _spooled.take(settings, paths)
+    if not paths:
+        raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:
         _check_name(path)
     options.one_line("--note", note)

@@ -68,6 +68,16 @@ def folder(environ: Mapping[str, str]) -> str:
     return os.path.join(root(environ), host.lstrip(".") or "host", name(environ))
 
 
+def of_all_machines(environ: Mapping[str, str]) -> list[str]:
+    """The spools of this database, of all machines that share the root."""
+    try:
+        hosts = sorted(os.listdir(root(environ)))
+    except OSError:
+        return []
+    found = [os.path.join(root(environ), host, name(environ)) for host in hosts]
+    return [path for path in found if os.path.isdir(path)]
+
+
 def add(spool: str, entry: Mapping[str, Any], *, now_ns: int) -> str:
     """Write an entry, whole or not at all; its path. Only its owner can read it."""
     os.makedirs(spool, mode=0o700, exist_ok=True)

@@ -7,6 +7,7 @@ from tracker.intake.forming import form_runs, formats_beside, why_apart
 from tracker.intake.ingesting import IngestResult, Read, ingest
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.intake.sidecar import Sidecar
+from tracker.intake.spooled import Spooled, Waiting, take_spooled, waiting
 
 __all__ = [
     "IngestOptions",
@@ -14,10 +15,14 @@ __all__ = [
     "Piece",
     "Read",
     "Sidecar",
+    "Spooled",
+    "Waiting",
     "form_runs",
     "formats_beside",
     "ingest",
     "parse_device",
     "read_pieces",
+    "take_spooled",
+    "waiting",
     "why_apart",
 ]
