@@ -88,7 +88,7 @@ def test_a_profile_that_ends_the_process_counts_its_attempts_and_is_given_up(sto
     def ends(*arguments, **options):
         raise MemoryError
 
-    monkeypatch.setattr(spooled, "ingest", ends)
+    monkeypatch.setattr(spooled, "ingest_of_job", ends)
     for _ in range(spooled.ATTEMPTS):
         with pytest.raises(MemoryError):
             take_spooled(store, folder)
@@ -110,7 +110,7 @@ def test_a_database_that_fails_counts_against_no_entry(store: Store, tmp_path: P
     def fails(*arguments, **options):
         raise StoreError("the database is locked")
 
-    monkeypatch.setattr(spooled, "ingest", fails)
+    monkeypatch.setattr(spooled, "ingest_of_job", fails)
     with pytest.raises(StoreError):
         take_spooled(store, folder)
     assert json.loads(entry.read_text()) == {**before, "tried_at_ns": 0, "error": ""}

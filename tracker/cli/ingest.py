@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracker.cli import _labels as labels
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
 from tracker.errors import SourceError, UsageError
@@ -24,69 +25,14 @@ def ingest(  # one parameter per option
             metavar="PATH...", help="Profiles: files, or folders that are searched for them.", show_default=False
         ),
     ] = None,
-    version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
-            "versions. Default: what the profile's tracker.json says, else its name, such as 20230808_69edec3bb7.",
-            show_default=False,
-        ),
-    ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The training job that is followed, such as resnet50. Only runs of one workload form a history. "
-            "Default: what the profile's tracker.json says, else the model that a training log states.",
-            show_default=False,
-        ),
-    ] = None,
-    commit: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="The version's commit, shown beside it. Default: none.", show_default=False),
-    ] = None,
-    note: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A remark on the run. Default: none.", show_default=False)
-    ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="What must be equal for runs to be compared, such as batch=32 or precision=bf16; may be given again. "
-            "Another value starts a history of its own. Default: the world size, and what a log's folder says of batch "
-            "size, precision and devices.",
-            show_default=False,
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="A mark to find the run by, such as image=2024-06; may be given again. It decides nothing. Default: "
-            "none.",
-            show_default=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="The hardware model, such as 'NVIDIA H100', where the profile does not name it. Default: read from "
-            "the profile; cpu without a device.",
-            show_default=False,
-        ),
-    ] = None,
-    expect_ranks: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Number of ranks until the run counts as complete; further ranks may come later and from other "
-            "machines. Default: those given now.",
-            show_default=False,
-        ),
-    ] = None,
+    version: labels.Version = None,
+    workload: labels.Workload = None,
+    commit: labels.Commit = None,
+    note: labels.Note = None,
+    config: labels.Configuration = None,
+    tag: labels.Tags = None,
+    device: labels.Device = None,
+    expect_ranks: labels.ExpectRanks = None,
     as_run: Annotated[
         bool,
         typer.Option(

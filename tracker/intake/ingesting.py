@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracker import timeline
+from tracker import config, timeline
 from tracker.errors import UsageError
 from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece, read_all
 from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
+from tracker.intake.sidecar import Sidecar
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
@@ -95,6 +96,30 @@ def ingest(
     if results and (warning := formats_beside(pieces)):
         results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
     return results
+
+
+def ingest_of_job(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    said: Sidecar,
+    otherwise: Sidecar,
+    format: str | None = None,
+    max_bytes: int = config.MAX_BYTES,
+) -> list[IngestResult]:
+    """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
+    options = IngestOptions(
+        commit=said.commit,
+        note=said.note,
+        configuration=said.configuration,
+        tags=said.tags,
+        device=said.device,
+        expect_ranks=said.expect_ranks,
+        otherwise=otherwise,
+        format=format,
+        max_bytes=max_bytes,
+    )
+    return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:

@@ -20,8 +20,7 @@ from tracker import config
 from tracker.errors import SourceError, StoreError, UsageError
 from tracker.hooks import spool
 from tracker.intake import sidecar
-from tracker.intake.ingesting import IngestResult, ingest
-from tracker.intake.pieces import IngestOptions
+from tracker.intake.ingesting import IngestResult, ingest_of_job
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.units import NS_PER_S
 
@@ -172,7 +171,9 @@ def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, 
     attempts = entry.attempts + 1
     _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns or 0, "error": ""})
     try:
-        results = _ingest(store, entry, max_bytes)
+        results = ingest_of_job(
+            store, [Path(entry.profile)], said=entry.said, otherwise=entry.otherwise, max_bytes=max_bytes
+        )
     except StoreError:
         _rewrite(path, {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error})
         raise
@@ -183,21 +184,6 @@ def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, 
     path.unlink(missing_ok=True)
     run_ids = tuple(result.run_id for result in results)
     return Spooled(path, entry.profile, run_ids, attempts=attempts, results=tuple(results))
-
-
-def _ingest(store: Store, entry: Entry, max_bytes: int) -> list[IngestResult]:
-    said = entry.said
-    options = IngestOptions(
-        commit=said.commit,
-        note=said.note,
-        configuration=said.configuration,
-        tags=said.tags,
-        device=said.device,
-        expect_ranks=said.expect_ranks,
-        otherwise=entry.otherwise,
-        max_bytes=max_bytes,
-    )
-    return ingest(store, [Path(entry.profile)], version=said.version, workload=said.workload, options=options)
 
 
 def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:
