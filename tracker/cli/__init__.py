@@ -13,14 +13,29 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import actions, calibrate, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
+from tracker.cli import (
+    actions,
+    calibrate,
+    db,
+    demo,
+    diff,
+    doctor,
+    findings,
+    history,
+    ingest,
+    log,
+    run,
+    runs,
+    show,
+    versions,
+)  # fmt: skip
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
-    "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "db",
+    "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -72,6 +87,11 @@ def _tracker(
 app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
 app.command("doctor", short_help="What a file or folder holds, before it is ingested.")(doctor.doctor)
 app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
+app.command(
+    "run",
+    short_help="Run a job, then read the profiles that it left.",
+    context_settings={"allow_interspersed_args": False},
+)(run.run)
 app.add_typer(runs.app, name="runs", short_help="Find runs; edit, tag, exclude, restore, delete them.")
 app.add_typer(versions.app, name="versions", short_help="List versions; order them, pin the one to compare with.")
 app.command("show", short_help="Show one run: where its time went.")(show.show)

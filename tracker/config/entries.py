@@ -40,7 +40,6 @@ Everything is optional. A complete file:
 
 from __future__ import annotations
 
-import re
 import stat
 import tomllib
 from pathlib import Path
@@ -49,6 +48,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from tracker.config.refusals import told
 from tracker.errors import SourceError
 from tracker.units import age_ns
 
@@ -56,19 +56,6 @@ MAX_BYTES: Final = 64 * 1024**3
 """Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
 SEVERITIES: Final = ("info", "warning", "critical")
-_UNKNOWN: Final = "Object contains unknown field `"
-_BETTER: Final = {
-    "Object missing required field": "lacks",
-    "Invalid enum value": "is none of the words that may stand there:",
-    "Expected": "expected",
-    "object": "a table",
-    "array": "a list",
-    "str": "a text",
-    "int": "a whole number",
-    "bool": "true or false",
-}
-"""Words of msgspec, and those of people who write TOML."""
-
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
@@ -226,17 +213,9 @@ def read(path: Path) -> Entries:
 
 def _refused(path: Path, said: str) -> SourceError:
     """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
-    what, _, where = said.partition(" - at `$")
-    key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
-    entry = re.search(r"\[([0-9]+)\]", where)
-    of = f" of entry {int(entry[1]) + 1}" if entry else ""
-    if what.startswith(_UNKNOWN):
-        unknown = what.removeprefix(_UNKNOWN).rstrip("`")
-        key = f"{key}.{unknown}".lstrip(".")
+    key, of, plain = told(said)
+    if not plain:
         return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {_known(key)}")
-    plain = what.replace("`", "").replace(" | null", "")
-    for word, better in _BETTER.items():
-        plain = re.sub(rf"\b{word}\b", better, plain)
     return SourceError(path, f"key {key}{of}" if key else "", plain, remedy="correct the settings file")
 
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracker import timeline
+from tracker import config, timeline
 from tracker.errors import UsageError
+from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece, read_all
-from tracker.intake.records import HOW_TO_LABEL, date_of, parse_device, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
+from tracker.intake.sidecar import Sidecar
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ def ingest(
 ) -> list[IngestResult]:
     """Read all profiles under `paths` into `store` as runs of `version`, and say which runs they formed.
 
-    Without `version` or `workload` the files must state them; files that state different ones are different runs.
+    Without `version` or `workload` the sidecars of the files, `options.otherwise` or the files themselves must state
+    them; files that state different ones are different runs.
     Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then
@@ -93,6 +96,30 @@ def ingest(
     if results and (warning := formats_beside(pieces)):
         results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
     return results
+
+
+def ingest_of_job(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    said: Sidecar,
+    otherwise: Sidecar,
+    format: str | None = None,
+    max_bytes: int = config.MAX_BYTES,
+) -> list[IngestResult]:
+    """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
+    options = IngestOptions(
+        commit=said.commit,
+        note=said.note,
+        configuration=said.configuration,
+        tags=said.tags,
+        device=said.device,
+        expect_ranks=said.expect_ranks,
+        otherwise=otherwise,
+        format=format,
+        max_bytes=max_bytes,
+    )
+    return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:

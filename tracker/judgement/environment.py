@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from tracker.judgement.find import Place
+from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import HISTORY_COLUMNS
 from tracker.store import Store, queries
 
@@ -18,8 +19,7 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     """
     version_of = {run.run_id: run.version for run in place.runs}
     known: dict[str, dict[str, set[str]]] = {run.version: {} for run in place.runs}
-    facts = queries.facts(store, list(version_of))
-    for fact in facts[facts["kind"] == "fact"].itertuples():
+    for fact in facts_of(store, list(version_of)).itertuples():
         known[version_of[int(fact.run_id)]].setdefault(fact.key, set()).add(fact.value)
     rows = []
     before: dict[str, set[str]] | None = None
@@ -28,6 +28,12 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
         rows += [(place.workload, place.configuration, place.device, version, *change) for change in changed]
         before = after
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
+
+
+def facts_of(store: Store, run_ids: list[int]) -> pd.DataFrame:
+    """The environment of runs: run_id, key, value; without what names the run and its code."""
+    facts = queries.facts(store, run_ids)
+    return facts[(facts["kind"] == "fact") & ~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
 
 
 def differing(

@@ -101,7 +101,8 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
 
     Captures whose files are in already change nothing; under another version or workload, or in a deleted run, they
     are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
-    configuration, version, device and world size whose capture window overlaps theirs; otherwise they are a new run.
+    configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
+    otherwise they are a new run.
     """
     return store.transact(lambda connection: _save_all(connection, batch))
 
@@ -268,8 +269,12 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
 def _run_to_join(
     connection: Connection, incoming: _Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
 ) -> int | None:
-    """The run that has other captures of the same group, or else the one whose window overlaps most."""
-    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks}).all()
+    """The run that has other captures of the same group, or else the one whose window overlaps most.
+
+    Two jobs that run at the same time, each with ranks of its own profiled, are told apart by their job ids.
+    """
+    job_id = incoming.record.facts.get("job_id")
+    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks, "job_id": job_id}).all()
     candidates = [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
     same_group = [row.id for row in candidates if row.id in incoming.run_ids]
     if same_group:
