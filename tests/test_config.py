@@ -83,7 +83,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, alerts",
+            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, prune, alerts",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),

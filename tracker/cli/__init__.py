@@ -24,18 +24,19 @@ from tracker.cli import (
     history,
     ingest,
     log,
+    prune,
     run,
     runs,
     show,
     versions,
-)  # fmt: skip
+)
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
-    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "db",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -108,6 +109,7 @@ app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
     calibrate.calibrate
 )
+app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

@@ -142,7 +142,8 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     its own.
     """
     known = f", {' and '.join(result.formats)}" if len(formats) > 1 else ""
-    state = "already in" if result.already else "ranks added" if result.joined else "new"
+    states = {"already in": result.already, "ranks added": result.joined, "details restored": result.restored}
+    state = next((words for words, holds in states.items() if holds), "new")
     what = f"{result.version} of {result.workload} on {result.device}"
     ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {ranges(result.ranks)}"
     held = f"{ranks}, {counted(result.steps, 'step')}{known}"
@@ -154,8 +155,10 @@ def summary(results: list[IngestResult], regressions: Mapping[str, int] | None =
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
-    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already) else []
+    restored = sum(result.restored for result in results)
+    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already or restored) else []
     parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
+    parts += [f"details of {counted(restored, 'run')} restored"] if restored else []
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
     parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
     return f"{', '.join(parts)}.  Next: {_next(results, regressions or {})}"

@@ -18,6 +18,10 @@ Everything is optional. A complete file:
     config = { batch = "32" }
     expect_every = "1d"              # no run for so long is an alert
 
+    [prune]                          # what the watch drops each night; nothing without this table
+    older_than = "90d"               # details of runs older than this
+    keep_versions = 5                # but never of the newest versions of a workload
+
     [alerts]
     wait = "2m"                      # what else belongs to an incident may still come
     interval = "6h"                  # between two messages on one incident
@@ -56,6 +60,9 @@ MAX_BYTES: Final = 64 * 1024**3
 """Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
 SEVERITIES: Final = ("info", "warning", "critical")
+_TIMES: Final = {
+    "watch": ("every", "settled", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
+}  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
@@ -113,6 +120,18 @@ class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def keep_ns(self) -> int:
         """How long what was watched and sent stays on record."""
         return age_ns(self.keep)
+
+
+class Prune(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which runs lose their details; samples, history and totals stay for ever."""
+
+    older_than: str = "90d"
+    keep_versions: int = 5
+
+    @property
+    def older_than_ns(self) -> int:
+        """Runs that started longer ago."""
+        return age_ns(self.older_than)
 
 
 class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -187,6 +206,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     database: str | None = None
     limits: Limits = Limits()
     watch: Watch = Watch()
+    prune: Prune | None = None
     alerts: Alerts = Alerts()
 
 
@@ -227,7 +247,7 @@ def _known(key: str) -> str:
     if place in kinds:
         return ", ".join(kinds[place].__struct_fields__)
     for part in filter(None, place.split(".")):
-        table = getattr(table, part, table)
+        table = Prune() if part == "prune" else getattr(table, part, table)
     return ", ".join(table.__struct_fields__)
 
 
@@ -240,12 +260,14 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(
             ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
         )
-    for table, names in (("watch", ("every", "settled", "keep")), ("alerts", ("wait", "interval", "repeat"))):
+    for table, names in _TIMES.items():
         found += [
             (f"{table}.{name}", f"is {value!r}, expected a time such as 30s, 5m, 6h, 7d or 2w")
             for name in names
             if _no_age(value := tables.get(table, {}).get(name))
         ]
+    if entries.prune and entries.prune.keep_versions < 0:
+        found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     for folder in entries.watch.folders:
         found += _of_folder(folder)
     return found + _of_alerts(entries.alerts, private=private)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IngestResult:
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
-    nothing changed.
+    nothing changed; `restored`: details that were dropped are back.
     """
 
     run_id: int
@@ -39,6 +39,7 @@ class IngestResult:
     formats: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +159,6 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
+        restored=saved.restored,
         captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
     )
