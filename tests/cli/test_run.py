@@ -97,10 +97,11 @@ def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
     assert "python_version" not in known  # that of tracker is not that of the job
 
 
-def test_hooks_in_the_job_are_told_the_same_labels(job):
-    script = 'echo "$TRACKER_VERSION $TRACKER_WORKLOAD $TRACKER_CONFIGURATION $TRACKER_EXPECT_RANKS"'
+def test_hooks_in_the_job_are_told_the_labels_and_deliver_nothing(job):
+    names = ("VERSION", "WORKLOAD", "CONFIGURATION", "EXPECT_RANKS", "DELIVER")
+    script = f"echo {' '.join(f'$TRACKER_{name}' for name in names)}"
     done = run(*LABELS, "--config", "a=1", "--config", "b=2", "--expect-ranks", "8", "--", "sh", "-c", script)
-    assert done.stdout == "v1 toy a=1,b=2 8\n"
+    assert done.stdout == "v1 toy a=1,b=2 8 0\n"  # who wraps the job delivers
 
 
 def test_a_sidecar_that_the_job_wrote_is_read(job):

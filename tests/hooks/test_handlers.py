@@ -263,6 +263,12 @@ def test_a_mindspore_profiler_that_fails_does_not_end_the_training(variables, tm
     assert "RuntimeError: no NPU" in capsys.readouterr().err
 
 
+def test_a_training_that_ends_before_the_first_step_leaves_nothing(variables, tmp_path, mindspore):
+    train(mindspore_profiler.callback(str(tmp_path / "prof"), first_step=5, last_step=6), 3)
+    assert mindspore.profiled[1:] == []
+    assert queued() == []
+
+
 def test_without_mindspore_there_is_no_callback(variables, tmp_path, capsys):
     assert mindspore_profiler.callback(str(tmp_path / "prof"), first_step=1, last_step=2) is None
     assert "MindSpore gives no callback" in capsys.readouterr().err

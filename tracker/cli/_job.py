@@ -43,12 +43,13 @@ class Job:
         self._git.update(environment.capture_git([folder], _GIT_S))
 
     def variables(self) -> dict[str, str]:
-        """What hooks inside of the job must know, so that they say the same of its profiles."""
+        """What hooks inside of the job must know: to say the same of its profiles, and to leave delivering to this."""
         texts = {name: getattr(self.said, name) for name in ("version", "workload", "commit", "note", "device")}
         if self.said.expect_ranks is not None:
             texts["expect_ranks"] = str(self.said.expect_ranks)
         for name in ("configuration", "tags"):
             texts[name] = ",".join(f"{key}={value}" for key, value in getattr(self.said, name).items()) or None
+        texts["deliver"] = os.environ.get("TRACKER_DELIVER", "0")
         return {f"TRACKER_{name.upper()}": text for name, text in texts.items() if text}
 
     def read_profiles(self) -> None:

@@ -47,7 +47,8 @@ def run(
     """Run a command and read the profiles that it leaves in a folder.
 
     The command keeps its streams, signals and exit code, whatever becomes of the profiles: what could not be read
-    is told on stderr and waits for tracker ingest --spooled.
+    is told on stderr and waits for tracker ingest --spooled. Hooks inside of the job write below the folder and leave
+    the rest to this.
 
     \b
     Example:

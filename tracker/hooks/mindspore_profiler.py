@@ -58,19 +58,18 @@ def _profiling(mindspore: Any) -> Any:
             self, mindspore: Any, job: Job, folder: str, steps: tuple[int, int], arguments: dict[str, Any]
         ) -> None:
             super().__init__()
-            self._mindspore, self._steps, self._arguments = mindspore, steps, arguments
+            self._steps, self._is_on = steps, False
             # ranks that share a folder would take the captures of each other
-            self._folder = os.path.join(folder, job.worker_name())
-            self._profiler: Any = None
-            self._hand_over = _ascend.handler(job, _ascend.analysed, self._folder, _ENDING, worker="", complete=True)
+            own = os.path.join(folder, job.worker_name())
+            self._hand_over = _ascend.handler(job, _ascend.analysed, own, _ENDING, worker="", complete=True)
+            # now, as MindSpore's own examples do: on Ascend it has to be there before the network is
+            self._profiler = mindspore.Profiler(start_profile=False, output_path=own, **arguments)
 
         @harmless
         def on_train_step_begin(self, run_context: Any) -> None:
-            if run_context.original_args().cur_step_num == self._steps[0] and self._profiler is None:
-                self._profiler = self._mindspore.Profiler(
-                    start_profile=False, output_path=self._folder, **self._arguments
-                )
+            if run_context.original_args().cur_step_num == self._steps[0]:
                 self._profiler.start()
+                self._is_on = True
 
         @harmless
         def on_train_step_end(self, run_context: Any) -> None:
@@ -82,11 +81,10 @@ def _profiling(mindspore: Any) -> Any:
             self._finish()  # the job ended before the last step that was asked for
 
         def _finish(self) -> None:
-            profiler, self._profiler = self._profiler, None
-            if profiler is not None:
-                self._steps = (-1, -1)
-                profiler.stop()
-                profiler.analyse()
-                self._hand_over(profiler)
+            was_on, self._is_on = self._is_on, False
+            if was_on:
+                self._profiler.stop()
+                self._profiler.analyse()
+                self._hand_over(self._profiler)
 
     return Profiling
