@@ -39,9 +39,32 @@ def facts_of(store: Store, run_ids: list[int]) -> pd.DataFrame:
 def differing(
     before: Mapping[str, set[str]], after: Mapping[str, set[str]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Keys of which the two sides share no value, with what each says; None for nothing."""
-    pairs = [(key, before.get(key, set()), after.get(key, set())) for key in sorted(before.keys() | after.keys())]
-    return [(key, _text(one), _text(other)) for key, one, other in pairs if not one & other]
+    """Keys of which the two sides share no value, with what each says; None for nothing.
+
+    What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
+    for a variable of a job that told its variables.
+
+    >>> differing({"driver": {"535"}}, {"driver": {"550"}, "python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('driver', '535', '550')]
+    >>> differing({"python_version": {"3.11"}}, {"python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('NCCL_ALGO', None, 'Ring')]
+    """
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        one, other = before.get(key, set()), after.get(key, set())
+        told = bool(one and other) or key.startswith("profiler ")
+        if not one & other and (told or (_is_variable(key) and _tells_variables(after if one else before))):
+            found.append((key, _text(one), _text(other)))
+    return found
+
+
+def _is_variable(key: str) -> bool:
+    return key[:1].isupper()
+
+
+def _tells_variables(side: Mapping[str, set[str]]) -> bool:
+    """Whether a run was asked for its environment inside of the job: who has none set tells so by what else is there."""
+    return "python_version" in side or any(map(_is_variable, side))
 
 
 def _text(values: set[str]) -> str | None:
