@@ -63,7 +63,7 @@ def _is_variable(key: str) -> bool:
 
 
 def _tells_variables(side: Mapping[str, set[str]]) -> bool:
-    """Whether a run was asked for its environment inside of the job: who has none set tells so by what else is there."""
+    """Whether the environment of runs was read inside of their jobs, where a variable that is not set is known to be."""
     return "python_version" in side or any(map(_is_variable, side))
 
 
