@@ -56,7 +56,9 @@ _RETRY: Final = (
     "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
     "WHERE state = 'dead'"
 )
-_FORGET: Final = text("DELETE FROM notification WHERE settled_ns < :before_ns AND incidents = '[]' AND covers = '[]'")
+_FORGET: Final = text(
+    "DELETE FROM notification WHERE settled_ns < :before_ns AND incidents = '[]' AND covers = '[]' AND event <> 'start'"
+)
 _EMPTY: Final = text(
     "UPDATE notification SET content = NULL, last_error = NULL WHERE settled_ns < :before_ns AND content IS NOT NULL"
 )
@@ -206,6 +208,12 @@ def skip(connection: Connection, number: int, covers: frozenset[str], now_ns: in
 def join(connection: Connection, numbers: Sequence[int], by: int) -> None:
     """The messages that waited for a digest are told by it."""
     connection.execute(_JOIN.bindparams(bindparam("ids", expanding=True)), {"ids": list(numbers) or [-1], "by": by})
+
+
+def contents(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """What these messages say, by number; those that were forgotten are not in it."""
+    rows = connection.execute(statement("message_contents"), {"message_ids": list(numbers) or [-1]}).all()
+    return {row.id: row.content for row in rows}
 
 
 def undelivered(connection: Connection) -> list[Undelivered]:

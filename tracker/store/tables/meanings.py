@@ -183,9 +183,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     "action": "ack, expect, mute, unmute or invalid",
     "followed.fingerprint": "digest of the runs, the actions and the rule that the findings were made from",
     # messages
-    "notification.key": "what makes it the same message: line, version and direction of the incident, event, how often",
+    "notification.key": "what makes it the same message: line, version, direction of the incident, event, how often",
     "channel": "name of the channel in the settings file; its address is nowhere in the database",
-    "event": "opened, added, worsened, reopened, reminder, recovered, digest, missing_runs, quarantined, watcher, start",
+    "event": "opened, added, worsened, reopened, reminder, recovered, digest, missing_runs, quarantined, watcher; "
+    "start: what was old when the channel was new",
     "counter": "how many messages of this event there were to this channel, this one included",
     "notification.state": "pending, failed (tried again), waiting (for the digest of the day), sent, dead (given up), "
     "joined (told within a digest), skipped (nobody wanted it, or it is old history)",
