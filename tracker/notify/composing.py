@@ -17,7 +17,6 @@ from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.store import Store, queries
 
 _SHOWN: Final = 5
-_WHOLE: Final = frozenset({"step", "e2e", "compute"})
 _FIRST: Final = frozenset({"op", "op_name", "communication"})
 _METHOD: Final = "profiler "
 _CAUSES: Final = re.compile(r", (?!was |is )")
@@ -30,7 +29,7 @@ _INCIDENT: Final = (
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "change", "direction", "state", "unit", "ratio",
-    "baseline_value", "candidate_value", "delta", "baseline_calls", "candidate_calls", "cause",
+    "baseline_value", "candidate_value", "delta", "effect", "baseline_calls", "candidate_calls", "cause",
 )  # fmt: skip
 
 
@@ -94,17 +93,16 @@ class Composer:
         incident, found = self.incidents[key], self.told(key)
         tops = [finding for finding in incident.findings if finding.is_top]
         chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
-        named = [one for one in chosen if one.row["name"] not in _WHOLE or one.row["kind"] != "run"]
+        named = [one for one in chosen if not one.is_whole]
         shown = [self._finding(one, found, wish) for one in named[: _SHOWN if is_first else 0]]
         return _told_incident(
             found,
             tuple(shown),
-            by_step=any(one.row["kind"] == "run" and one.row["name"] in _WHOLE for one in chosen),
-            more=sum(one.is_live or wish.event == "recovered" for one in tops) - len(shown) if is_first else 0,
+            by_step=any(one.is_whole for one in chosen),
+            more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
-            recovered_in=max((one.ended_in for one in tops if one.ended_in), default=None)
-            if wish.event == "recovered" else None,
-        )  # fmt: skip
+            **_end_of(tops) if wish.event == "recovered" else {},
+        )
 
     def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
         row = finding.row
@@ -175,6 +173,13 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in text.split())
 
 
+def _end_of(findings: Sequence[Seen]) -> dict[str, Any]:
+    """When an incident ended, and what is left of it."""
+    last = max(findings, key=lambda one: one.ended_run)
+    left = dict.fromkeys(str(one.row["name"]) for one in findings if one.is_measured)
+    return {"recovered_in": last.ended_in, "left": tuple(left)[:_SHOWN]}
+
+
 def _is_shown(finding: Seen, wish: Wish) -> bool:
     patterns: Collection[str] = wish.route.narrowed_to
     if patterns and not any(matches(pattern, finding.row["name"]) for pattern in patterns):
@@ -184,6 +189,13 @@ def _is_shown(finding: Seen, wish: Wish) -> bool:
     if wish.event in {"added", "worsened"}:
         return finding.is_measured and not finding.events.isdisjoint(wish.covers)
     return finding.is_live
+
+
+def _counts(finding: Seen, wish: Wish) -> bool:
+    """Whether it is among those of which a message shows the largest."""
+    if finding.is_whole:
+        return False
+    return finding.ended in wish.covers if wish.event == "recovered" else finding.is_measured
 
 
 def _rank(finding: Seen) -> tuple[Any, ...]:

@@ -18,7 +18,8 @@ from tracker.notify.composing import Composer, Wish
 from tracker.notify.life import OPENING, Heard, Want, is_untried, wanted
 from tracker.notify.routes import Route, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import Incident
-from tracker.reports._message import json_of, title_of
+from tracker.reports._message import json_of, of_json, title_of
+from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.notifications import NewMessage, Record
 
@@ -40,6 +41,18 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
         except _Outdated:
             continue
     return 0
+
+
+def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Message]]:
+    """Channel and message of all that would be made now, and of what would be tried now. Reads only."""
+    plan = _planned(store, alerts, now_ns)
+    gone = {number for number, _ in plan.skipped} | {number for number, _ in plan.changed}
+    with store.connect() as connection:
+        due = [one for one in notifications.undelivered(connection) if one.is_due(now_ns) and one.id not in gone]
+    found = [(one.channel, one.content) for one in due]
+    made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
+    found += [(message.channel, message.content) for message in made if message.state == "pending"]
+    return [(channel, of_json(content)) for channel, content in found if content is not None]
 
 
 class _Outdated(Exception):

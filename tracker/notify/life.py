@@ -18,6 +18,7 @@ from tracker.store.notifications import TOLD, Record
 OPENING: Final = frozenset({"opened", "added", "worsened", "reopened"})
 """Events that say that something is wrong; messages of these events on one version join."""
 
+_MOST: Final = 0.75
 _STRETCH: Final = 2
 _LONGEST_STRETCH: Final = 10
 
@@ -79,10 +80,8 @@ def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Wan
         return _more(event, covers, heard.of(incident), alerts)
     if covers and known:
         return Want(None, covers)
-    over = _over(incident, settled, told)
-    if over:
-        return Want("recovered", over)
-    return _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
+    over = _over(incident, heard)
+    return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
 
 
 def _is_back(finding: Seen, settled: frozenset[str], told: frozenset[str]) -> bool:
@@ -103,16 +102,38 @@ def is_untried(record: Record) -> bool:
     return record.state in {"pending", "waiting"} and record.attempts == 0 and record.claimed_until_ns is None
 
 
-def _over(incident: Incident, settled: frozenset[str], told: frozenset[str]) -> frozenset[str]:
-    """The events that ended what was told, where all of it is over."""
-    gone = [finding for finding in incident.findings if finding.is_over]
-    if incident.direction != "regression" or any(
-        not finding.is_over and finding.state not in {"expected", "invalid"} for finding in incident.findings
-    ):
-        return frozenset()
-    if not any(finding.opened in told and finding.ended and finding.ended not in settled for finding in gone):
-        return frozenset()
-    return frozenset(finding.ended for finding in gone if finding.ended)
+def _over(incident: Incident, heard: Heard) -> Want | None:
+    """The end of what was told: three quarters of it, and the step if that was told, are over, and nothing wavers.
+
+    What is left and ends later is no message of its own.
+    """
+    if incident.direction != "regression" or any(one.state == "recovering" for one in incident.findings):
+        return None
+    tops = [one for one in incident.findings if one.is_top and one.state not in {"expected", "invalid"}]
+    gone = [one for one in tops if one.is_over and one.ended]
+    ended = frozenset(one.ended for one in gone if one.ended) - heard.settled
+    if not ended or not any(one.opened in heard.told for one in gone):
+        return None
+    if any(one.is_whole and one not in gone for one in tops) or _weight(gone, tops) < _MOST:
+        return None
+    mine = [record for record in heard.of(incident) if record.event != "reminder"]
+    said = [place for place, record in enumerate(mine) if record.event == "recovered"]
+    since = mine[said[-1] + 1 :] if said else []
+    if said and not since:
+        return Want(None, ended)
+    news = frozenset(event for record in since for event in record.covers)
+    if any(not one.events.isdisjoint(news) and one not in gone for one in tops):
+        return None  # what was told after that is not over
+    return Want("recovered", ended)
+
+
+def _weight(part: Collection[Seen], whole: Collection[Seen]) -> float:
+    """How much of a whole, by the change of the step, or by number where nothing else is known."""
+    known = [one for one in whole if one.row["unit"] == "ns" and one.row["contribution"] and not one.is_whole]
+    total = sum(abs(one.row["contribution"]) for one in known)
+    if not total:
+        return len(part) / len(whole) if whole else 0.0
+    return float(sum(abs(one.row["contribution"]) for one in known if one in part) / total)
 
 
 def _reminder(live: list[Seen], mine: list[Record], alerts: Alerts, now_ns: int) -> Want | None:

@@ -6,20 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection
-
 from tracker.judgement import tell
 from tracker.notify.routes import fits_device, matches
 from tracker.results import FindingsOptions
-from tracker.store import Store, notifications, queries
+from tracker.store import Store, findings, notifications, queries
+from tracker.store.findings import IncidentEvent
 from tracker.store.notifications import Silence
-from tracker.store.sql import statement
 
 LIVE: Final = frozenset({"new", "persisting", "reopened"})
 """States of findings that somebody should act on."""
 
 _OVER: Final = frozenset({"recovered", "vanished", "normal"})
 _ONE_THING: Final = {"op_name": "op", "kernel": "kernel"}
+_WHOLE: Final = frozenset({"step", "e2e", "compute"})
 _OPENS: Final = frozenset({"confirmed", "reopened"})
 _ENDS: Final = frozenset({"recovered", "vanished"})
 
@@ -30,8 +29,8 @@ class Seen:
 
     `group`: what says the same of one operator. `is_top`: no other finding of the incident covers it. `is_silent`:
     somebody muted it. `opened`: the last event that made it news; `came_back`: that was not its first.
-    `worsened`: events. `ended`: the event that ended it, where it is over, in version `ended_in`. `was_gone`,
-    `returned`: the last time that no run had it, and that one had it again.
+    `worsened`: events. `ended`: the event that ended it, where it is over, by run `ended_run` of version `ended_in`.
+    `was_gone`, `returned`: the last time that no run had it, and that one had it again.
     """
 
     row: Mapping[str, Any]
@@ -43,6 +42,7 @@ class Seen:
     worsened: tuple[str, ...]
     ended: str | None
     ended_in: str | None
+    ended_run: int = -1
     was_gone: str | None = None
     returned: str | None = None
 
@@ -65,6 +65,11 @@ class Seen:
     def is_over(self) -> bool:
         """Whether it ended by itself, not by a word of a user."""
         return self.state in _OVER
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is the step itself, under one of its names."""
+        return self.row["kind"] == "run" and self.row["name"] in _WHOLE
 
     @property
     def openings(self) -> frozenset[str]:
@@ -106,7 +111,7 @@ def read(store: Store, now_ns: int) -> list[Incident]:
         return []
     rows = [row for row in tell.found_rows(store, FindingsOptions()) if row["incident_id"] is not None]
     with store.connect() as connection:
-        events = _events(connection)
+        events = findings.incident_events(connection)
     silences = notifications.silences(store, now_ns)
     found: dict[str, list[Seen]] = {}
     links = {}
@@ -114,10 +119,7 @@ def read(store: Store, now_ns: int) -> list[Incident]:
         key = incident_key(row)
         links[key] = f"{row['workload_id']}.{row['version_id']}.{row['direction']}"
         found.setdefault(key, []).append(_seen(row, events.get(row["finding_id"], []), silences))
-    return [
-        Incident(key, links[key], any(seen.row["is_new"] for seen in findings), tuple(findings))
-        for key, findings in found.items()
-    ]
+    return [Incident(key, links[key], any(one.row["is_new"] for one in own), tuple(own)) for key, own in found.items()]
 
 
 def incident_key(row: Mapping[str, Any]) -> str:
@@ -133,25 +135,10 @@ def silenced(silences: Iterable[Silence], *, op: str, workload: str, device: str
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Event:
-    kind: str
-    run_id: int | None
-    version: str | None
-
-
-def _events(connection: Connection) -> dict[int, list[_Event]]:
-    """Finding -> what happened to it, in order."""
-    found: dict[int, list[_Event]] = {}
-    for row in connection.execute(statement("incident_events")):
-        found.setdefault(row.finding_id, []).append(_Event(row.kind, row.run_id, row.version))
-    return found
-
-
-def _seen(row: Mapping[str, Any], events: Sequence[_Event], silences: Sequence[Silence]) -> Seen:
+def _seen(row: Mapping[str, Any], events: Sequence[IncidentEvent], silences: Sequence[Silence]) -> Seen:
     name = f"{row['series_id']}.{row['direction'][0]}.{row['change']}.{row['first_run_id']}"
 
-    def named(event: _Event) -> str:
+    def named(event: IncidentEvent) -> str:
         return f"{name}.{event.kind}.{event.run_id}"
 
     opened = [event for event in events if event.kind in _OPENS]
@@ -172,6 +159,7 @@ def _seen(row: Mapping[str, Any], events: Sequence[_Event], silences: Sequence[S
         worsened=tuple(named(event) for event in events if event.kind == "worsened"),
         ended=named(ended[-1]) if over else None,
         ended_in=ended[-1].version if over else None,
+        ended_run=(ended[-1].run_id or -1) if over else -1,
         was_gone=named(gone[-1]) if gone else None,
         returned=named(back[-1]) if back else None,
     )

@@ -84,9 +84,11 @@ def title_of(message: Message) -> str:
     where = harmless(first.device) if len(message.incidents) == 1 else counted(len(message.incidents), "line")
     versions = " -> ".join(harmless(version) for version in (first.good_version, first.version) if version)
     if message.event == "recovered":
-        since = f" since {harmless(first.recovered_in)}" if first.recovered_in else ""
-        start = start.replace(message.severity, "recovered", 1)
-        return f"{start}: over{since}: {_what(first)}, {versions}, {where}"
+        now = f" {harmless(first.recovered_in)}" if first.recovered_in else ""
+        brought = f"what {harmless(first.version)} brought is over"
+        return f"[recovered] {harmless(message.workload)}{now}: {brought}: {_what(first)}, {where}"
+    if message.event == "worsened" and first.shown:
+        return f"{start}: {_EVENTS['worsened']}{_worse(first)}, since {harmless(first.version)}, {where}"
     if message.held_back:
         return f"{start}: held back: {_what(first)}, {versions}, {where}"
     return f"{start}: {_EVENTS.get(message.event, '')}{_what(first)}, {versions}, {where}"
@@ -104,6 +106,14 @@ def _what(incident: ToldIncident) -> str:
     return f"{harmless(readable(named[0].name))[:60]} {_diff(named[0])}{others}{beside}"
 
 
+def _worse(incident: ToldIncident) -> str:
+    """The finding that got worse most, then and now."""
+    first = incident.shown[0]
+    now = "" if first.effect is None else f" -> {format_diff(first.effect)}"
+    more = len(incident.shown) - 1
+    return f"{harmless(readable(first.name))[:60]} {_diff(first)}{now}" + (f" and {more:,} more" if more else "")
+
+
 def _step(incident: ToldIncident) -> str:
     before, after, delta = incident.baseline_step_ns, incident.candidate_step_ns, incident.step_delta_ns
     if not before or after is None or delta is None:
@@ -113,7 +123,8 @@ def _step(incident: ToldIncident) -> str:
 
 
 def _diff(finding: ToldFinding) -> str:
-    return diff_cell(asdict(finding))
+    number = "calls " if finding.change == "calls" else ""
+    return f"{number}{diff_cell(asdict(finding))}"
 
 
 def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
@@ -157,6 +168,9 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line
     lines.append(Line("", 1.0))
     if message.event != "recovered":
         lines += _explained(first, markdown=markdown)
+    elif first.left:
+        left = ", ".join(said(name, markdown=markdown) for name in first.left)
+        lines.append(Line(f"Still open: {left}.", 6.8))
     if message.owners:
         names = ", ".join(said(owner, markdown=markdown) for owner in message.owners)
         lines.append(Line(f"Owners: {names}.", 6.5))
@@ -191,6 +205,8 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
             parts.insert(1, signed(shown(finding.delta), finding.delta))
         if finding.baseline_calls is not None or finding.candidate_calls is not None:
             parts.append(f"calls {calls_cell(finding.baseline_calls, finding.candidate_calls)}")
+        if finding.effect is not None and finding.state != "recovered":
+            parts.append(f"newest run {format_diff(finding.effect)}")
         if finding.cause:
             parts.append(said(finding.cause, markdown=markdown))
     if finding.owner:

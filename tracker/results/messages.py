@@ -34,6 +34,7 @@ class ToldFinding:
     baseline_value: float | None
     candidate_value: float | None
     delta: float | None
+    effect: float | None
     share_of_change: float | None
     baseline_calls: float | None
     candidate_calls: float | None
@@ -47,7 +48,8 @@ class ToldIncident:
     """An incident, as FINDINGS_COLUMNS["incidents"] means its columns.
 
     `shown`: its largest findings; `more`: how many others there are. `silenced`: findings that somebody muted.
-    `environment`: what else changed, as (key, before, after). `by_step`: the step itself is a finding.
+    `environment`: what else changed, as (key, before, after). `by_step`: the step itself is a finding. Of what is over:
+    `recovered_in`: the version, `left`: names of findings that are still open.
     """
 
     incident_id: int
@@ -78,6 +80,7 @@ class ToldIncident:
     more: int = 0
     silenced: int = 0
     recovered_in: str | None = None
+    left: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -272,6 +272,11 @@ def silences(store: Store, now_ns: int) -> list[Silence]:
         return [Silence(**row._asdict()) for row in connection.execute(statement("silences"), {"now_ns": now_ns})]
 
 
+def silences_frame(store: Store, now_ns: int) -> pd.DataFrame:
+    """The silences that hold, as a table. Columns: see sql/silences.sql."""
+    return frame(store, "silences", {"now_ns": now_ns})
+
+
 def add_silence(connection: Connection, silence: Silence) -> int:
     """Add a silence, whatever its number says; its number."""
     names = [name for name in silence.__slots__ if name != "silence_id"]
