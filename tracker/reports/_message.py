@@ -56,11 +56,20 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
     if form == "json":
         return Written(cut(title_of(message), limits.title), json_of(message).decode())
     lines = _lines(message, short=form == "short", markdown=markdown)
+    if markdown:
+        lines = [_bulleted(line) for line in lines]
     title = title_of(message)
     if not limits.title:
         lines = [Line(title, 9.0), *lines]
     body = fitted(lines, limits.body, limits.size)
     return Written(cut(title, limits.title) if limits.title else "", body)
+
+
+def _bulleted(line: Line) -> Line:
+    """The line as an item of a list: Markdown would join it with the one before."""
+    text = line.text.lstrip()
+    indent = line.text[: len(line.text) - len(text)]
+    return line if not text or text.startswith("- ") or line.keep == 9.0 else replace(line, text=f"{indent}- {text}")
 
 
 def json_of(message: Message) -> bytes:
@@ -81,7 +90,7 @@ def title_of(message: Message) -> str:
     if not message.incidents:
         return f"{start}: {harmless(message.title)}"
     first = message.incidents[0]
-    where = harmless(first.device) if len(message.incidents) == 1 else counted(len(message.incidents), "line")
+    where = _places(message.incidents)
     versions = " -> ".join(harmless(version) for version in (first.good_version, first.version) if version)
     if message.event == "recovered":
         now = f" {harmless(first.recovered_in)}" if first.recovered_in else ""
@@ -92,6 +101,14 @@ def title_of(message: Message) -> str:
     if message.held_back:
         return f"{start}: held back: {_what(first)}, {versions}, {where}"
     return f"{start}: {_EVENTS.get(message.event, '')}{_what(first)}, {versions}, {where}"
+
+
+def _places(incidents: Sequence[ToldIncident]) -> str:
+    """The device, or how many there are."""
+    if len(incidents) == 1:
+        return harmless(incidents[0].device)
+    devices = {one.device for one in incidents}
+    return counted(len(incidents), "device" if len(devices) == len(incidents) else "line")
 
 
 def _what(incident: ToldIncident) -> str:
@@ -155,7 +172,7 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line
     first = message.incidents[0]
     lines = []
     if len(message.incidents) > 1:
-        lines = [Line("Where:", 7.2)]
+        lines = []
         lines += [Line(f"- {_where(one, markdown=markdown)}", 7.2) for one in message.incidents]
         lines.append(Line("", 1.0))
     if message.narrowed_to:
@@ -167,7 +184,7 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line
     lines += [Line(text, keep) for text, keep in _rest(first, len(first.shown) - len(shown))]
     lines.append(Line("", 1.0))
     if message.event != "recovered":
-        lines += _explained(first, markdown=markdown)
+        lines += _explained(first, markdown=markdown, then="At first: " if message.event == "worsened" else "")
     elif first.left:
         left = ", ".join(said(name, markdown=markdown) for name in first.left)
         lines.append(Line(f"Still open: {left}.", 6.8))
@@ -219,7 +236,7 @@ def _kind(finding: ToldFinding, *, markdown: bool) -> str:
     return ", ".join((KINDS[finding.kind], *outside))
 
 
-def _explained(incident: ToldIncident, *, markdown: bool) -> list[Line]:
+def _explained(incident: ToldIncident, *, markdown: bool, then: str) -> list[Line]:
     row: dict[str, Any] = asdict(incident)
     lines = []
     text = explanation(row)
@@ -229,7 +246,7 @@ def _explained(incident: ToldIncident, *, markdown: bool) -> list[Line]:
             text += f" {share(explained)} explained."
         elif gain:
             text += f" Gains and losses cancel; gains {format_ns(gain)}."
-        lines.append(Line(text, 6.8))
+        lines.append(Line(f"{then}{text}", 6.8))
     if incident.causes:
         lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
     if incident.environment:
@@ -261,8 +278,6 @@ def _commands(message: Message, *, markdown: bool) -> list[Line]:
         what, keep = _COMMANDS[purpose]
         line = as_code(harmless(command)) if markdown else harmless_command(command)
         found.append(Line(f"{what}: {line}", keep))
-    if markdown and len(found) > 1:
-        found = [replace(line, text=f"- {line.text}") for line in found]
     return found
 
 
