@@ -57,11 +57,15 @@ class Team:
     box: Box = field(default_factory=Box)
     now_ns: int = NOW
 
-    def round(self, after: int = 0) -> list[str]:
-        """One look of a watcher some time later: what arrived, as `Box.take` says it."""
-        self.now_ns += after
+    def look(self) -> None:
+        """One look of a watcher."""
         notify.enqueue(self.store, self.alerts, now_ns=self.now_ns)
         notify.deliver(self.store, self.alerts, now_ns=self.now_ns, send=self.box)
+
+    def round(self, after: int = 0) -> list[str]:
+        """One look some time later: what arrived, as `Box.take` says it."""
+        self.now_ns += after
+        self.look()
         return self.box.take()
 
     def rounds(self, after: int = 0) -> list[str]:
