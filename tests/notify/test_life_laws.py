@@ -217,7 +217,5 @@ class Life(RuleBasedStateMachine):
         assert live <= told
 
 
-Life.TestCase.settings = settings(
-    max_examples=20, stateful_step_count=30, deadline=None
-)
+Life.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
 TestLife = Life.TestCase
