@@ -200,3 +200,16 @@ def test_an_address_stands_in_the_settings_file_only_where_nobody_else_reads_it(
     assert "slack" not in str(caught.value)
     path.chmod(0o600)
     assert config.load("/a.db", environ=environ).alerts.channels[0].url == "slack://secret"
+
+
+def test_an_address_in_a_file_has_a_path_that_cron_finds_too(tmp_path):
+    text = '[[alerts.channels]]\nname = "a"\nurl_file = "slack"\n'
+    with pytest.raises(TrackerError, match=r"channel 'a' has 'slack', expected a path from the root, or ~/"):
+        config.load(environ=settings_file(tmp_path, text))
+    assert config.load(environ=settings_file(tmp_path, text.replace('"slack"', '"~/slack"'))).alerts.channels
+
+
+def test_a_channel_shows_no_address(tmp_path):
+    file = settings_file(tmp_path, '[[alerts.channels]]\nname = "a"\nurl = "feishu://s3cret"\n')
+    (tmp_path / "tracker.toml").chmod(0o600)
+    assert "s3cret" not in repr(config.load(environ=file))

@@ -24,6 +24,7 @@ from tracker.cli import (
     history,
     ingest,
     log,
+    notify,
     prune,
     run,
     runs,
@@ -36,7 +37,7 @@ _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
-    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "prune", "db",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "notify", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -110,6 +111,9 @@ app.command("calibrate", short_help="From repeats of one version: how small a ch
     calibrate.calibrate
 )
 app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
+app.command("notify", short_help="Tell people of findings: send what is due, test the channels, list what waits.")(
+    notify.notify
+)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

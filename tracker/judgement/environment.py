@@ -63,7 +63,7 @@ def _is_variable(key: str) -> bool:
 
 
 def _tells_variables(side: Mapping[str, set[str]]) -> bool:
-    """Whether the environment of runs was read inside of their jobs, where a variable that is not set is known to be."""
+    """Whether the environment was read inside of the jobs, where it is known of a variable that it is not set."""
     return "python_version" in side or any(map(_is_variable, side))
 
 

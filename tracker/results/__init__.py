@@ -56,6 +56,13 @@ from tracker.results.matrix import (
     Matrix,
     check_matrix,
 )
+from tracker.results.messages import (
+    EVENTS,
+    MESSAGE_SCHEMA,
+    Message,
+    ToldFinding,
+    ToldIncident,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -113,6 +120,7 @@ __all__ = [
     "CYCLES",
     "DIFF_COLUMNS",
     "DIRECTIONS",
+    "EVENTS",
     "EXPLAIN_COLUMNS",
     "FINDINGS_COLUMNS",
     "GRAINS",
@@ -127,6 +135,7 @@ __all__ = [
     "MATCHES",
     "MATRIX_COLUMNS",
     "MATRIX_ROWS",
+    "MESSAGE_SCHEMA",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -163,12 +172,15 @@ __all__ = [
     "Log",
     "LogOptions",
     "Matrix",
+    "Message",
     "Part",
     "Rename",
     "Selection",
     "ShowOptions",
     "Shown",
     "Side",
+    "ToldFinding",
+    "ToldIncident",
     "check_matrix",
     "check_sections",
 ]
