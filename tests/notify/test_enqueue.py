@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tests.judgement.made import runs
@@ -9,10 +11,10 @@ from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, Team, alerts, recorde
 from tracker import notify
 from tracker.config import Owner, Rule
 from tracker.judgement import Wish, act, findings
-from tracker.notify import Alarm
+from tracker.notify import Alarm, enqueueing
 from tracker.profile import Device
 from tracker.results import FindingsOptions
-from tracker.store import notifications
+from tracker.store import notifications, open_store
 from tracker.store.notifications import Silence
 
 
@@ -295,6 +297,43 @@ def test_nobody_to_tell_is_no_message(memory_store):
     assert notify.enqueue(memory_store, Alerts(), now_ns=NOW) == 0
     assert recorded(memory_store) == []
     assert Team(memory_store, Alerts(), Box()).rounds() == []
+
+
+def test_two_watchers_that_look_at_once_make_one_message(database_url):
+    with open_store(database_url) as store:
+        same(store, "v1", 0)
+        Team(store, alerts()).round()
+        slower(store)
+    stores, made, ready = [open_store(database_url) for _ in range(2)], [], threading.Barrier(2)
+
+    def look(one):
+        ready.wait()
+        made.append(notify.enqueue(one, alerts(), now_ns=NOW))
+
+    threads = [threading.Thread(target=look, args=(one,)) for one in stores]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for store in stores:
+        store.close()
+    assert sorted(made) == [0, 1]
+
+
+def test_a_decision_of_somebody_else_meanwhile_is_seen(team):
+    slower(team.store)
+    looked = enqueueing._planned
+
+    def slowly(store, settings, now_ns):
+        plan = looked(store, settings, now_ns)
+        monkey.undo()
+        assert notify.enqueue(store, settings, now_ns=now_ns) == 1, "another watcher is faster"
+        return plan
+
+    with pytest.MonkeyPatch.context() as monkey:
+        monkey.setattr(enqueueing, "_planned", slowly)
+        assert notify.enqueue(team.store, team.alerts, now_ns=NOW) == 0
+    assert team.states() == ["opened pending"]
 
 
 def test_both_databases_tell_the_same(store):

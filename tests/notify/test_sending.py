@@ -87,6 +87,20 @@ def test_wecom_gets_no_more_bytes_than_it_takes(services, server):
     assert "tracker opened incident:12" in text
 
 
+def test_a_name_that_would_ping_everybody_in_slack_does_not(server, monkeypatch):
+    from apprise.plugins.slack import NotifySlack
+
+    monkeypatch.setattr(NotifySlack, "webhook_url", f"http://{server.host}")
+    evil = messages.finding("<!channel> <@U123> @here <http://evil.example|x> *y* f<int>", 1, 2)
+    message = messages.message("opened", messages.told(shown=(evil,), by_step=False))
+    slack = {"slack": "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ"}
+    assert send(slack, "slack", message) is None
+    text = str(server.got[0][1])
+    assert "f&lt;int&gt;" in text
+    for ping in ("<!", "<@", "@here", "://evil"):
+        assert ping not in text
+
+
 def test_the_form_of_a_channel_can_be_chosen(services, server):
     assert send(services, "feishu", form="short") is None
     assert send(services, "feishu", form="long") is None

@@ -36,6 +36,8 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
         return 0
     for _ in range(_TRIES):
         plan = _planned(store, alerts, now_ns)
+        if not (plan.added or plan.changed or plan.skipped or plan.digests):
+            return 0
         try:
             return store.transact(partial(_write, plan=plan, now_ns=now_ns))
         except _Outdated:
