@@ -17,6 +17,7 @@ Everything is optional. A complete file:
     layout = "{workload}/{version}/*"   # what the folders below path mean; the last part is one run
     config = { batch = "32" }
     expect_every = "1d"              # no run for so long is an alert
+    shared = false                   # true: all machines see the same files there, as on NFS
 
     [alerts]
     wait = "2m"                      # what else belongs to an incident may still come
@@ -49,6 +50,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from tracker.config import layout
 from tracker.errors import SourceError
 from tracker.units import age_ns
 
@@ -84,7 +86,8 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     `layout`: what the folders below `path` mean, part by part: `{workload}`, `{version}`, `{config.KEY}`, `{tag.KEY}`,
     or `*`; what matches the last part, a file or a folder, is ingested by one call. What a profile says of itself (the
-    file that tracker's hooks write beside it) goes before this table, and the layout before its entries.
+    file that tracker's hooks write beside it) goes before this table, and the layout before its entries. `shared`:
+    every machine sees the same files under this path, so that the watchers of all of them take each profile once.
     """
 
     path: str
@@ -97,6 +100,7 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     format: str | None = None
     expect_ranks: int | None = None
     expect_every: str | None = None
+    shared: bool = False
 
     @property
     def expect_every_ns(self) -> int | None:
@@ -267,8 +271,14 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
             for name in names
             if _no_age(value := tables.get(table, {}).get(name))
         ]
+    paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     for folder in entries.watch.folders:
         found += _of_folder(folder)
+    found += [
+        ("watch.folders.path", f"is {path!r} twice, expected each folder once")
+        for path in dict.fromkeys(paths)
+        if paths.count(path) > 1
+    ]
     return found + _of_alerts(entries.alerts, private=private)
 
 
@@ -283,6 +293,10 @@ def _of_folder(folder: Folder) -> list[tuple[str, str]]:
     found = []
     if not folder.path:
         found.append(("watch.folders.path", "is '', expected a folder"))
+    try:
+        layout.parse(folder.layout)
+    except ValueError as error:
+        found.append(("watch.folders.layout", f"is {folder.layout!r}: {error}"))
     if _no_age(folder.expect_every):
         found.append(("watch.folders.expect_every", f"is {folder.expect_every!r}, expected a time such as 6h or 1d"))
     if folder.expect_ranks is not None and folder.expect_ranks < 1:

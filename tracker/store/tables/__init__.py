@@ -35,6 +35,7 @@ from tracker.store.tables.runs import (
     Version,
     Workload,
 )
+from tracker.store.tables.watch import Expectation, Inbox, Lease, WatchedFolder, Watcher
 
 __all__ = [
     "Api",
@@ -48,15 +49,18 @@ __all__ = [
     "Counter",
     "Device",
     "DiffHistory",
+    "Expectation",
     "Finding",
     "FindingAction",
     "FindingEvent",
     "Followed",
+    "Inbox",
     "Incident",
     "Judged",
     "Kernel",
     "KernelKey",
     "KernelMetric",
+    "Lease",
     "Memory",
     "MemoryCurve",
     "Op",
@@ -70,6 +74,8 @@ __all__ = [
     "Source",
     "Step",
     "Version",
+    "WatchedFolder",
+    "Watcher",
     "Workload",
     "metadata",
 ]
