@@ -13,14 +13,30 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import actions, calibrate, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
+from tracker.cli import (
+    actions,
+    calibrate,
+    db,
+    demo,
+    diff,
+    doctor,
+    findings,
+    history,
+    ingest,
+    log,
+    runs,
+    show,
+    status,
+    versions,
+    watch,
+)
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "db",
+    "expect", "mute", "unmute", "invalid", "calibrate", "watch", "status", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -88,6 +104,8 @@ app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
     calibrate.calibrate
 )
+app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)
+app.command("status", short_help="Who watches, what waits, what is stuck.")(status.status)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "load", "read", "survey",
-    "unfinished",
+    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "load", "read",
+    "survey", "unfinished",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (

@@ -66,6 +66,7 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.status import Status
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
     Judgement,
@@ -169,6 +170,7 @@ __all__ = [
     "ShowOptions",
     "Shown",
     "Side",
+    "Status",
     "check_matrix",
     "check_sections",
 ]

@@ -78,6 +78,16 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Count:
+    """How many `profiles` of a folder are in a state and there; `arrived_ns`: when the last of it became a new run."""
+
+    folder_id: int
+    state: State
+    profiles: int
+    arrived_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """How a look found a profile that is new, or has changed. `known_content`: as it was found before, None: new."""
 
@@ -126,13 +136,11 @@ def _entry(row: Mapping[str, Any]) -> Entry:
     return Entry(**{**row, "content": bytes(row["content"]), "told": bool(row["told"])})
 
 
-def counts(store: Store) -> dict[int, dict[str, int]]:
+def counts(store: Store) -> list[Count]:
     """How many profiles of each watched folder are in which state."""
-    found: dict[int, dict[str, int]] = {}
     with store.connect() as connection:
-        for row in connection.execute(statement("inbox_counts")):
-            found.setdefault(row.folder_id, {})[row.state] = row.profiles
-    return found
+        rows = connection.execute(statement("inbox_counts")).all()
+    return [Count(row.folder_id, row.state, int(row.profiles), row.arrived_ns) for row in rows]
 
 
 def note(

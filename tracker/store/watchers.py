@@ -27,7 +27,10 @@ _END: Final = text(
     "UPDATE watcher SET ended_ns = :now_ns, outcome = :outcome WHERE owner = :owner AND ended_ns IS NULL"
 )
 _TOLD: Final = text("UPDATE watcher SET told = TRUE WHERE owner = :owner")
-_EXPIRE: Final = text("DELETE FROM watcher WHERE heartbeat_ns < :before_ns")
+_EXPIRE: Final = text(
+    "DELETE FROM watcher WHERE heartbeat_ns < :before_ns "
+    "OR (every_ns IS NULL AND outcome = 'ended' AND ended_ns < :rounds_before_ns)"
+)
 _FIND_FOLDER: Final = text("SELECT id FROM watched_folder WHERE digest = :digest")
 _LOOKED: Final = text("UPDATE watched_folder SET looked_ns = :now_ns, layout = :layout WHERE id = :id")
 _FOLDER_ERROR: Final = text(
@@ -186,18 +189,14 @@ def folder_id(store: Store, host: str, path: str, layout: str, *, now_ns: int) -
     return store.transact(write)
 
 
-def note_folder(
-    store: Store, number: int, error: str, expected: Mapping[str, int] | None = None, *, now_ns: int
-) -> None:
-    """How a look at a folder went ('': well), and which workloads are expected there how often.
+def note_folder(store: Store, number: int, error: str, expected: Mapping[str, int], *, now_ns: int) -> None:
+    """How a look at a folder went ('': well), and which workloads are expected there how often (ns).
 
-    `expected`: None where that could not be seen; a workload that is not in it is waited for no longer.
+    A workload that is not in `expected` is waited for no longer.
     """
 
     def write(connection: Connection) -> None:
         connection.execute(_FOLDER_ERROR, {"id": number, "error": bulk.clean(error), "now_ns": now_ns})
-        if expected is None:
-            return
         for workload in set(connection.execute(_EXPECTED, {"folder_id": number}).scalars()) - expected.keys():
             connection.execute(_UNEXPECT, {"folder_id": number, "workload": workload})
         for workload, every_ns in sorted(expected.items()):
@@ -226,11 +225,14 @@ def last_runs(store: Store) -> dict[str, LastRun]:
     return {row.workload: LastRun(row.run_id, row.version, row.started_at_ns) for row in rows}
 
 
-def expire(store: Store, *, before_ns: int) -> None:
-    """Forget watchers that nobody has heard of since, and folders that nobody has looked at."""
+def expire(store: Store, *, before_ns: int, rounds_before_ns: int) -> None:
+    """Forget watchers that nobody has heard of since, and folders that nobody has looked at.
+
+    Single rounds (of cron) that ended well are forgotten sooner, at `rounds_before_ns`.
+    """
 
     def write(connection: Connection) -> None:
-        connection.execute(_EXPIRE, {"before_ns": before_ns})
+        connection.execute(_EXPIRE, {"before_ns": before_ns, "rounds_before_ns": rounds_before_ns})
         connection.execute(_EXPIRE_FOLDERS, {"before_ns": before_ns})
         connection.execute(_EXPIRE_EXPECTATIONS)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -64,6 +64,15 @@ def listing(folder: Folder, root: Path) -> Listing:
     found = Listing()
     _descend(folder, root, parse(folder.layout), {}, found)
     return found
+
+
+def labels_of(folder: Folder, names: Sequence[str]) -> Labels | None:
+    """What is said of the profile with these names below the watched folder; None where the layout has none there."""
+    parts = parse(folder.layout)
+    found = [part.match(name) for part, name in zip(parts, names, strict=False)]
+    if len(parts) != len(names) or None in found:
+        return None
+    return _labels(folder, {key: value for said in found for key, value in (said or {}).items()})
 
 
 def _descend(
