@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker.readers import PARTIAL
+from tracker.watch.find import SIDE_FILE, is_side_file
 
 BELIEVED_AGE_NS: Final = 3600 * 10**9
 """What a file system calls older than this is old, however wrong its clock is."""
@@ -52,7 +53,7 @@ def content_of(path: Path) -> Content | None:
         touched = max(touched, state.st_mtime_ns, state.st_ctime_ns)
         if os.path.isdir(place):
             continue
-        files += not name.endswith(PARTIAL)
+        files += not (name.endswith(PARTIAL) or is_side_file(name))
         size += state.st_size
         written = max(written, state.st_mtime_ns)
         readable = os.access(place, os.R_OK)
@@ -63,7 +64,7 @@ def content_of(path: Path) -> Content | None:
 def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
-    yield f"{path}.tracker.json", ".tracker.json"
+    yield f"{path}{SIDE_FILE}", SIDE_FILE
     if not path.is_dir():
         return
     for parent, folders, files in os.walk(path):

@@ -12,7 +12,8 @@ from tracker.config import Folder
 from tracker.config.layout import Part, parse
 from tracker.readers import PARTIAL
 
-_SIDE_FILES: Final = ("tracker.json", ".tracker.json")
+SIDE_FILE: Final = ".tracker.json"
+"""End of the name of a file in which tracker's hooks describe the profile beside it; in a folder: `tracker.json`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,11 @@ class Listing:
     def may_hold(self, path: Path) -> bool:
         """Whether `path` may be there although it was not seen."""
         return any(folder == path or folder in path.parents for folder in self.unseen)
+
+
+def is_side_file(name: str) -> bool:
+    """Whether the file of this name describes a profile, and is none."""
+    return name.endswith(SIDE_FILE) or name == SIDE_FILE[1:]
 
 
 def root_of(folder: Folder, settings_file: Path | None) -> Path:
@@ -109,7 +115,7 @@ def _names(place: Path, found: Listing) -> Iterator[str]:
         found.unseen[place] = f"{place}: cannot be looked into ({error.strerror})"
         return
     for name in names:
-        if name.endswith((PARTIAL, _SIDE_FILES[1])) or name == _SIDE_FILES[0]:
+        if name.endswith(PARTIAL) or is_side_file(name):
             continue
         if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
             shown = name.encode("utf-8", "backslashreplace").decode()
