@@ -49,7 +49,7 @@ def _tell_of_quarantined(work: Work, messages: Messages) -> None:
             groups.setdefault((entry.host, entry.folder, entry.workload), []).append(entry)
     for (host, folder, workload), entries in groups.items():
         key = digest_of((host, *(part for entry in entries for part in (entry.path, entry.content.hex())))).hex()
-        more = [f"and {counted(len(entries) - _NAMED, 'more')}"] if len(entries) > _NAMED else []
+        more = [f"and {len(entries) - _NAMED:,} more"] if len(entries) > _NAMED else []
         alarm = Alarm(
             key=f"quarantined:{key}",
             kind="quarantined",

@@ -52,8 +52,8 @@ def tell(work: Work) -> None:
         done = work.messages.deliver(work.store, alerts, now_ns=work.now())
         parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
         if any(parts.values()):
-            words = [f"{counted(count, 'message')} {word}" for word, count in parts.items() if count]
-            work.say(Event("told", ", ".join(words)))
+            words = [f"{count:,} {word}" for word, count in parts.items() if count]
+            work.say(Event("told", f"messages: {', '.join(words)}"))
 
 
 def expire(work: Work, *, always: bool = False) -> None:
@@ -75,7 +75,7 @@ def nightly(work: Work) -> None:
     """Judge whatever is out of date, change points included, as `tracker versions judge` does; once a night."""
     with work.lease("nightly", undone_since_ns=work.now() - _NIGHT_NS) as ours:
         if ours and (count := judgement.update(work.store, judgement.lines_of(work.store))):
-            work.say(Event("judged", f"{counted(count, 'version')} that was out of date"))
+            work.say(Event("judged", f"{counted(count, 'version')}, out of date before"))
 
 
 def once(work: Work) -> None:
