@@ -24,6 +24,7 @@ from tracker.cli import (
     history,
     ingest,
     log,
+    notify,
     runs,
     show,
     status,
@@ -36,7 +37,7 @@ _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "watch", "status", "db",
+    "expect", "mute", "unmute", "invalid", "calibrate", "notify", "watch", "status", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -106,6 +107,9 @@ app.command("calibrate", short_help="From repeats of one version: how small a ch
 )
 app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)
 app.command("status", short_help="Who watches, what waits, what is stuck.")(status.status)
+app.command("notify", short_help="Tell people of findings: send what is due, test the channels, list what waits.")(
+    notify.notify
+)
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 

@@ -146,12 +146,17 @@ class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     url: str | None = None
     form: Literal["long", "short", "json"] | None = None
 
+    def __repr__(self) -> str:
+        """Without the address, so that no trace of the program shows it."""
+        return f"Channel(name={self.name!r})"
+
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which incidents go to which channels. Patterns are globs, without regard to case; all entries must hold.
 
-    `op`: an operator of the incident. `severity`: this and above. `when`: at once; grouped with what else comes within
-    `alerts.wait`; or once a day. The default: critical incidents at once, others grouped.
+    `op`: an operator of the incident. `device`: with its vendor or without. `severity`: of regressions, this and above.
+    `when`: at once; grouped with what else comes within `alerts.wait`; or once a day (UTC). The default: critical
+    incidents at once, others grouped.
     """
 
     channels: tuple[str, ...]
@@ -164,7 +169,11 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who answers for operators: named in messages on them, and told on channels of their own."""
+    """Who answers for operators: named in messages on them, and told on channels of their own.
+
+    `channels` hear of regressions of severity warning and above in which such an operator got worse, with these
+    operators shown; a channel that a rule names hears of the whole incident instead.
+    """
 
     op: str
     who: str = ""
@@ -316,6 +325,9 @@ def _of_alerts(alerts: Alerts, *, private: bool) -> list[tuple[str, str]]:
             found.append(
                 ("alerts.channels", f"channel {channel.name!r} has {said}, expected one of url_env, url_file, url")
             )
+        if channel.url_file and not Path(channel.url_file).expanduser().is_absolute():
+            said = f"channel {channel.name!r} has {channel.url_file!r}, expected a path from the root, or ~/..."
+            found.append(("alerts.channels.url_file", said))
         if channel.url and not private:
             said = f"channel {channel.name!r} holds a secret, and others can read this file (chmod 600 it, or url_env)"
             found.append(("alerts.channels.url", said))

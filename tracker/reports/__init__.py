@@ -17,7 +17,8 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, History, Log, Matrix, Shown
+    from tracker.reports._message import Limits, Written
+    from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
 
 NAMES = ("csv", "json", "markdown", "text", "xlsx")
 
@@ -47,6 +48,15 @@ class Sections(Rows, total=False):
 def render_diff(diff: Diff, format: str = "text", **look: Unpack[Sections]) -> str | bytes:
     """The document of `diff`: text of a format, or bytes where `binary(format)`."""
     return _render("diff", diff, format, **look)
+
+
+def render_message(
+    message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None
+) -> Written:
+    """Title and body of a message, long, short or json, as it fits into `limits`."""
+    from tracker.reports import _message
+
+    return _message.write(message, form, markdown=markdown, limits=limits)
 
 
 def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:

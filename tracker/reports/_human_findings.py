@@ -13,10 +13,12 @@ from tracker.reports._shared import command, records
 from tracker.results import ExplainedFinding, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
-_KINDS: Final = {
+KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API", "memory": "memory of an op",
 }  # fmt: skip
+"""Kinds of series, in words."""
+
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _WORDS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
@@ -152,7 +154,7 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     before, after = row["baseline_value"], row["candidate_value"]
     shown = form(row["unit"], [value for value in (before, after, row["delta"]) if value is not None])
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
-    of = ", ".join(filter(None, (_KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
+    of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
         str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else row["state"],
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
@@ -180,7 +182,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
-        f"Finding {row['finding_id']}: {name} ({_KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
+        f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
         f"{where}; {row['state']}; {before} -> {after} per step ({diff_cell(row)})"
         + (f"; cause: {row['cause']}" if row["cause"] else ""),
     ]

@@ -56,6 +56,13 @@ from tracker.results.matrix import (
     Matrix,
     check_matrix,
 )
+from tracker.results.messages import (
+    EVENTS,
+    MESSAGE_SCHEMA,
+    Message,
+    ToldFinding,
+    ToldIncident,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -114,6 +121,7 @@ __all__ = [
     "CYCLES",
     "DIFF_COLUMNS",
     "DIRECTIONS",
+    "EVENTS",
     "EXPLAIN_COLUMNS",
     "FINDINGS_COLUMNS",
     "GRAINS",
@@ -128,6 +136,7 @@ __all__ = [
     "MATCHES",
     "MATRIX_COLUMNS",
     "MATRIX_ROWS",
+    "MESSAGE_SCHEMA",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -164,6 +173,7 @@ __all__ = [
     "Log",
     "LogOptions",
     "Matrix",
+    "Message",
     "Part",
     "Rename",
     "Selection",
@@ -171,6 +181,8 @@ __all__ = [
     "Shown",
     "Side",
     "Status",
+    "ToldFinding",
+    "ToldIncident",
     "check_matrix",
     "check_sections",
 ]

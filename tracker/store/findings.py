@@ -90,6 +90,23 @@ def actions_of(connection: Connection, line: Line) -> list[Action]:
     ]  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class IncidentEvent:
+    """A transition that somebody may want to hear of. `run_id`, `version`: of the run that made it, if one did."""
+
+    kind: str
+    run_id: int | None
+    version: str | None
+
+
+def incident_events(connection: Connection) -> dict[int, list[IncidentEvent]]:
+    """Finding of an incident -> what happened to it that somebody may want to hear of, in order."""
+    found: dict[int, list[IncidentEvent]] = {}
+    for row in connection.execute(statement("incident_events")):
+        found.setdefault(row.finding_id, []).append(IncidentEvent(row.kind, row.run_id, row.version))
+    return found
+
+
 def add_action(connection: Connection, line: Line, action: Action) -> None:
     """Keep what a user did."""
     values = (

@@ -24,6 +24,7 @@ from tracker.store.tables.details import (
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series
+from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.runs import (
     Capture,
     Configuration,
@@ -63,6 +64,7 @@ __all__ = [
     "Lease",
     "Memory",
     "MemoryCurve",
+    "Notification",
     "Op",
     "OpKey",
     "OpTree",
@@ -71,6 +73,7 @@ __all__ = [
     "RunFact",
     "Sample",
     "Series",
+    "Silence",
     "Source",
     "Step",
     "Version",
