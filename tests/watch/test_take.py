@@ -126,7 +126,7 @@ def test_what_is_not_the_profiles_fault_is_tried_again_after_a_pause(world, monk
     assert world.after(5 * MINUTE - 1).round() == {"gpt/v1/a.json": "ready"}
     assert world.after(1).round() == {"gpt/v1/a.json": "ingested"}
     assert world.entries()["gpt/v1/a.json"].attempts == 0
-    assert world.told.alarms == {}
+    assert world.told.messages == []
 
 
 def test_a_profile_that_may_not_be_read_is_quarantined_and_read_once_it_may(local, monkeypatch):

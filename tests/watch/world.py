@@ -10,9 +10,10 @@ from pathlib import Path
 
 from tests.factories import EPOCH_NS
 from tests.test_intake import write_trace
-from tracker.config import Folder, Settings, Watch
+from tracker.config import Alerts, Channel, Folder, Rule, Settings, Watch
+from tracker.results import Message
 from tracker.store import Store, inbox, queries, watchers
-from tracker.watch import Alarm, Event, Sent, Work, rounds
+from tracker.watch import Event, Work, rounds
 
 SECOND = 10**9
 MINUTE = 60 * SECOND
@@ -24,31 +25,19 @@ SETTLED = 2 * MINUTE
 
 @dataclass
 class Told:
-    """Stands in for the outbox: one message per key."""
+    """Stands in for the network: whoever is told, and of what."""
 
-    alarms: dict[str, Alarm] = field(default_factory=dict)
-    repeated: int = 0
-    calls: list[str] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
 
-    def enqueue(self, store, alerts, *, now_ns):
-        self.calls.append("enqueue")
-        return 0
-
-    def alarm(self, store, alerts, alarm, *, now_ns):
-        self.repeated += alarm.key in self.alarms
-        self.alarms.setdefault(alarm.key, alarm)
-        return 1
-
-    def deliver(self, store, alerts, *, now_ns):
-        self.calls.append("deliver")
-        return Sent()
-
-    def expire(self, store, *, now_ns, keep_ns):
-        self.calls.append("expire")
-        return 0
+    def __call__(self, channel: Channel, message: Message) -> str | None:
+        self.messages.append(message)
+        return None
 
     def titles(self) -> list[str]:
-        return [alarm.title for alarm in self.alarms.values()]
+        return [message.title for message in self.messages]
+
+
+ALERTS = Alerts(channels=(Channel(name="ops", url_env="OPS"),), rules=(Rule(channels=("ops",)),))
 
 
 class World:
@@ -64,12 +53,12 @@ class World:
         self.folder = Folder(path=str(root), **{"layout": "{workload}/{version}/*", **folder})
         self.work = Work(
             store=store,
-            settings=Settings(database="", origin="test", watch=Watch(folders=(self.folder,))),
+            settings=Settings(database="", origin="test", watch=Watch(folders=(self.folder,)), alerts=ALERTS),
             owner=owner,
             host=host,
             say=self.said.append,
             now=lambda: self.now_ns,
-            messages=self.told,
+            send=self.told,
         )
 
     def profile(self, name: str, **trace) -> Path:

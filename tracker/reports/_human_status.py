@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tracker.results.status import ExpectedStatus, FolderStatus, ProfileStatus, Status, WatcherStatus
+from tracker.results.status import ExpectedStatus, FolderStatus, MessageStatus, ProfileStatus, Status, WatcherStatus
 from tracker.units import counted, format_age, format_bytes, format_moment
 
 _STATES: Final = ("waiting", "ready", "working", "quarantined", "ingested", "passed")
@@ -82,17 +82,44 @@ def _profile(one: ProfileStatus, now_ns: int) -> str:
     return f"{one.path}: {', '.join(parts)}{f': {reason}' if reason else ''}"
 
 
+def messages(status: Status) -> list[str]:
+    """A line per message that was not delivered."""
+    found = status.messages
+    more = [f"and {len(found) - _LISTED:,} more: tracker notify --list"] if len(found) > _LISTED else []
+    return [_message(one, status.now_ns) for one in found[:_LISTED]] + more
+
+
+def _message(one: MessageStatus, now_ns: int) -> str:
+    tried = f", tried {counted(one.attempts, 'time')}" if one.attempts else ""
+    state = "given up" if one.state == "dead" else one.state
+    error = f": {one.last_error}" if one.last_error else ""
+    return f"{one.id} to {one.channel}, {state} for {format_age(now_ns - one.created_ns)}{tried}: {one.title}{error}"
+
+
+def silences(status: Status) -> list[str]:
+    """A line per silence, and how many findings are muted one by one."""
+    lines = [
+        f"op {one.op}, workload {one.workload}, device {one.device} until {_moment(one.until_ns)}, by {one.who}: "
+        f"{one.reason}"
+        for one in status.silences
+    ]
+    return [*lines, f"{counted(status.muted, 'finding')}: tracker findings --state muted"] if status.muted else lines
+
+
 def answer(status: Status) -> str:
     """What matters, and what to do next."""
     alive = sum(one.state == "alive" for one in status.watchers)
     late = sum(one.is_missing for folder in status.folders for one in folder.expected)
     states = Counter(one.state for one in status.profiles)
     wrong = sum(bool(folder.error) for folder in status.folders)
+    dead = sum(one.state == "dead" for one in status.messages)
     parts = [
         f"{counted(alive, 'watcher')} alive",
         f"{counted(wrong, 'folder')} with an error" if wrong else "",
         f"{counted(late, 'workload')} without the run that was expected" if late else "",
         *(f"{counted(states[state], 'profile')} {_word(state)}" for state in _order(states)),
+        f"{counted(dead, 'message')} given up" if dead else "",
+        f"{counted(len(status.messages) - dead, 'message')} not delivered yet" if len(status.messages) > dead else "",
     ]
     return f"{', '.join(filter(None, parts))}.  Next: {_next(status, alive, states)}"
 
@@ -104,6 +131,8 @@ def _order(states: Counter[str]) -> Iterator[str]:
 def _next(status: Status, alive: int, states: Counter[str]) -> str:
     if states["quarantined"]:
         return "tracker watch --retry all, once they can be read"
+    if any(one.state == "dead" for one in status.messages):
+        return "tracker notify --test, then tracker notify --retry dead"
     if not alive:
         return "tracker watch, or tracker watch --once from cron"
     return "tracker findings --new"
@@ -118,6 +147,8 @@ def sections(status: Status) -> Sequence[tuple[str, Sequence[str]]]:
         ("Being read", profiles(status, "working")),
         ("Ready", profiles(status, "ready")),
         ("Waiting", profiles(status, "waiting")),
+        ("Messages", messages(status)),
+        ("Muted", silences(status)),
     )
 
 

@@ -80,11 +80,46 @@ class ProfileStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class MessageStatus:
+    """A message that was not delivered yet, or given up (`state` dead); `next_try_ns`: None: not by itself."""
+
+    id: int
+    channel: str
+    event: str
+    state: str
+    workload: str
+    title: str
+    created_ns: int
+    next_try_ns: int | None
+    attempts: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceStatus:
+    """What nothing is told of until `until_ns`: patterns of operator, workload and device."""
+
+    silence_id: int
+    op: str
+    workload: str
+    device: str
+    who: str
+    reason: str
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
-    """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting."""
+    """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
+
+    `messages`: those given up first. `muted`: findings that users muted one by one.
+    """
 
     database: str
     now_ns: int
     watchers: tuple[WatcherStatus, ...] = ()
     folders: tuple[FolderStatus, ...] = ()
     profiles: tuple[ProfileStatus, ...] = ()
+    messages: tuple[MessageStatus, ...] = ()
+    silences: tuple[SilenceStatus, ...] = ()
+    muted: int = 0

@@ -11,9 +11,9 @@ from tracker.watch.retrying import retry
 from tracker.watch.rounds import once
 from tracker.watch.service import Service, check
 from tracker.watch.status import status
-from tracker.watch.work import Alarm, Event, Messages, Sent, Stopped, Work, new_owner, this_host
+from tracker.watch.work import Event, Stopped, Work, new_owner, this_host
 
 __all__ = [
-    "Alarm", "Event", "Messages", "Sent", "Service", "Stopped", "Work", "check", "new_owner", "once", "retry", "status",
+    "Event", "Service", "Stopped", "Work", "check", "new_owner", "once", "retry", "status",
     "this_host",
 ]  # fmt: skip

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tracker.notify import Alarm
+from tracker.notify import alarm as alarm_people
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry
 from tracker.store.watchers import Expectation, LastRun, Watcher
 from tracker.units import counted, format_age, format_moment
-from tracker.watch.work import Alarm, Event, Messages, Work
+from tracker.watch.work import Event, Work
 
 DEAD_AFTER_NS: Final = 600 * 10**9
 """A watcher that was silent for so long, and for five of its rounds, is dead."""
@@ -19,11 +21,15 @@ _NAMED: Final = 10
 """So many profiles are named in an alarm; more are counted."""
 
 
-def raise_alarms(work: Work, messages: Messages) -> None:
-    """Tell of everything that was not told of yet. Who dies before it is remembered tells the same thing again."""
-    _tell_of_quarantined(work, messages)
-    _tell_of_missing(work, messages)
-    _tell_of_dead(work, messages)
+def raise_alarms(work: Work) -> None:
+    """Make messages of everything that was not told of yet.
+
+    What nobody is to hear now (there is no channel, or a silence) stays untold. Who dies before it is remembered that
+    something was told tells it again, under the same key.
+    """
+    _tell_of_quarantined(work)
+    _tell_of_missing(work)
+    _tell_of_dead(work)
 
 
 def missing(expected: Sequence[Expectation], now_ns: int) -> list[Expectation]:
@@ -41,7 +47,7 @@ def is_dead(watcher: Watcher, now_ns: int) -> bool:
     return watcher.ended_ns is None and silent > max(DEAD_AFTER_NS, 5 * (watcher.every_ns or 0))
 
 
-def _tell_of_quarantined(work: Work, messages: Messages) -> None:
+def _tell_of_quarantined(work: Work) -> None:
     """One alarm for all of a folder and workload: a bad day brings many bad profiles, and one message."""
     groups: dict[tuple[str, str, str], list[Entry]] = {}
     for entry in inbox.entries(work.store, open_only=True):
@@ -51,7 +57,7 @@ def _tell_of_quarantined(work: Work, messages: Messages) -> None:
         key = digest_of((host, *(part for entry in entries for part in (entry.path, entry.content.hex())))).hex()
         more = [f"and {len(entries) - _NAMED:,} more"] if len(entries) > _NAMED else []
         alarm = Alarm(
-            key=f"quarantined:{key}",
+            key=key,
             kind="quarantined",
             workload=workload,
             title=f"{counted(len(entries), 'profile')} in {folder} cannot be read",
@@ -61,19 +67,19 @@ def _tell_of_quarantined(work: Work, messages: Messages) -> None:
                 "They are tried again when their files change, or after: tracker watch --retry all",
             ),
         )
-        messages.alarm(work.store, work.settings.alerts, alarm, now_ns=work.now())
-        inbox.tell(work.store, entries)
+        if _told(work, alarm):
+            inbox.tell(work.store, entries)
 
 
-def _tell_of_missing(work: Work, messages: Messages) -> None:
+def _tell_of_missing(work: Work) -> None:
     now = work.now()
     late = [one for one in missing(watchers.expectations(work.store, now_ns=now), now) if one.told_ns != one.since_ns]
     last = watchers.last_runs(work.store) if late else {}
     for one in late:
         alarm = _alarm_of_missing(one, last.get(one.workload))
-        work.say(Event("missing", f"{alarm.title}; {alarm.lines[0]}"))
-        messages.alarm(work.store, work.settings.alerts, alarm, now_ns=now)
-        watchers.tell_gap(work.store, one)
+        work.say_once(alarm.key, Event("missing", f"{alarm.title}; {alarm.lines[0]}"))
+        if _told(work, alarm):
+            watchers.tell_gap(work.store, one)
 
 
 def _alarm_of_missing(one: Expectation, last: LastRun | None) -> Alarm:
@@ -86,7 +92,7 @@ def _alarm_of_missing(one: Expectation, last: LastRun | None) -> Alarm:
         known = f"the last one came at {format_moment(one.last_ns)} UTC"
     where = f"{one.folder} on {one.host}" if one.host else one.folder
     return Alarm(
-        key=f"missing:{digest_of((one.host, one.folder, one.workload)).hex()}:{one.since_ns}",
+        key=f"{digest_of((one.host, one.folder, one.workload)).hex()}:{one.since_ns}",
         kind="missing_runs",
         workload=one.workload,
         title=f"no {what} for {format_age(one.every_ns)}",
@@ -98,7 +104,7 @@ def _alarm_of_missing(one: Expectation, last: LastRun | None) -> Alarm:
     )
 
 
-def _tell_of_dead(work: Work, messages: Messages) -> None:
+def _tell_of_dead(work: Work) -> None:
     now = work.now()
     for watcher in watchers.watchers(work.store):
         if watcher.owner != work.owner and is_dead(watcher, now):
@@ -109,7 +115,7 @@ def _tell_of_dead(work: Work, messages: Messages) -> None:
         if watcher.outcome != "lost" or watcher.told:
             continue
         alarm = Alarm(
-            key=f"watcher:{watcher.owner}",
+            key=watcher.owner,
             kind="watcher",
             workload="",
             title=f"the watcher on {watcher.host} is gone",
@@ -119,5 +125,9 @@ def _tell_of_dead(work: Work, messages: Messages) -> None:
                 "Start it again there: tracker watch. Who watches now: tracker status",
             ),
         )
-        messages.alarm(work.store, work.settings.alerts, alarm, now_ns=now)
-        watchers.tell(work.store, watcher.owner)
+        if _told(work, alarm):
+            watchers.tell(work.store, watcher.owner)
+
+
+def _told(work: Work, alarm: Alarm) -> bool:
+    return alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()) > 0

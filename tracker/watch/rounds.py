@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tracker import judgement
+from tracker import judgement, notify
 from tracker.store import inbox, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
@@ -40,16 +40,16 @@ def judge(work: Work) -> None:
 
 
 def tell(work: Work) -> None:
-    """Make messages of what is new, and send what is due."""
-    if work.messages is None:
-        return
+    """Make messages of what is new, and send what is due; nothing where the settings name nobody to tell."""
+    alerts = work.settings.alerts
     with work.lease("tell") as ours:
         if not ours:
             return
-        alerts = work.settings.alerts
-        raise_alarms(work, work.messages)
-        work.messages.enqueue(work.store, alerts, now_ns=work.now())
-        done = work.messages.deliver(work.store, alerts, now_ns=work.now())
+        raise_alarms(work)
+        if not alerts.channels:
+            return
+        notify.enqueue(work.store, alerts, now_ns=work.now())
+        done = notify.deliver(work.store, alerts, now_ns=work.now(), send=work.send)
         parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
         if any(parts.values()):
             words = [f"{count:,} {word}" for word, count in parts.items() if count]
@@ -65,7 +65,7 @@ def expire(work: Work, *, always: bool = False) -> None:
         before_ns = max(0, now - keep_ns)
         gone = inbox.expire(work.store, before_ns=before_ns)
         watchers.expire(work.store, before_ns=before_ns, rounds_before_ns=now - _ROUNDS_NS)
-        sent = work.messages.expire(work.store, now_ns=now, keep_ns=keep_ns) if work.messages is not None else 0
+        sent = notify.expire(work.store, now_ns=now, keep_ns=min(now, keep_ns))
         parts = [counted(count, noun) for count, noun in ((gone, "profile"), (sent, "message")) if count]
         if parts:
             work.say(Event("expired", f"{' and '.join(parts)}, gone for longer than {work.settings.watch.keep}"))

@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Final
 
-from tracker.results.status import ExpectedStatus, FolderStatus, ProfileStatus, Status, WatcherStatus
-from tracker.store import Store, inbox, watchers
+from tracker.results.status import (
+    ExpectedStatus,
+    FolderStatus,
+    MessageStatus,
+    ProfileStatus,
+    SilenceStatus,
+    Status,
+    WatcherStatus,
+)
+from tracker.store import Store, findings, inbox, notifications, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
 from tracker.watch.alarms import missing
@@ -23,6 +31,8 @@ def status(store: Store, *, now_ns: int) -> Status:
     last = watchers.last_runs(store)
     counts = inbox.counts(store)
     profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
+    with store.connect() as connection:
+        muted = findings.muted(connection)
     return Status(
         database=store.url,
         now_ns=now_ns,
@@ -43,7 +53,22 @@ def status(store: Store, *, now_ns: int) -> Status:
             ProfileStatus(**{field.name: getattr(entry, field.name) for field in fields(ProfileStatus)})
             for entry in profiles
         ),
+        messages=tuple(_messages(store)),
+        silences=tuple(
+            SilenceStatus(**{field.name: getattr(one, field.name) for field in fields(SilenceStatus)})
+            for one in notifications.silences(store, now_ns)
+        ),
+        muted=muted,
     )
+
+
+def _messages(store: Store) -> list[MessageStatus]:
+    """The messages that were not delivered, those given up first."""
+    frame = notifications.listed(store)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    names = [field.name for field in fields(MessageStatus)]
+    found = [MessageStatus(**{name: row[name] for name in names}) for row in rows]
+    return sorted(found, key=lambda one: (one.state != "dead", one.created_ns, one.id))
 
 
 def _watchers(known: list[Watcher], now_ns: int) -> list[WatcherStatus]:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal
 
-from tracker.config import Alerts, Folder, Settings
+from tracker.config import Folder, Settings
+from tracker.notify.sending import Send
 from tracker.store import Store, leases
 from tracker.watch.find import root_of
 
@@ -35,46 +36,6 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Alarm:
-    """What goes wrong in watching itself. `key`: the same thing again has the same one."""
-
-    key: str
-    kind: Literal["missing_runs", "quarantined", "watcher"]
-    workload: str
-    title: str
-    lines: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """What became of messages."""
-
-    sent: int = 0
-    failed: int = 0
-    dead: int = 0
-
-
-class Messages(Protocol):
-    """How incidents and alarms become messages and go out."""
-
-    def enqueue(self, store: Store, alerts: Alerts, *, now_ns: int) -> int:
-        """New messages on incidents; how many."""
-        ...
-
-    def alarm(self, store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
-        """New messages on an alarm; how many."""
-        ...
-
-    def deliver(self, store: Store, alerts: Alerts, *, now_ns: int) -> Sent:
-        """Send what is due."""
-        ...
-
-    def expire(self, store: Store, *, now_ns: int, keep_ns: int) -> int:
-        """Forget what was sent long ago; how much."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A watched folder of the settings: where it is, and whose (`host`; '' where all machines see the same one)."""
 
@@ -85,7 +46,7 @@ class Place:
 
 @dataclass(slots=True)
 class Work:
-    """One watcher's. `owner`: unlike that of any other. `now`: ns since 1970 UTC. `messages`: None tells nobody."""
+    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise."""
 
     store: Store
     settings: Settings
@@ -93,7 +54,7 @@ class Work:
     host: str
     say: Callable[[Event], None]
     now: Callable[[], int] = time.time_ns
-    messages: Messages | None = None
+    send: Send | None = None
     take_spooled: Callable[[Store], Sequence[Event]] | None = None
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
