@@ -29,7 +29,9 @@ from tracker.cli import (
     run,
     runs,
     show,
+    status,
     versions,
+    watch,
 )
 from tracker.errors import TrackerError
 
@@ -37,7 +39,7 @@ _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
-    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "notify", "prune", "db",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "notify", "watch", "status", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -111,6 +113,8 @@ app.command("calibrate", short_help="From repeats of one version: how small a ch
     calibrate.calibrate
 )
 app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
+app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)
+app.command("status", short_help="Who watches, what waits, what is stuck.")(status.status)
 app.command("notify", short_help="Tell people of findings: send what is due, test the channels, list what waits.")(
     notify.notify
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -12,7 +11,7 @@ from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, 
 from tracker.reports._human_history import form, sparkline
 from tracker.reports._shared import command, records
 from tracker.results import ExplainedFinding, Findings
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
 KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
@@ -297,9 +296,7 @@ def _events(rows: Sequence[Row]) -> Table:
 
 
 def _when(when_ns: int | None) -> str:
-    if not when_ns:
-        return MISSING_TEXT
-    return datetime.fromtimestamp(when_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
+    return format_moment(when_ns) if when_ns else MISSING_TEXT
 
 
 def explained_hint(found: ExplainedFinding) -> str:

@@ -72,6 +72,7 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.status import Status
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
     Judgement,
@@ -177,6 +178,7 @@ __all__ = [
     "ShowOptions",
     "Shown",
     "Side",
+    "Status",
     "ToldFinding",
     "ToldIncident",
     "check_matrix",

@@ -36,6 +36,7 @@ from tracker.store.tables.runs import (
     Version,
     Workload,
 )
+from tracker.store.tables.watch import Expectation, Inbox, Lease, WatchedFolder, Watcher
 
 __all__ = [
     "Api",
@@ -49,15 +50,18 @@ __all__ = [
     "Counter",
     "Device",
     "DiffHistory",
+    "Expectation",
     "Finding",
     "FindingAction",
     "FindingEvent",
     "Followed",
+    "Inbox",
     "Incident",
     "Judged",
     "Kernel",
     "KernelKey",
     "KernelMetric",
+    "Lease",
     "Memory",
     "MemoryCurve",
     "Notification",
@@ -73,6 +77,8 @@ __all__ = [
     "Source",
     "Step",
     "Version",
+    "WatchedFolder",
+    "Watcher",
     "Workload",
     "metadata",
 ]
