@@ -91,6 +91,8 @@ def test_commands_come_in_the_order_of_the_work():
         "invalid",
         "calibrate",
         "notify",
+        "watch",
+        "status",
         "db",
     ]
 

@@ -47,7 +47,7 @@ def notify(
     What is new is made into messages, one per incident and channel, and what is due is sent. A message that cannot be
     delivered is tried again after 1, 5, 30, 120 and 120 minutes, and then given up.
 
-    \\b
+    \b
     Example:
       tracker notify --test
       tracker notify --dry-run
@@ -154,7 +154,7 @@ def _preview(settings: Settings) -> None:
         found = preview(store, settings.alerts, now_ns=time.time_ns())
     for channel, message in found:
         written = render_message(message)
-        emit(f"to {channel}: {written.title}\\n\\n{written.body}\\n")
+        emit(f"to {channel}: {written.title}\n\n{written.body}\n")
     emit(f"{counted(len(found), 'message')} would go out.")
 
 
@@ -187,7 +187,7 @@ def _list(settings: Settings) -> None:
     emit(render(waiting, messages, ListFormat.TEXT, name="messages", last_line=last))
     if len(silences):
         last = f"{counted(len(silences), 'silence')}; tracker unmute silence:N ends one."
-        emit("\\n" + render(silences, muted, ListFormat.TEXT, name="silences", last_line=last))
+        emit("\n" + render(silences, muted, ListFormat.TEXT, name="silences", last_line=last))
 
 
 def _retry(settings: Settings, wanted: str) -> None:

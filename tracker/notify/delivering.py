@@ -71,6 +71,7 @@ class _Round:
         self.done: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
         self.sending: dict[str, Undelivered] = {}
         self.started = time.monotonic()
+        self.stuck: dict[str, set[str]] = {}
         self.sent = self.failed = self.dead = 0
 
     def run(self) -> Delivered:
@@ -94,6 +95,8 @@ class _Round:
         """Claim the next message of a channel and send it in a thread of its own."""
         while waiting and time.monotonic() - self.started < _ROUND_S:
             message = waiting.popleft()
+            if message.incidents & self.stuck.get(channel, set()):
+                continue  # what comes before it on the same incident did not arrive
             if not self.store.transact(partial(self._claim, number=message.id)):
                 continue
             settings = self.channels.get(channel)
@@ -136,6 +139,8 @@ class _Round:
                 next_ns=next_ns,
             )
         )  # fmt: skip
+        if not last:
+            self.stuck.setdefault(message.channel, set()).update(message.incidents)
         self.dead += last
         self.failed += not last
 

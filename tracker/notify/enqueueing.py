@@ -36,6 +36,8 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
         return 0
     for _ in range(_TRIES):
         plan = _planned(store, alerts, now_ns)
+        if not (plan.added or plan.changed or plan.skipped or plan.digests):
+            return 0
         try:
             return store.transact(partial(_write, plan=plan, now_ns=now_ns))
         except _Outdated:
@@ -214,7 +216,7 @@ def _plan_group(
         keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
         wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
         made = _made(keys, wish, open_one.counter, channel, composer, now_ns)
-        next_try = min(open_one.next_try_ns or now_ns, _next_try(when, composer.alerts, now_ns))
+        next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, composer.alerts, now_ns))
         plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
@@ -222,7 +224,7 @@ def _plan_group(
     wish = Wish(event, _key(keys[0], event, counter), when, covers)
     made = _made(keys, wish, counter, channel, composer, now_ns)
     state = "waiting" if when.when == "daily" else "pending"
-    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, composer.alerts, now_ns)))
+    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, composer.alerts, now_ns)))
 
 
 def _open_message(heard: Heard, due: _Due, composer: Composer, now_ns: int) -> Record | None:
@@ -245,10 +247,12 @@ def _made(keys: Sequence[str], wish: Wish, counter: int, channel: str, composer:
     )  # fmt: skip
 
 
-def _next_try(route: Route, alerts: Alerts, now_ns: int) -> int:
+def _next_try(route: Route, event: str, alerts: Alerts, now_ns: int) -> int:
+    """When a new message is due; what comes after the first one has waited already."""
     if route.when == "daily":
         return digests.next_day_ns(now_ns)
-    return now_ns + (alerts.wait_ns if route.when == "grouped" else 0)
+    waits = route.when == "grouped" and event in {"opened", "reopened", "recovered"}
+    return now_ns + (alerts.wait_ns if waits else 0)
 
 
 def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:

@@ -170,9 +170,8 @@ def _digest(message: Message, *, markdown: bool) -> list[Line]:
 
 def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line]:
     first = message.incidents[0]
-    lines = []
+    lines: list[Line] = []
     if len(message.incidents) > 1:
-        lines = []
         lines += [Line(f"- {_where(one, markdown=markdown)}", 7.2) for one in message.incidents]
         lines.append(Line("", 1.0))
     if message.narrowed_to:

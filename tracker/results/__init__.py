@@ -57,7 +57,6 @@ from tracker.results.matrix import (
     check_matrix,
 )
 from tracker.results.messages import (
-    EVENTS,
     MESSAGE_SCHEMA,
     Message,
     ToldFinding,
@@ -121,7 +120,6 @@ __all__ = [
     "CYCLES",
     "DIFF_COLUMNS",
     "DIRECTIONS",
-    "EVENTS",
     "EXPLAIN_COLUMNS",
     "FINDINGS_COLUMNS",
     "GRAINS",

@@ -8,11 +8,6 @@ from typing import Final
 MESSAGE_SCHEMA: Final = 1
 """Version of the JSON form of a Message; it grows when a field changes its meaning or goes."""
 
-EVENTS: Final = (
-    "opened", "added", "worsened", "reopened", "reminder", "recovered", "digest", "missing_runs", "quarantined",
-    "watcher", "test",
-)  # fmt: skip
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldFinding:
@@ -87,6 +82,8 @@ class ToldIncident:
 class Message:
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
+    `event`: opened, added, worsened, reopened, reminder or recovered, of incidents; missing_runs, quarantined or
+    watcher, of what is none; digest; test.
     `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why its details are
     not told; empty: they are. `narrowed_to`: the patterns of operators that this channel answers for; empty: all.
     `parts`: the messages of a digest. `title`, `lines`: of what is no incident.
