@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -53,7 +52,7 @@ class Work:
     owner: str
     host: str
     say: Callable[[Event], None]
-    now: Callable[[], int] = time.time_ns
+    now: Callable[[], int]
     send: Send | None = None
     take_spooled: Callable[[Store], Sequence[Event]] | None = None
     told: dict[str, str] = field(default_factory=dict)
