@@ -41,7 +41,7 @@ def status(
     from tracker.cli._output import emit, screen
 
     with _store.reading(config.load(db)) as store:
-        found = watch.status(store, now_ns=time.time_ns())
+        found = watch.status(store, now_ns=time.time_ns(), spools=watch.local_spools())
     look = screen()
     document = reports.render_status(found, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())

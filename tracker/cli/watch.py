@@ -133,12 +133,14 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 
 
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
+    import time
+
     from tracker import config
     from tracker.cli import _store
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
-    work = Work(store=store, settings=settings, owner=new_owner(host), host=host, say=say)
+    work = Work(store=store, settings=settings, owner=new_owner(host), host=host, say=say, now=time.time_ns)
     return Service(
         work=work,
         load=lambda: config.load(db),

@@ -80,6 +80,21 @@ class ProfileStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class SpooledStatus:
+    """A profile that a job of this machine, or of one that shares its spool, queued and that nobody took yet.
+
+    `why`: what it waits for, or the error of the last try; `given_up`: it is tried no more.
+    """
+
+    entry: str
+    profile: str
+    queued_ns: int
+    attempts: int
+    why: str
+    given_up: bool
+
+
+@dataclass(frozen=True, slots=True)
 class MessageStatus:
     """A message that was not delivered yet, or given up (`state` dead); `next_try_ns`: None: not by itself."""
 
@@ -120,6 +135,7 @@ class Status:
     watchers: tuple[WatcherStatus, ...] = ()
     folders: tuple[FolderStatus, ...] = ()
     profiles: tuple[ProfileStatus, ...] = ()
+    spooled: tuple[SpooledStatus, ...] = ()
     messages: tuple[MessageStatus, ...] = ()
     silences: tuple[SilenceStatus, ...] = ()
     muted: int = 0

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tracker import judgement, notify
-from tracker.store import inbox, watchers
+from tracker.config import Prune
+from tracker.intake import Spooled, take_spooled
+from tracker.store import inbox, pruning, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.scan import scan
@@ -27,9 +29,19 @@ _NIGHT_NS: Final = 20 * _HOUR_NS
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
     take(work, until_ns=until_ns)
-    if work.take_spooled is not None:
-        for event in work.take_spooled(work.store):
-            work.say(event)
+    for folder in work.spools:
+        for done in take_spooled(work.store, folder, max_bytes=work.settings.max_bytes, now_ns=work.now()):
+            work.say(_spooled(done))
+
+
+def _spooled(done: Spooled) -> Event:
+    """What became of a profile that a job had queued."""
+    if done.error is None:
+        runs = ", ".join(f"run:{run_id}" for run_id in dict.fromkeys(done.run_ids))
+        return Event("ingested", f"{done.profile} from the spool: {runs}")
+    if done.given_up:
+        return Event("quarantined", f"{done.error} (tried {counted(done.attempts, 'time')}; see {done.entry.parent})")
+    return Event("put off", f"{done.error} (from the spool, tried {counted(done.attempts, 'time')})")
 
 
 def judge(work: Work) -> None:
@@ -72,10 +84,23 @@ def expire(work: Work, *, always: bool = False) -> None:
 
 
 def nightly(work: Work) -> None:
-    """Judge whatever is out of date, change points included, as `tracker versions judge` does; once a night."""
+    """Judge whatever is out of date, as `tracker versions judge` does, and prune as the settings say; once a night."""
     with work.lease("nightly", undone_since_ns=work.now() - _NIGHT_NS) as ours:
-        if ours and (count := judgement.update(work.store, judgement.lines_of(work.store))):
+        if not ours:
+            return
+        if count := judgement.update(work.store, judgement.lines_of(work.store)):
             work.say(Event("judged", f"{counted(count, 'version')}, out of date before"))
+        if work.settings.prune is not None:
+            prune(work, work.settings.prune)
+
+
+def prune(work: Work, rule: Prune) -> None:
+    """Drop the details of old runs."""
+    now = work.now()
+    found = pruning.prunable(work.store, pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions))
+    rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in found)
+    if found:
+        work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(found), 'run')}"))
 
 
 def once(work: Work) -> None:

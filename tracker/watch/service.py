@@ -6,6 +6,7 @@ off: a transaction is undone, and the next watcher goes on with it.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import socket
@@ -98,7 +99,7 @@ class Service:
         """One job, with the database opened anew: it may have gone, or another one may stand in its place."""
         work = self.work
         try:
-            with self._interruptible(), self.open_store(work.settings) as work.store:
+            with self.open_store(work.settings) as work.store, self._interruptible():
                 _run(work, name)
         except Exception as error:  # noqa: BLE001 no job may end the others
             self._failed(name, error)
@@ -109,13 +110,14 @@ class Service:
     def _failed(self, name: str, error: Exception) -> None:
         work = self.work
         if _is_of_database(error):
-            again = f"tried again every {format_age(work.settings.watch.every_ns)}"
-            work.say_once("database", Event("failed", f"{_said(error)}; {again}"))
+            if "database" not in work.told:  # once for each time that it is away, whatever it says each minute
+                again = f"tried again every {format_age(work.settings.watch.every_ns)}"
+                work.say_once("database", Event("failed", f"{_said(error)}; {again}"))
         else:
             text = str(error) if isinstance(error, TrackerError) else "".join(traceback.format_exception(error)).strip()
             work.say(Event("failed", f"{name}: {text}"))
-        with self._if_there() as store:
-            watchers.fail(store, work.owner, f"{name}: {_said(error)}", now_ns=work.now())
+        said = f"{name}: {_said(error)}"
+        self._if_there(lambda store: watchers.fail(store, work.owner, said, now_ns=work.now()))
 
     def _reload(self, scheduler: BackgroundScheduler) -> None:
         try:
@@ -166,24 +168,21 @@ class Service:
         )
         _bury(work)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
-        with self._signals():
+        with _heard(work), self._signals():
             try:
                 yield
             finally:
                 self.ended.set()
-                with self._if_there() as store:
-                    watchers.end(store, work.owner, "ended", now_ns=work.now())
+                self._if_there(lambda store: watchers.end(store, work.owner, "ended", now_ns=work.now()))
 
     def _beat(self) -> None:
         while not self.ended.wait(_BEAT_S):
-            with self._if_there() as store:
-                watchers.beat(store, self.work.owner, now_ns=self.work.now())
+            self._if_there(lambda store: watchers.beat(store, self.work.owner, now_ns=self.work.now()))
 
-    @contextmanager
-    def _if_there(self) -> Iterator[Store]:
-        """The database, for what is not worth an error where it is not there: the next job says so."""
+    def _if_there(self, note: Callable[[Store], None]) -> None:
+        """Write down what is not worth an error where the database is not there: the next job says so."""
         with suppress(StoreError, *failures.CONNECTION_ERRORS), self.open_store(self.work.settings) as store:
-            yield store
+            note(store)
 
     @contextmanager
     def _interruptible(self) -> Iterator[None]:
@@ -224,6 +223,32 @@ class Service:
             pass
         if numbers and not self.over.wait(GRACE_S):
             os._exit(0)
+
+
+class _ToLog(logging.Handler):
+    """Says what a library logs; not that its own cleaning up was broken off by a signal."""
+
+    def __init__(self, work: Work) -> None:
+        super().__init__(logging.WARNING)
+        self.work = work
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info is None or not isinstance(record.exc_info[1], Stopped):
+            self.work.say(Event("failed", self.format(record)))
+
+
+@contextmanager
+def _heard(work: Work) -> Iterator[None]:
+    """What the libraries of scheduler and database log comes into the log of the watcher."""
+    handler = _ToLog(work)
+    loggers = [logging.getLogger(name) for name in ("apscheduler", "sqlalchemy")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
 def _run(work: Work, name: str) -> None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tracker.config import Folder, Settings
+from tracker.hooks import spool
 from tracker.notify.sending import Send
 from tracker.store import Store, leases
 from tracker.watch.find import root_of
 
 What = Literal[
     "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged", "told",
-    "expired", "folder", "watcher", "failed",
+    "expired", "pruned", "folder", "watcher", "failed",
 ]  # fmt: skip
 
 
@@ -46,16 +46,18 @@ class Place:
 
 @dataclass(slots=True)
 class Work:
-    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise."""
+    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
+    `spools`: folders in which jobs leave what they could not hand over.
+    """
 
     store: Store
     settings: Settings
     owner: str
     host: str
     say: Callable[[Event], None]
-    now: Callable[[], int] = time.time_ns
+    now: Callable[[], int]
     send: Send | None = None
-    take_spooled: Callable[[Store], Sequence[Event]] | None = None
+    spools: Sequence[Path] = ()
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
@@ -99,3 +101,8 @@ def this_host() -> str:
 def new_owner(host: str) -> str:
     """A name for this process as a watcher that no other one has, even after a restart."""
     return f"{host}:{os.getpid()}:{secrets.token_hex(4)}"
+
+
+def local_spools(environ: Mapping[str, str] = os.environ) -> list[Path]:
+    """The folders in which jobs leave what they could not hand over to the database that the environment names."""
+    return [Path(folder) for folder in spool.of_all_machines(environ)]
