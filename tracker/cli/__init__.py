@@ -13,14 +13,29 @@ import typer
 from typer.core import TyperGroup
 
 from tracker import __version__
-from tracker.cli import actions, calibrate, db, demo, diff, doctor, findings, history, ingest, log, runs, show, versions
+from tracker.cli import (
+    actions,
+    calibrate,
+    db,
+    demo,
+    diff,
+    doctor,
+    findings,
+    history,
+    ingest,
+    log,
+    runs,
+    show,
+    thresholds,
+    versions,
+)
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "db",
+    "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -87,6 +102,9 @@ app.command("unmute", short_help="End a mute before its time.")(actions.unmute)
 app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
     calibrate.calibrate
+)
+app.add_typer(
+    thresholds.app, name="thresholds", short_help="What counts as a change: list, set, take back limits of your own."
 )
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 

@@ -66,6 +66,10 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.thresholds import (
+    THRESHOLDS,
+    Bounds,
+)
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
     Judgement,
@@ -142,12 +146,14 @@ __all__ = [
     "SECTIONS",
     "SERIES_KINDS",
     "STATES",
+    "THRESHOLDS",
     "TRANSPORT",
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
     "VERDICT_COLUMNS",
     "Bottleneck",
+    "Bounds",
     "CalibrateOptions",
     "Calibration",
     "Cause",

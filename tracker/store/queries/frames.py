@@ -54,6 +54,7 @@ _TEXT: Final = frozenset(
         "part",
         "path",
         "paths",
+        "pattern",
         "phase",
         "pinned_verdict",
         "plane",
@@ -123,6 +124,7 @@ _REAL: Final = frozenset(
         "sd",
         "share",
         "sum_squares_ns2",
+        "threshold",
     }
 )
 _YES_NO: Final = frozenset({"contribution_passes", "effect_passes", "intermittent", "notifies", "pinned", "q_passes"})

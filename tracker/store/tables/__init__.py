@@ -23,7 +23,7 @@ from tracker.store.tables.details import (
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
-from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series
+from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series, Threshold
 from tracker.store.tables.runs import (
     Capture,
     Configuration,
@@ -69,6 +69,7 @@ __all__ = [
     "Series",
     "Source",
     "Step",
+    "Threshold",
     "Version",
     "Workload",
     "metadata",

@@ -138,6 +138,13 @@ MEANINGS: Final[Mapping[str, str]] = {
     "best_p": "its p",
     "best_q": "its q",
     "best_verdict": "REGRESSED: crept up by small steps; UNCHANGED: it did not, or one step explains it",
+    # thresholds
+    "threshold.configuration_id": "the configuration it holds in; 0: all",
+    "threshold.device_id": "the hardware model it holds on; 0: all",
+    "threshold.kind": "kind of the series it is for, as in series; empty: all",
+    "pattern": "names of the series it is for (`*` any characters, `?` one); empty: all",
+    "threshold.name": "min_ratio, min_contribution, alpha, creep_ratio or confirm",
+    "threshold.value": "the limit that holds in place of the usual one: a fraction, of confirm a number of runs",
     # findings
     "direction": "regression or improvement",
     "change": "what changed: level (its time, bytes or rate), calls, presence (it came or went), creep (small steps)",
