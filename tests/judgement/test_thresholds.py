@@ -135,7 +135,7 @@ def test_a_threshold_for_another_device_changes_nothing_here(store):
     update(store, lines_of(store))
     set_thresholds(store, [limit("min_ratio", 0.10)], Where(device="A100"))
     assert open_ops(store) == ["op07"]
-    with pytest.raises(UsageError, match="several devices match: NVIDIA A100; .*; name one of them with --device"):
+    with pytest.raises(UsageError, match=r"several devices match: NVIDIA A100; .*; name one of them with --device"):
         set_thresholds(store, [limit("min_ratio", 0.10)], Where(device="n"))
 
 

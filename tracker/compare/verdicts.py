@@ -17,6 +17,7 @@ from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
 from tracker.judgement import Thresholds, Verdicts, verdicts_of
+from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.units import counted, format_bytes, format_diff, format_numbers
@@ -78,7 +79,8 @@ class Judged:
     def of_total(self, total_metric: str) -> pd.Series | None:
         """The row of `step_ns` or `e2e_ns`."""
         name = total_metric.removesuffix("_ns")
-        return self._row((_RUN, _FIELD_OF.get(total_metric, total_metric), name, "", ""))
+        rows = (self._row((_RUN, _FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
+        return next((row for row in rows if row is not None), None)
 
     def findings(self) -> dict[str, pd.Series]:
         """Name of an op -> its row, of those that are a finding or a suspicion, the largest contribution first.
@@ -257,7 +259,9 @@ def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     assert judged.table is not None
-    run = {key[1]: key for key in judged.table.index if key[0] == _RUN}
+    judged_runs = judged.table[judged.table["verdict"].notna()].index
+    # what both sides measured in the same way, a trace before the others
+    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[0] == _RUN and key[4] == way}
     return [run.get(_FIELD_OF.get(metric, metric), _NO_SERIES) for metric in frame["metric"]]
 
 

@@ -8,12 +8,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.store.samples import SUMMARY, UNPROFILED
+
 Family = tuple[str, str] | tuple[str, str, str]
 """Kind and metric; of run-level series that were not measured under a profiler's trace, also how they were."""
 
 RUN: Final = "run"
-UNPROFILED: Final = "unprofiled"
-WAYS: Final = ("", "summary", UNPROFILED)
+WAYS: Final = ("", SUMMARY, UNPROFILED)
 """How the numbers of a whole run came about, the `part` of its series: in a trace, in a profiler's summary, without a
 profiler. A profiler costs time, so that numbers of two ways are never compared. The first one that is there stands for
 the step that operators are a part of.

@@ -20,7 +20,6 @@ from tracker.judgement.families import (
     OWN_CLOCK,
     RUN,
     UNCOUNTED,
-    UNPROFILED,
     WAYS,
     Family,
     family_of,
@@ -30,6 +29,7 @@ from tracker.judgement.families import (
     way_of,
 )
 from tracker.judgement.thresholds import NONE, Thresholds
+from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

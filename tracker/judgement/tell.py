@@ -10,6 +10,7 @@ import pandas as pd
 from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_renamed, split_of
+from tracker.judgement.families import RUN
 from tracker.judgement.show import unit_of
 from tracker.judgement.thresholds import Thresholds
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
@@ -130,15 +131,20 @@ def _together(row: Row) -> tuple[Any, ...]:
     return ("", row["first_run_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"])
 
 
+def _way(row: Row) -> str:
+    """What a run-level series was measured with: what a log says is not part of what a profile says."""
+    return str(row["part"]) if row["kind"] == RUN else ""
+
+
 def _roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up: shapes under their op name, the whole capture under the step."""
     above: dict[tuple[Any, ...], int] = {}
     for row in rows:
-        above.setdefault((*_together(row), row["kind"], row["name"]), row["finding_id"])
+        above.setdefault((*_together(row), row["kind"], row["name"], _way(row)), row["finding_id"])
     covers: dict[int, int] = {}
     for row in rows:
-        name = _WHOLE.get(row["name"]) if row["kind"] == "run" else row["name"]
-        places = [(*_together(row), kind, name) for kind in _ABOVE.get(row["kind"], ())]
+        name = _WHOLE.get(row["name"]) if row["kind"] == RUN else row["name"]
+        places = [(*_together(row), kind, name, _way(row)) for kind in _ABOVE.get(row["kind"], ())]
         row["under"] = number = next((above[place] for place in places if place in above), None)
         if number is not None:
             covers[number] = covers.get(number, 0) + 1

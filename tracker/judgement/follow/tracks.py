@@ -16,10 +16,11 @@ from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.judgement.families import RUN, UNCOUNTED, UNPROFILED, more_is_better, telling
+from tracker.judgement.families import RUN, UNCOUNTED, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
 from tracker.judgement.judging import run_totals
+from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
