@@ -3,6 +3,7 @@ import re
 import pytest
 
 from tracker import config
+from tracker.config.layout import parse
 from tracker.errors import TrackerError
 
 
@@ -167,6 +168,14 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[[watch.folders]]\npath = '/p'\nexpects = 1",
             "key watch.folders.expects of entry 1: there is no such setting; known here: ",
         ),
+        (
+            "[[watch.folders]]\npath = '/p'\nlayout = '{run}/*'",
+            "key watch.folders.layout: is '{run}/*': {run} is none of",
+        ),
+        (
+            "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/p/'",
+            "key watch.folders.path: is '/p' twice, expected each folder once",
+        ),
         ("[[alerts.channels]]\nname = 'a'", "key alerts.channels: channel 'a' has none, expected one of url_env, "),
         (
             "[[alerts.channels]]\nname = 'a'\nurl = 'b'\nurl_env = 'c'",
@@ -213,3 +222,41 @@ def test_a_channel_shows_no_address(tmp_path):
     file = settings_file(tmp_path, '[[alerts.channels]]\nname = "a"\nurl = "feishu://s3cret"\n')
     (tmp_path / "tracker.toml").chmod(0o600)
     assert "s3cret" not in repr(config.load(environ=file))
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        ("", "a part is empty, or no name; write it like {workload}/{version}/*"),
+        ("/a/*", "a part is empty"),
+        ("a//*", "a part is empty"),
+        ("../*", "a part is empty, or no name"),
+        ("**/*", "** is not known: write one part for each level of folders"),
+        ("{version", "'{version' has a brace without its other one"),
+        ("{}/*", "{} is none of {workload}, {version}, {config.KEY}, {tag.KEY}"),
+        ("{config.}/*", "{config.} is none of"),
+        ("{version}/{version}", "{version} stands there twice"),
+        ("{version}{tag.a}", "{version} and {tag.a} have nothing between them that could part them"),
+    ],
+)
+def test_a_layout_that_means_nothing_says_why(layout, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse(layout)
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "said"),
+    [
+        ("*", "trace.json", {}),
+        ("{workload}/{version}/*", "gpt/v1.2/run 1", {"workload": "gpt", "version": "v1.2"}),
+        ("{version}_*", "v01_run1.json.gz", {"version": "v01"}),
+        ("b{config.batch}-{tag.image}/*", "b32-a-b/x", {"config.batch": "32", "tag.image": "a-b"}),
+        ("logs[1]/*", "logs[1]/x", {}),
+        ("logs[1]/*", "logs1/x", None),
+        ("*", ".hidden", None),
+        ("{version}_*", "_run1", None),
+    ],
+)
+def test_a_layout_reads_names(layout, path, said):
+    found = [part.match(name) for part, name in zip(parse(layout), path.split("/"), strict=True)]
+    assert (None if None in found else {key: value for one in found for key, value in one.items()}) == said

@@ -17,6 +17,7 @@ Everything is optional. A complete file:
     layout = "{workload}/{version}/*"   # what the folders below path mean; the last part is one run
     config = { batch = "32" }
     expect_every = "1d"              # no run for so long is an alert
+    shared = false                   # true: all machines see the same files there, as on NFS
 
     [prune]                          # what the watch drops each night; nothing without this table
     older_than = "90d"               # details of runs older than this
@@ -52,6 +53,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from tracker.config import layout
 from tracker.config.refusals import told
 from tracker.errors import SourceError
 from tracker.units import age_ns
@@ -78,7 +80,8 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     `layout`: what the folders below `path` mean, part by part: `{workload}`, `{version}`, `{config.KEY}`, `{tag.KEY}`,
     or `*`; what matches the last part, a file or a folder, is ingested by one call. What a profile says of itself (the
-    file that tracker's hooks write beside it) goes before this table, and the layout before its entries.
+    file that tracker's hooks write beside it) goes before this table, and the layout before its entries. `shared`:
+    every machine sees the same files under this path, so that the watchers of all of them take each profile once.
     """
 
     path: str
@@ -91,6 +94,7 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     format: str | None = None
     expect_ranks: int | None = None
     expect_every: str | None = None
+    shared: bool = False
 
     @property
     def expect_every_ns(self) -> int | None:
@@ -277,8 +281,14 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         ]
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
+    paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     for folder in entries.watch.folders:
         found += _of_folder(folder)
+    found += [
+        ("watch.folders.path", f"is {path!r} twice, expected each folder once")
+        for path in dict.fromkeys(paths)
+        if paths.count(path) > 1
+    ]
     return found + _of_alerts(entries.alerts, private=private)
 
 
@@ -293,6 +303,10 @@ def _of_folder(folder: Folder) -> list[tuple[str, str]]:
     found = []
     if not folder.path:
         found.append(("watch.folders.path", "is '', expected a folder"))
+    try:
+        layout.parse(folder.layout)
+    except ValueError as error:
+        found.append(("watch.folders.layout", f"is {folder.layout!r}: {error}"))
     if _no_age(folder.expect_every):
         found.append(("watch.folders.expect_every", f"is {folder.expect_every!r}, expected a time such as 6h or 1d"))
     if folder.expect_ranks is not None and folder.expect_ranks < 1:

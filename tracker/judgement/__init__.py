@@ -9,21 +9,28 @@ from __future__ import annotations
 from tracker.judgement.act import Wish, act, settle
 from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
+from tracker.judgement.setting import Where, apply_calibration, set_thresholds, unset_thresholds
 from tracker.judgement.show import history
 from tracker.judgement.tell import findings
+from tracker.judgement.thresholds import Thresholds
 from tracker.judgement.update import lines_of, update
 from tracker.judgement.verdicts import Verdicts, verdicts_of
 
 __all__ = [
+    "Thresholds",
     "Verdicts",
+    "Where",
     "Wish",
     "act",
+    "apply_calibration",
     "calibrate",
     "explain",
     "findings",
     "history",
     "lines_of",
+    "set_thresholds",
     "settle",
+    "unset_thresholds",
     "update",
     "verdicts_of",
 ]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from tracker.detectors.centre import Centre
 from tracker.judgement.judging import Values, compare
-from tracker.store import Store
+from tracker.judgement.thresholds import Thresholds
+from tracker.store import Store, judged, thresholds
 from tracker.store.chosen import ChosenRuns, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
@@ -22,11 +23,12 @@ SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 class Verdicts:
     """`table`: a row per series of either side, with the index SERIES_KEY and the columns of `judging.Compared`.
 
-    `centre`: what all operators share, which is taken out of the times.
+    `centre`: what all operators share, which is taken out of the times. `thresholds`: the limits that it was judged by.
     """
 
     table: pd.DataFrame
     centre: Centre
+    thresholds: Thresholds
 
 
 def verdicts_of(
@@ -39,27 +41,32 @@ def verdicts_of(
     """The judgement of candidate runs against baseline runs, at least one each, all of one line.
 
     `candidate_store`: where the candidate runs are, if in another database. Reads only. Whether the runs may be judged
-    at all (the same workload, configuration and device) is for the caller to know.
+    at all (the same workload, configuration and device) is for the caller to know. The thresholds are those of the line
+    of the baseline runs, or where there are none, of the candidate runs.
     """
-    with store.connect() as connection:
-        before = values_of_runs(connection, baseline_run_ids)
-    with (candidate_store or store).connect() as connection:
-        after = values_of_runs(connection, candidate_run_ids)
+    sides, limits = [], []
+    for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
+        with side.connect() as connection:
+            sides.append(values_of_runs(connection, run_ids))
+            limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
+    before, after = sides
+    own = Thresholds(next(filter(None, limits), ()))
     keys = sorted({*before.keys, *after.keys})
     values, calls = (
         np.hstack([_rows(side, numbers, keys) for side, numbers in pairs])
         for pairs in (((before, before.values), (after, after.values)), ((before, before.calls), (after, after.calls)))
     )
-    line = Values([key[:2] for key in keys], [key[2] for key in keys], values, calls)
+    line = Values.of_keys(keys, values, calls)
     count = len(baseline_run_ids)
     compared = compare(
         line,
         range(count),
         range(count, count + len(candidate_run_ids)),
-        device_timed=all(timeline == "device" for timeline in after.timelines),
+        device_timed=[timeline == "device" for timeline in after.timelines],
+        thresholds=own,
     )
     index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
-    return Verdicts(compared.table.set_index(index), compared.centre)
+    return Verdicts(compared.table.set_index(index), compared.centre, own)
 
 
 def _rows(side: ChosenRuns, numbers: NDArray[np.float64], keys: Sequence[object]) -> NDArray[np.float64]:

@@ -116,6 +116,13 @@ def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]
     return _render("doctor", findings, format, **look)
 
 
+def render_status(status: results.Status, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of what watches and what waits, as `text` or `json`; result as in `render_diff`."""
+    if format not in ("text", "json"):
+        raise UsageError(f"no status in the format {format!r}", remedy="choose text or json")
+    return _render("status", status, format, **look)
+
+
 def suffix(format: str) -> str:
     """The file name suffix of `format`, with its dot: `.xlsx`."""
     return str(_module(format).SUFFIX)

@@ -72,6 +72,11 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.status import Status
+from tracker.results.thresholds import (
+    THRESHOLDS,
+    Bounds,
+)
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
     Judgement,
@@ -149,12 +154,14 @@ __all__ = [
     "SECTIONS",
     "SERIES_KINDS",
     "STATES",
+    "THRESHOLDS",
     "TRANSPORT",
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
     "VERDICT_COLUMNS",
     "Bottleneck",
+    "Bounds",
     "CalibrateOptions",
     "Calibration",
     "Cause",
@@ -177,6 +184,7 @@ __all__ = [
     "ShowOptions",
     "Shown",
     "Side",
+    "Status",
     "ToldFinding",
     "ToldIncident",
     "check_matrix",

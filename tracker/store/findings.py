@@ -29,6 +29,7 @@ _FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  #
 _EXPIRED: Final = text(
     f"SELECT COUNT(*) FROM finding WHERE {_OF_LINE} AND state = 'muted' AND until_ns <= :now_ns"  # noqa: S608 the same
 )
+_MUTED: Final = text("SELECT COUNT(*) FROM finding WHERE state = 'muted'")
 _ADD_FOLLOWED: Final = text(
     f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
     f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
@@ -76,6 +77,11 @@ def fingerprint_of(connection: Connection, line: Line) -> bytes | None:
 def expired(connection: Connection, line: Line, now_ns: int) -> bool:
     """Whether a mute of this line is over."""
     return bool(connection.execute(_EXPIRED, {**line.parameters, "now_ns": now_ns}).scalar_one())
+
+
+def muted(connection: Connection) -> int:
+    """How many findings are muted."""
+    return int(connection.execute(_MUTED).scalar_one())
 
 
 def actions_of(connection: Connection, line: Line) -> list[Action]:
