@@ -6,7 +6,7 @@ diff's own (means over the steps, not medians).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -32,7 +32,7 @@ _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rul
 _FIELD_OF: Final = {"step_ns": "duration_ns"}
 _RUN: Final = "run"
 Key = tuple[str, str, str, str, str]
-_NO_SERIES: Final[Key] = ("", "", "", "", "")
+NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +55,15 @@ class Judged:
         """
         if self.table is None or name in self.left_out or frame.empty:
             return frame
-        index = pd.MultiIndex.from_tuples(_SERIES[name](self, frame), names=SERIES_KEY)
+        return self.filled(frame, _SERIES[name](self, frame))
+
+    def filled(self, frame: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
+        """The frame with its VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
+        that shares its series with others is not judged.
+        """
+        if self.table is None or frame.empty:
+            return frame
+        index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
         found = self.table.reindex(index).rename(columns={"diff": "judged_diff"})
         single = ~index.duplicated(keep=False)
         filled = {}
@@ -65,12 +73,15 @@ class Judged:
             filled[column] = values.to_numpy() if is_number else _texts(values)
         return frame.assign(**filled)
 
+    def op_key(self, name: str, input_shapes: str) -> Key:
+        """The series of an op with shapes, or without ("op_name")."""
+        return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
+
     def of_op(self, name: str, input_shapes: str) -> pd.Series | None:
         """The row of an op with shapes, or without ("op_name"), None where it has none."""
         if self.table is None or not self.of_ops:
             return None
-        kind = "op" if input_shapes or not self.by_name else "op_name"
-        return self._row((kind, self.metric, name, input_shapes, ""))
+        return self._row(self.op_key(name, input_shapes))
 
     def of_name(self, name: str) -> pd.Series | None:
         """The row of all shapes of an op together."""
@@ -109,7 +120,7 @@ class Judged:
 def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
-    left_out = frozenset([*(["ops"] if options.module or not whole_ops else []), *(["kernels"] if options.op else [])])
+    left_out = _left_out(options, whole_ops)
     reason = _why_not(baseline, candidate)
     judgement, table = Judgement(judged=False, sentences=(reason,)), None
     if not reason:
@@ -124,6 +135,13 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
         table = found.table
     return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops)
+
+
+def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
+    """The frames of which a row is only a part of what was judged, or more."""
+    of_ops = ["ops"] if options.module or not whole_ops else []
+    of_memory = ["memory"] if options.match == "name" or options.op_map else []
+    return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
 
 
 def _why_not(baseline: Loaded, candidate: Loaded) -> str:
@@ -224,11 +242,13 @@ def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
         yield f"Operators are listed without verdicts: with {option} a row is not what was judged."
     if "kernels" in left_out:
         yield "Kernels are listed without verdicts: with --op a row is not what was judged."
+    if "memory" in left_out and "memory" in options.only:
+        option = "--match name" if options.match == "name" else "--op-map"
+        yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
 
 
 def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    kind = "op_name" if judged.by_name else "op"
-    return [(kind, judged.metric, *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [judged.op_key(*pair) for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
 
 
 def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
@@ -245,15 +265,23 @@ def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
-        ("module", judged.metric, module, "", phase) if module else _NO_SERIES
+        ("module", judged.metric, module, "", phase) if module else NO_SERIES
         for module, phase in zip(frame["module"], frame["phase"], strict=True)
     ]
+
+
+def _memory(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [("memory", "bytes", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+
+
+def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [("api", "self_ns", name, "", level) for level, name in zip(frame["level"], frame["name"], strict=True)]
 
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     assert judged.table is not None
     run = {key[1]: key for key in judged.table.index if key[0] == _RUN}
-    return [run.get(_FIELD_OF.get(metric, metric), _NO_SERIES) for metric in frame["metric"]]
+    return [run.get(_FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
 
 
 _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
@@ -261,7 +289,9 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
     "ops": _ops,
     "kernels": _kernels,
     "communication": _communication,
+    "memory": _memory,
     "modules": _modules,
+    "api": _api,
 }
 
 
