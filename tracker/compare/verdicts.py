@@ -16,7 +16,7 @@ import pandas as pd
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
-from tracker.judgement import Verdicts, verdicts_of
+from tracker.judgement import Verdicts, older_runs, verdicts_of
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.units import counted, format_bytes, format_diff, format_numbers
@@ -121,14 +121,17 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    reason = _why_not(baseline, candidate)
+    older = _older(baseline, candidate)
+    reason = _why_not(baseline, candidate, older)
     judgement, table = Judgement(judged=False, sentences=(reason,)), None
     if not reason:
-        found = verdicts_of(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
+        found = verdicts_of(
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, older=older
+        )
         by_name = options.match == "name"
         counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
         told = _told("by name" if by_name else "by name and shapes", counts)
-        runs = _strength(baseline.side.runs, candidate.side.runs)
+        runs = _strength(baseline.side.runs, candidate.side.runs, older)
         sentences = (f"{runs}.{told}", _shared(found), *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
@@ -144,7 +147,14 @@ def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
     return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
 
 
-def _why_not(baseline: Loaded, candidate: Loaded) -> str:
+def _older(baseline: Loaded, candidate: Loaded) -> tuple[tuple[int, ...], ...]:
+    """For one run against one: the older runs whose noise is the yardstick, by version; none in all other cases."""
+    if not baseline.side.runs == candidate.side.runs == 1 or baseline.store is not candidate.store:
+        return ()
+    return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids))
+
+
+def _why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]]) -> str:
     """One sentence, or "" where the two sides can be judged."""
     refusals = (
         _overlap(baseline, candidate),
@@ -155,7 +165,7 @@ def _why_not(baseline: Loaded, candidate: Loaded) -> str:
         if own_time(baseline) != own_time(candidate)
         else "",
         "1 run against 1: ratios only; give 3 or more runs of each version for verdicts."
-        if baseline.side.runs == candidate.side.runs == 1
+        if baseline.side.runs == candidate.side.runs == 1 and not older
         else "",
     )
     return next(filter(None, refusals), "")
@@ -208,9 +218,12 @@ def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
     return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
 
 
-def _strength(a: int, b: int) -> str:
+def _strength(a: int, b: int, older: Sequence[Sequence[int]]) -> str:
     """How much so many runs can tell."""
     runs = f"{counted(a, 'run')} against {b}"
+    if older:
+        noise = f"{counted(sum(map(len, older)), 'older run')} of {counted(len(older), 'version')}"
+        return f"{runs}: the noise of {noise} is the yardstick; suspicions only, the next {_CONFIRM} runs confirm"
     if b == 1:
         return f"{runs}: suspicions only, the next {_CONFIRM} runs confirm"
     if a == 1:

@@ -13,6 +13,7 @@ from tracker.judgement.show import history
 from tracker.judgement.tell import findings
 from tracker.judgement.update import lines_of, update
 from tracker.judgement.verdicts import Verdicts, verdicts_of
+from tracker.judgement.yardstick import older_runs
 
 __all__ = [
     "Verdicts",
@@ -23,6 +24,7 @@ __all__ = [
     "findings",
     "history",
     "lines_of",
+    "older_runs",
     "settle",
     "update",
     "verdicts_of",

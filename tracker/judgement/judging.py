@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,8 @@ from tracker.detectors import rule
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.totals import judge_totals
+from tracker.detectors.totals import Noise, judge_totals
+from tracker.judgement.yardstick import noise_of
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -38,13 +40,15 @@ FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REM
 @dataclass(frozen=True, slots=True)
 class Values:
     """What the runs of a line say. `families`: (kind, metric) per series, `names` with it. `values`, `calls`: (series,
-    runs), nan where a run does not have a series.
+    runs), nan where a run does not have a series. `older`: the columns of each older version whose noise is the
+    yardstick of one run against one.
     """
 
     families: Sequence[Family]
     names: Sequence[str]
     values: F64
     calls: F64
+    older: Sequence[Sequence[int]] = ()
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
@@ -165,7 +169,8 @@ def _judge_family(
     kind, metric = line.families[rows[0]]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    judged = judge_series(x, y, weights, limits=limits, center=shared)
+    noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
+    judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
     found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
@@ -184,6 +189,16 @@ def _judge_family(
     absent = (np.isnan(x).all(axis=1)) & (np.isnan(y).all(axis=1))
     found.loc[absent, ["verdict", "reason", "calls_verdict"]] = None
     return found, judged.centre
+
+
+def _noise(line: Values, rows: I64, step: float) -> Noise:
+    """What older versions showed of `rows`; nothing where the line has none."""
+    kind = line.families[rows[0]][0]
+    leaf = leaf_of(line.families)
+    if not line.older:
+        return Noise()
+    shared = rows if kind in _OWN_CLOCK else line.of(leaf) if leaf else rows[:0]
+    return noise_of(line.values, line.older, rows, shared, step)
 
 
 def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
@@ -206,8 +221,12 @@ def judge_run(
     """The columns of `Compared` for run-level series, the rows `rows` of `line`; other arguments as in `run_totals`."""
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
-    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, min_ratio=min_ratio)
-    presence = judge_presence(x, y, step_of(line, baseline, candidate))
+    step = step_of(line, baseline, candidate)
+    noise = _noise(line, rows, step)
+    found = run_totals(
+        families, names, x, y, centre, explained, device_timed=device_timed, min_ratio=min_ratio, older=noise
+    )
+    presence = judge_presence(x, y, step)
     one_sided = (presence["verdict"] != "").to_numpy()
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
     words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
@@ -224,7 +243,7 @@ def judge_run(
     )
 
 
-def run_totals(
+def run_totals(  # noqa: PLR0913 each says something else
     families: Sequence[Family],
     names: Sequence[str],
     x: F64,
@@ -234,6 +253,7 @@ def run_totals(
     *,
     device_timed: bool,
     min_ratio: float | None = None,
+    older: Noise | None = None,
 ) -> pd.DataFrame:
     """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
@@ -244,11 +264,14 @@ def run_totals(
     inverse = more_is_better(families)
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
     timed = inverse | np.array([metric.endswith("_ns") for _, metric in families], dtype=bool)
-    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
+    judge = partial(
+        judge_totals, x, y, centre, timed=timed, device_timed=device_timed, min_ratio=min_ratio, older=older
+    )
+    first = judge()
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
+    return judge(explained=parts)
 
 
 def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:
