@@ -55,7 +55,8 @@ def diff(
         Baseline | None,
         typer.Option(
             "--baseline",
-            help="What one side alone is compared with: the last 8 active runs of earlier versions (window), those of "
+            help="What one side alone is compared with: the last 8 accepted runs of earlier versions (window: none "
+            "with an open regression that matters, none before a step that was accepted; a note says which), those of "
             "the version before (previous), or of the pinned version. Always of its workload, configuration and "
             "device. Default: window.",
             show_default=False,

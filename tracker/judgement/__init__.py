@@ -6,6 +6,7 @@ A line is a workload in one configuration on one device. `update` follows ingest
 
 from __future__ import annotations
 
+from tracker.judgement.accepted import Acceptance, acceptance_of, size_of, words_of
 from tracker.judgement.act import Wish, act, settle
 from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
@@ -16,8 +17,10 @@ from tracker.judgement.verdicts import Verdicts, verdicts_of
 from tracker.judgement.yardstick import older_runs
 
 __all__ = [
+    "Acceptance",
     "Verdicts",
     "Wish",
+    "acceptance_of",
     "act",
     "calibrate",
     "explain",
@@ -26,6 +29,8 @@ __all__ = [
     "lines_of",
     "older_runs",
     "settle",
+    "size_of",
     "update",
     "verdicts_of",
+    "words_of",
 ]
