@@ -21,6 +21,7 @@ from tracker.compare import (
 )
 from tracker.compare.baselines import baseline_of
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.gates import gate_of_diff, known_before
 from tracker.compare.log import log
 from tracker.compare.matrix import matrix
 from tracker.compare.notes import notes
@@ -31,7 +32,7 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["baseline_of", "diff", "log", "matrix", "needs_store", "resolve", "show"]
+__all__ = ["baseline_of", "diff", "gate_of_diff", "known_before", "log", "matrix", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:

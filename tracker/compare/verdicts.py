@@ -19,6 +19,7 @@ from tracker.detectors import rule
 from tracker.judgement import Verdicts, older_runs, verdicts_of
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
+from tracker.results.verdicts import INCOMPARABLE, TOO_FEW
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ if TYPE_CHECKING:
 _ENOUGH: Final = 3
 _CONFIRM: Final = 2
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
-_FIELD_OF: Final = {"step_ns": "duration_ns"}
+_TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {_ENOUGH} or more runs of each version for verdicts."
+FIELD_OF: Final = {"step_ns": "duration_ns"}
+"""Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
 Key = tuple[str, str, str, str, str]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
@@ -90,7 +93,7 @@ class Judged:
     def of_total(self, total_metric: str) -> pd.Series | None:
         """The row of `step_ns` or `e2e_ns`."""
         name = total_metric.removesuffix("_ns")
-        return self._row((_RUN, _FIELD_OF.get(total_metric, total_metric), name, "", ""))
+        return self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", ""))
 
     def findings(self) -> dict[str, pd.Series]:
         """Name of an op -> its row, of those that are a finding or a suspicion, the largest contribution first.
@@ -123,7 +126,8 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     left_out = _left_out(options, whole_ops)
     older = _older(baseline, candidate)
     reason = _why_not(baseline, candidate, older)
-    judgement, table = Judgement(judged=False, sentences=(reason,)), None
+    refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
+    judgement, table = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
     if not reason:
         found = verdicts_of(
             baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, older=older
@@ -164,9 +168,7 @@ def _why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]]
         "Not judged: one side was timed on the device, the other on the host."
         if own_time(baseline) != own_time(candidate)
         else "",
-        "1 run against 1: ratios only; give 3 or more runs of each version for verdicts."
-        if baseline.side.runs == candidate.side.runs == 1 and not older
-        else "",
+        _TOO_FEW_RUNS if baseline.side.runs == candidate.side.runs == 1 and not older else "",
     )
     return next(filter(None, refusals), "")
 
@@ -269,11 +271,16 @@ def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 
 def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    sizes = frame["size_class_bytes"].fillna(0)
     return [
-        ("communication", "total_ns", kind, "", ", ".join(filter(None, (role, format_bytes(size) if size > 0 else ""))))
-        for kind, role, size in zip(frame["kind"], frame["group_role"], sizes, strict=True)
+        ("communication", "total_ns", kind, "", part_of_collective(role, size))
+        for kind, role, size in zip(frame["kind"], frame["group_role"], frame["size_class_bytes"], strict=True)
     ]
+
+
+def part_of_collective(role: str, size_class_bytes: float | None) -> str:
+    """What tells the series of a collective from others of its kind."""
+    known = size_class_bytes is not None and not pd.isna(size_class_bytes) and size_class_bytes > 0
+    return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
 
 
 def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
@@ -294,7 +301,7 @@ def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     assert judged.table is not None
     run = {key[1]: key for key in judged.table.index if key[0] == _RUN}
-    return [run.get(_FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
+    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
 
 
 _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
