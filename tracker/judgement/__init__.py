@@ -10,6 +10,7 @@ from tracker.judgement.accepted import Acceptance, acceptance_of, size_of, words
 from tracker.judgement.act import Wish, act, settle
 from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
+from tracker.judgement.gates import gate_of_findings
 from tracker.judgement.show import history
 from tracker.judgement.tell import findings
 from tracker.judgement.update import lines_of, update
@@ -25,6 +26,7 @@ __all__ = [
     "calibrate",
     "explain",
     "findings",
+    "gate_of_findings",
     "history",
     "lines_of",
     "older_runs",
