@@ -51,7 +51,7 @@ def calibrate(
     from tracker.cli._output import plan, screen, tell
     from tracker.results import CalibrateOptions
 
-    delivery = plan(format, output, f"calibration_{repeats[0]}")
+    delivery = plan(format, output, f"calibration_{repeats[0]}", "calibration")
     chosen = CalibrateOptions(workload=workload, device=device, splits=splits, noisiest=noisiest)
     with _store.reading(configuration.load(db)) as store:
         found = judgement.calibrate(store, repeats, options=chosen)

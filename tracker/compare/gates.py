@@ -15,11 +15,12 @@ from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detectors import rule
 from tracker.detectors.life import LifeRule
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.judgement import known_at
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
 from tracker.results.options import check_words
 from tracker.results.verdicts import INCOMPARABLE
-from tracker.store import queries
+from tracker.store import judged, queries
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -33,8 +34,8 @@ _FRAMES: Final = {
 """Section -> the frame of a Diff whose rows are judged."""
 _ABOVE: Final = {"op": "op_name", "memory": "op_name"}
 _SAME_SIZE: Final = 1.0 + rule.Limits().min_ratio
-_KNOWN: Final = frozenset({"new", "persisting", "acknowledged", "recovering", "muted", "reopened", "expected"})
-"""States of a confirmed regression that is open, or that a user has accepted."""
+_STEP: Final[Key] = ("run", "duration_ns", "", "")
+_E2E: Final[Key] = ("run", "e2e_ns", "", "")
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
 
@@ -98,7 +99,9 @@ def _judged(diff: Diff) -> list[GatedRow]:
             found += [_of_name(cause, renamed) for cause in diff.explanation.findings if _is_asked(cause, diff)]
         sizes = _sizes(rows)
         found += [_row(row, section, diff, renamed, sizes) for row in rows if row["verdict"] is not None]
-    return found
+    # where there are steps, the time of the whole capture says the same again
+    steps = any(row.key == _STEP for row in found)
+    return [row for row in found if not (steps and row.key == _E2E)]
 
 
 def _is_asked(cause: Cause, diff: Diff) -> bool:
@@ -199,28 +202,28 @@ def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tupl
 
 
 def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
-    """The regressions of the candidate's line that were found between the baseline and the candidate: confirmed, and
-    open or expected since. What the baseline has already, and what is worse now than then, is news.
+    """The regressions of the candidate's line that began between the baseline and the candidate, and were open, or had
+    been accepted, when the candidate came. What the baseline has already, and what is worse now than then, is news.
 
     Empty without a database, and for paths.
     """
     sides = diff.baseline, diff.candidate
-    if store is None or any(side.workload in ("", FILES) or "," in side.workload for side in sides):
+    if store is None or any(side.workload in ("", FILES) for side in sides):
         return ()
     workload = diff.candidate.workload
     order = {label: at for at, label in enumerate(queries.versions(store, workload)["version"])}
-    first, newest = (
+    newest, first = (
         pick(order[label] for label in queries.runs_by_id(store, side.run_ids)["version"])
-        for pick, side in ((min, diff.candidate), (max, diff.baseline))
+        for pick, side in ((max, diff.baseline), (min, diff.candidate))
     )
-    rows = queries.findings(store, workload=workload)
-    device = (rows["vendor"] + " " + rows["device"]).str.strip()
-    own = (device == diff.candidate.device) & (rows["configuration"] == diff.candidate.configuration)
-    found = []
-    for row in rows[own & (rows["direction"] == "regression") & rows["state"].isin(_KNOWN)].to_dict("records"):
-        if newest < order.get(row["version"], -1) < first:
-            found.append(Known(int(row["finding_id"]), _key_of(row), _largest(row)))
-    return tuple(found)
+    with store.connect() as connection:
+        lines = judged.lines(connection, diff.candidate.run_ids)
+        runs = judged.runs_of(connection, lines[0])
+    place = sum(order[run.version] < first for run in runs)
+    rows = known_at(store, lines[0], workload, runs, place)
+    return tuple(
+        Known(int(row["finding_id"]), _key_of(row), _largest(row)) for row in rows if order[row["version"]] > newest
+    )
 
 
 def _key_of(row: Row) -> Key:

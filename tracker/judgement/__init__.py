@@ -6,7 +6,7 @@ A line is a workload in one configuration on one device. `update` follows ingest
 
 from __future__ import annotations
 
-from tracker.judgement.accepted import Acceptance, acceptance_of, size_of, words_of
+from tracker.judgement.accepted import Acceptance, acceptance_of, known_at, size_of, words_of
 from tracker.judgement.act import Wish, act, settle
 from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
@@ -28,6 +28,7 @@ __all__ = [
     "findings",
     "gate_of_findings",
     "history",
+    "known_at",
     "lines_of",
     "older_runs",
     "settle",

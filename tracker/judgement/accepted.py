@@ -5,7 +5,7 @@ The follower knows it per series; a diff needs one list of runs, so here a run c
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,15 +73,9 @@ def acceptance_of(store: Store, line: Line, workload: str, runs: Sequence[LineRu
     peak memory, or of operators that make 1 % of the step together; nor is it before such a regression that somebody
     expected, or before a step that became better by what counts as a change of steps.
     """
-    rows = queries.findings(store, workload=workload)
-    rows = rows[(rows[list(line.parameters)] == pd.Series(line.parameters)).all(axis=1)]
-    events = queries.finding_events(store, [int(number) for number in rows["finding_id"]])
-    by_finding = {number: part.to_dict("records") for number, part in events.groupby("finding_id")}
-    places = {run.run_id: place for place, run in enumerate(runs)}
     spans: list[Span] = []
     steps: list[tuple[int, Row]] = []
-    for row in rows.to_dict("records"):
-        found, accepted = _life(row, by_finding.get(row["finding_id"], []), places)
+    for row, found, accepted in _lives(store, line, workload, runs):
         spans += found
         if accepted is not None and accepted < before:
             steps.append((accepted, row))
@@ -94,6 +88,34 @@ def acceptance_of(store: Store, line: Line, workload: str, runs: Sequence[LineRu
         for own, mattering in zip(there, open_in, strict=True)
     ]
     return Acceptance(tuple(runs[:before]), level, causes, tuple(open_in), tuple(small))
+
+
+def known_at(store: Store, line: Line, workload: str, runs: Sequence[LineRun], place: int) -> list[Row]:
+    """The confirmed regressions of a line that were open when the run at `place` of `runs` came, or that somebody had
+    accepted.
+    """
+    found = []
+    for row, spans, accepted in _lives(store, line, workload, runs):
+        was_open = any(
+            span.confirmed and span.start < place and (span.end is None or place <= span.end) for span in spans
+        )
+        was_expected = row["direction"] == _REGRESSION and accepted is not None and accepted < place
+        if was_open or was_expected:
+            found.append(row)
+    return found
+
+
+def _lives(
+    store: Store, line: Line, workload: str, runs: Sequence[LineRun]
+) -> Iterator[tuple[Row, list[Span], int | None]]:
+    """Every finding of a line with what `_life` says of it."""
+    rows = queries.findings(store, workload=workload)
+    rows = rows[(rows[list(line.parameters)] == pd.Series(line.parameters)).all(axis=1)]
+    events = queries.finding_events(store, [int(number) for number in rows["finding_id"]])
+    by_finding = {number: part.to_dict("records") for number, part in events.groupby("finding_id")}
+    places = {run.run_id: place for place, run in enumerate(runs)}
+    for row in rows.to_dict("records"):
+        yield row, *_life(row, by_finding.get(row["finding_id"], []), places)
 
 
 def _life(row: Row, events: Iterable[Row], places: Mapping[int, int]) -> tuple[list[Span], int | None]:

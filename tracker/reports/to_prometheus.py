@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.reports import _gated
@@ -24,6 +24,8 @@ _MOST: Final = 20
 _BAD: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
 _TIMES: Final = ("step", "e2e", "compute", "exposed_communication", "free", "data_loading")
 
+_LINE: Final = ("workload", "configuration", "device")
+
 Labels = Mapping[str, Any]
 
 
@@ -31,22 +33,18 @@ def diff(diff: Diff, style: Style) -> str:
     """The times of both sides, DIFF of each, how many things were judged how, and what fails or may fail."""
     page, gate = _Page(), _gated.gate_of(diff, style)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
-    own = {"workload": diff.candidate.workload, "configuration": diff.candidate.configuration,
-           "device": diff.candidate.device} | {role: side.label for role, side in sides}  # fmt: skip
-    for row in records(diff.overall):
-        part = {**own, "part": re.sub("_(ns|bytes|share)$", "", row["metric"])}
-        for role, _ in sides if not row["level"] else ():
-            page.measured("tracker_diff", row["unit"], {**part, "side": role}, row[f"{role}_value"])
-        if not row["level"]:
-            page.add("tracker_diff_ratio", "DIFF of a part of a step.", part, row["diff"])
+    own = {name: getattr(diff.candidate, name) for name in _LINE} | {role: side.label for role, side in sides}
+    for part in records(diff.overall):
+        if part["level"] > 1 or ":" in part["metric"]:  # a category of kernels, a group of ranks
+            continue
+        labels = {**own, "part": re.sub("_(ns|bytes|share)$", "", part["metric"])}
+        for role, _ in sides:
+            page.measured("tracker_diff", part["unit"], {**labels, "side": role}, part[f"{role}_value"])
+        page.add("tracker_diff_ratio", "DIFF of a part of a step.", labels, part["diff"])
     counts = Counter((row.section, row.outcome) for row in gate.rows)
     for (section, outcome), count in sorted(counts.items()):
-        page.add(
-            "tracker_diff_judged",
-            "How many things were judged so.",
-            {**own, "section": section, "outcome": outcome},
-            count,
-        )
+        labels = {**own, "section": section, "outcome": outcome}
+        page.add("tracker_diff_judged", "How many things were judged so.", labels, count)
     page.add("tracker_diff_exit_code", "What --fail-on would end with.", {**own, "fail_on": gate.word}, gate.code)
     for row in gate.of("failed", "suspect")[: style.rows(_MOST)]:
         labels = {**own, "section": row.section, "name": row.name, "detail": row.detail, "outcome": row.outcome}
@@ -57,34 +55,34 @@ def diff(diff: Diff, style: Style) -> str:
 
 def findings(found: Findings, style: Style) -> str:
     """Where every line stands, and the findings that are open by severity and state."""
-    page = _Page()
-    rows = records(found.findings)
+    page, rows = _Page(), records(found.findings)
     severity = {row["incident_id"]: row["severity"] for row in records(found.incidents)}
+    for row in rows:
+        row["severity"] = severity.get(row["incident_id"], "undecided")
     for line in records(found.lines):
         _line(page, line)
-        own = _where(line)
-        of_line = [row for row in rows if _where(row) == own]
-        states = Counter(
-            (row["direction"], severity.get(row["incident_id"], "undecided"), row["state"]) for row in of_line
-        )
-        for (direction, loud, state), count in sorted(states.items()):
-            labels = {**own, "direction": direction, "severity": loud, "state": state}
-            page.add("tracker_findings", "Findings that were asked for, by severity and state.", labels, count)
-        bad = sum(row["direction"] == "regression" and row["state"] in _BAD for row in of_line)
-        page.add("tracker_open_regressions", "Confirmed regressions that are open and bad.", own, bad)
-        for row in [row for row in of_line if row["direction"] == "regression" and row["state"] in _BAD][
-            : style.rows(_MOST)
-        ]:
-            labels = {**own, "finding": row["finding_id"], "kind": row["kind"], "name": row["name"],
-                      "detail": " ".join(filter(None, (row["input_shapes"], row["part"]))), "since": row["version"],
-                      "severity": severity.get(row["incident_id"], "undecided"), "state": row["state"]}  # fmt: skip
-            page.measured("tracker_finding", row["unit"], labels, row["delta"])
-            page.add("tracker_finding_ratio", "DIFF of a regression when it was confirmed.", labels, row["ratio"])
+        _found(page, _where(line), [row for row in rows if _where(row) == _where(line)], style.rows(_MOST))
     return page.text()
 
 
+def _found(page: _Page, own: Labels, rows: Sequence[Labels], most: int | None) -> None:
+    """The findings of a line."""
+    kinds = ("direction", "severity", "state")
+    for values, count in sorted(Counter(tuple(row[kind] for kind in kinds) for row in rows).items()):
+        labels = {**own, **dict(zip(kinds, values, strict=True))}
+        page.add("tracker_findings", "Findings that were asked for, by severity and state.", labels, count)
+    bad = [row for row in rows if row["direction"] == "regression" and row["state"] in _BAD]
+    page.add("tracker_open_regressions", "Confirmed regressions that are open and bad.", own, len(bad))
+    for row in bad[:most]:
+        labels = {**own, "finding": row["finding_id"], "kind": row["kind"], "name": row["name"]}
+        labels |= {"detail": " ".join(filter(None, (row["input_shapes"], row["part"]))), "since": row["version"]}
+        labels |= {"severity": row["severity"], "state": row["state"]}
+        page.measured("tracker_finding", row["unit"], labels, row["delta"])
+        page.add("tracker_finding_ratio", "DIFF of a regression when it was confirmed.", labels, row["ratio"])
+
+
 def _where(row: Labels) -> dict[str, Any]:
-    return {name: row[name] for name in ("workload", "configuration", "device")}
+    return {name: row[name] for name in _LINE}
 
 
 def _line(page: _Page, line: Labels) -> None:
@@ -139,7 +137,7 @@ class _Page:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else f"{value:.15g}"
 
 
 def _label(text: Any) -> str:

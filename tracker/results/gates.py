@@ -48,6 +48,14 @@ class GatedRow:
         return (self.candidate or 0.0) - (self.baseline or 0.0)
 
     @property
+    def rank(self) -> int:
+        """What a reader must see first: 0 the step, 1 what its time consists of, 2 the rest."""
+        kind, metric = self.key[:2]
+        if kind == "run":
+            return 0 if metric in ("duration_ns", "e2e_ns") else 2
+        return 1 if kind in ("op", "op_name", "kernel", "communication") else 2
+
+    @property
     def words(self) -> str:
         """Its name and change: `aten::mul +14.67 ms`."""
         shown = {"ns": format_ns, "bytes": format_bytes}.get(self.unit)
@@ -67,12 +75,12 @@ class Gate:
     rows: tuple[GatedRow, ...] = ()
 
     def of(self, *outcomes: Outcome) -> list[GatedRow]:
-        """The rows with these outcomes, the whole run first, then the largest; a name once, all of it where it is there
-        with all its shapes.
+        """The rows with these outcomes: the step first, then operators, kernels and collectives, then all others, the
+        largest first; a name once, all of it where it is there with all its shapes.
         """
         ranked = sorted(
             (row for row in self.rows if row.outcome in outcomes),
-            key=lambda row: (row.key[0] != "run", row.unit != "ns", -abs(row.delta), row.detail != ""),
+            key=lambda row: (row.rank, -abs(row.delta), row.detail != "", row.name),
         )
         found: dict[tuple[str, str], GatedRow] = {}
         for row in ranked:
