@@ -205,10 +205,11 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
     """The regressions of the candidate's line that began between the baseline and the candidate, and were open, or had
     been accepted, when the candidate came. What the baseline has already, and what is worse now than then, is news.
 
-    Empty without a database, and for paths.
+    Empty without a database, for paths, and where nothing was judged.
     """
     sides = diff.baseline, diff.candidate
-    if store is None or any(side.workload in ("", FILES) for side in sides):
+    judgement = diff.judgement
+    if store is None or judgement is None or not judgement.judged or any(side.workload == FILES for side in sides):
         return ()
     workload = diff.candidate.workload
     order = {label: at for at, label in enumerate(queries.versions(store, workload)["version"])}

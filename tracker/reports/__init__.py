@@ -119,13 +119,17 @@ def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]
     return _render("doctor", findings, format, **look)
 
 
+def able(what: str) -> list[str]:
+    """The formats that can show a result; `what`: the word behind `render_`."""
+    return [name for name in NAMES if hasattr(_module(name), what)]
+
+
 def check(format: str, what: str) -> None:
-    """UsageError where a format cannot show a result; `what`: the word behind `render_`."""
+    """UsageError where a format cannot show a result; `what` as in `able`."""
     if not hasattr(_module(format), what):
-        able = [name for name in NAMES if hasattr(_module(name), what)]
         shows = " and ".join(other for other in ("diff", "findings") if hasattr(_module(format), other))
         raise UsageError(
-            f"{format} is for {shows or 'other results'}", remedy=f"choose another --format: {', '.join(able)}"
+            f"{format} is for {shows or 'other results'}", remedy=f"choose another --format: {', '.join(able(what))}"
         )
 
 

@@ -22,7 +22,12 @@ BINARY = False
 _MOST: Final = 20
 """Operators and the like that have labels of their own: each is a time series for ever."""
 _BAD: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
-_TIMES: Final = ("step", "e2e", "compute", "exposed_communication", "free", "data_loading")
+_TIMES: Final = {
+    "step": "Step time", "e2e": "Time from the first to the last device activity of a step", "compute": "Compute",
+    "exposed_communication": "Communication that no compute hides", "free": "Time without device activity",
+    "data_loading": "Wait for data",
+}  # fmt: skip
+"""Part of a step -> what it is; without a device, that of the host."""
 
 _LINE: Final = ("workload", "configuration", "device")
 
@@ -94,10 +99,10 @@ def _line(page: _Page, line: Labels) -> None:
         "tracker_last_run_timestamp_seconds", "When the newest run started.", labels,
         None if when is None else when / NS_PER_S,
     )  # fmt: skip
-    for part in _TIMES:
+    for part, words in _TIMES.items():
         time = line[f"{part}_ns"]
-        words = f"{part.replace('_', ' ').capitalize()} time of a step, median over the runs of the newest version."
-        page.add(f"tracker_{part}_seconds", words, labels, None if time is None else time / NS_PER_S)
+        about = f"{words}, per step, median over the runs of the newest version."
+        page.add(f"tracker_{part}_seconds", about, labels, None if time is None else time / NS_PER_S)
     page.add("tracker_peak_allocated_bytes", "Peak memory of the newest version.", labels, line["peak_allocated_bytes"])
     page.add("tracker_samples_per_second", "Throughput of the newest version.", labels, line["samples_per_second"])
     for against in ("previous", "pinned", "best"):
@@ -117,9 +122,8 @@ class _Page:
             "ns": ("seconds", 1 / NS_PER_S), "bytes": ("bytes", 1.0), "ratio": ("share_ratio", 1.0),
             "per_second": ("per_second", 1.0),
         }.get(unit, ("count", 1.0))  # fmt: skip
-        words = {"seconds": "Time per step and rank.", "bytes": "Bytes per step and rank."}
-        about = words.get(ending, "Per step and rank.")
-        self.add(f"{name}_{ending}", about, labels, None if value is None else value * factor)
+        what = "Change of what regressed" if name != "tracker_diff" else "A part of a step of either side"
+        self.add(f"{name}_{ending}", f"{what}, per step and rank.", labels, None if value is None else value * factor)
 
     def add(self, name: str, about: str, labels: Labels, value: float | None) -> None:
         """A sample; none where the value is not known. The same labels twice: the first one counts."""

@@ -60,7 +60,8 @@ class GatedRow:
         """Its name and change: `aten::mul +14.67 ms`."""
         shown = {"ns": format_ns, "bytes": format_bytes}.get(self.unit)
         change = format_diff(self.diff) if shown is None else shown(self.delta)
-        return f"{self.name} {change if change.startswith(('-', '+')) else f'+{change}'}"
+        what = {"memory": "memory of ", "module": "module ", "api": "host API "}.get(self.section, "")
+        return f"{what}{self.name} {change if change.startswith(('-', '+')) else f'+{change}'}"
 
 
 @dataclass(frozen=True, slots=True)
