@@ -96,7 +96,8 @@ def findings(
 ) -> None:
     """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
 
-    A run that looks slower is a suspicion; the next two runs decide. A confirmed finding stays open until it recovers
+    A run that looks slower is a suspicion; the next two runs decide (tracker
+    thresholds can say how many). A confirmed finding stays open until it recovers
     or somebody says what it is (tracker ack, expect, mute, invalid). What got better becomes the new baseline by
     itself, what got worse never does.
 

@@ -33,7 +33,7 @@ _FRAMES: Final = {
 }  # fmt: skip
 """Section -> the frame of a Diff whose rows are judged."""
 _ABOVE: Final = {"op": "op_name", "memory": "op_name"}
-_SAME_SIZE: Final = 1.0 + rule.Limits().min_ratio
+_SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
 _STEP: Final[Key] = ("run", "duration_ns", "", "")
 _E2E: Final[Key] = ("run", "e2e_ns", "", "")
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"

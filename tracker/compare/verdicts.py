@@ -16,7 +16,8 @@ import pandas as pd
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
-from tracker.judgement import Verdicts, older_runs, verdicts_of
+from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
+from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import INCOMPARABLE, TOO_FEW
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _ENOUGH: Final = 3
-_CONFIRM: Final = 2
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
 _TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {_ENOUGH} or more runs of each version for verdicts."
 FIELD_OF: Final = {"step_ns": "duration_ns"}
@@ -93,7 +93,8 @@ class Judged:
     def of_total(self, total_metric: str) -> pd.Series | None:
         """The row of `step_ns` or `e2e_ns`."""
         name = total_metric.removesuffix("_ns")
-        return self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", ""))
+        rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
+        return next((row for row in rows if row is not None), None)
 
     def findings(self) -> dict[str, pd.Series]:
         """Name of an op -> its row, of those that are a finding or a suspicion, the largest contribution first.
@@ -135,8 +136,8 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         by_name = options.match == "name"
         counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
         told = _told("by name" if by_name else "by name and shapes", counts)
-        runs = _strength(baseline.side.runs, candidate.side.runs, older)
-        sentences = (f"{runs}.{told}", _shared(found), *_not_told(left_out, options))
+        runs = _strength(baseline.side.runs, candidate.side.runs, older, found.thresholds.confirm)
+        sentences = (f"{runs}.{told}", _shared(found), *_set(found.thresholds), *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
@@ -220,14 +221,15 @@ def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
     return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
 
 
-def _strength(a: int, b: int, older: Sequence[Sequence[int]]) -> str:
+def _strength(a: int, b: int, older: Sequence[Sequence[int]], confirm: int) -> str:
     """How much so many runs can tell."""
     runs = f"{counted(a, 'run')} against {b}"
     if older:
         noise = f"{counted(sum(map(len, older)), 'older run')} of {counted(len(older), 'version')}"
-        return f"{runs}: the noise of {noise} is the yardstick; suspicions only, the next {_CONFIRM} runs confirm"
+        next_runs = counted(confirm, "run")
+        return f"{runs}: the noise of {noise} is the yardstick; suspicions only, the next {next_runs} confirm"
     if b == 1:
-        return f"{runs}: suspicions only, the next {_CONFIRM} runs confirm"
+        return f"{runs}: suspicions only, the next {counted(confirm, 'run')} confirm"
     if a == 1:
         return f"{runs}: suspicions only; give {_ENOUGH} or more runs of the baseline for verdicts"
     if min(a, b) < _ENOUGH:
@@ -249,6 +251,12 @@ def _shared(found: Verdicts) -> str:
     if centre.doubtful:
         return f"{change}: taken out of the verdicts, though so many moved on their own that it may be the code."
     return f"{change}: machine or clock, taken out of the verdicts."
+
+
+def _set(thresholds: Thresholds) -> Iterator[str]:
+    """The limits that users set, which these verdicts rest on."""
+    if limits := thresholds.told():
+        yield f"Judged by thresholds of your own: {limits}."
 
 
 def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
@@ -300,7 +308,9 @@ def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     assert judged.table is not None
-    run = {key[1]: key for key in judged.table.index if key[0] == _RUN}
+    judged_runs = judged.table[judged.table["verdict"].notna()].index
+    # what both sides measured in the same way, a trace before the others
+    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[0] == _RUN and key[4] == way}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
 
 

@@ -43,8 +43,8 @@ def judge_totals(  # noqa: PLR0913 each says something else
     explained: F64 | None = None,
     timed: BOOL | None = None,
     device_timed: bool,
-    alpha: float = 0.05,
-    min_ratio: float | None = None,
+    alpha: float = rule.ALPHA,
+    min_ratio: float | F64 | None = None,
     older: Noise | None = None,
 ) -> pd.DataFrame:
     """Which run-level series changed (JUDGEMENT 4.9); their own family, plain t, Benjamini-Hochberg per direction.
@@ -55,7 +55,7 @@ def judge_totals(  # noqa: PLR0913 each says something else
     better (throughput), give the inverse. `explained`: per series the
     change that named findings (ops, added ops, calls, data loading) explain, in the unit of the values, signed; None or
     nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %;
-    `min_ratio` takes its place. `older`: as in `judge_series`.
+    `min_ratio`, one number or one per series, takes its place. `older`: as in `judge_series`.
 
     REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
     explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most; two

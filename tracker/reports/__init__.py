@@ -17,7 +17,8 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, History, Log, Matrix, Shown
+    from tracker.reports._message import Limits, Written
+    from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
     from tracker.results.gates import Gate
 
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
@@ -60,6 +61,15 @@ class Gated(Sections, total=False):
 def render_diff(diff: Diff, format: str = "text", **look: Unpack[Gated]) -> str | bytes:
     """The document of `diff`: text of a format, or bytes where `binary(format)`."""
     return _render("diff", diff, format, **look)
+
+
+def render_message(
+    message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None
+) -> Written:
+    """Title and body of a message, long, short or json, as it fits into `limits`."""
+    from tracker.reports import _message
+
+    return _message.write(message, form, markdown=markdown, limits=limits)
 
 
 def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
@@ -117,6 +127,13 @@ def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]
     if format not in ("text", "json"):
         raise UsageError(f"no findings in the format {format!r}", remedy="choose text or json")
     return _render("doctor", findings, format, **look)
+
+
+def render_status(status: results.Status, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of what watches and what waits, as `text` or `json`; result as in `render_diff`."""
+    if format not in ("text", "json"):
+        raise UsageError(f"no status in the format {format!r}", remedy="choose text or json")
+    return _render("status", status, format, **look)
 
 
 def able(what: str) -> list[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -12,12 +11,14 @@ from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, 
 from tracker.reports._human_history import form, sparkline
 from tracker.reports._shared import command, records
 from tracker.results import ExplainedFinding, Findings
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
-_KINDS: Final = {
+KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API", "memory": "memory of an op",
 }  # fmt: skip
+"""Kinds of series, in words."""
+
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _WORDS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
@@ -26,7 +27,7 @@ _PARTS: Final = {
 }  # fmt: skip
 _SEEN: Final = frozenset({"suspect", "muted", "vanished"})
 _WITHOUT_INCIDENT: Final = {
-    "Suspicions: seen in one run, the next two decide": True,
+    "Suspicions: seen in one run, {decide}": True,
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
@@ -61,8 +62,19 @@ def tables(findings: Findings, limit: int | None) -> list[Table]:
     for title, wanted in _WITHOUT_INCIDENT.items():
         own = [row for row in rows if row["incident_id"] is None and (row["state"] in _SEEN) == wanted]
         if own:
-            found.append(_rows(title, own, limit, suspicion=True))
+            confirm = {row["confirm"] for row in own}
+            decide = next_runs(confirm.pop()) if len(confirm) == 1 else "the next runs decide"
+            found.append(_rows(title.format(decide=decide), own, limit, suspicion=True))
     return found
+
+
+def next_runs(count: int) -> str:
+    """How many runs decide on a suspicion.
+
+    >>> next_runs(1), next_runs(2)
+    ('the next run decides', 'the next 2 runs decide')
+    """
+    return "the next run decides" if count == 1 else f"the next {count} runs decide"
 
 
 def answer(findings: Findings) -> str:
@@ -172,7 +184,7 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     before, after = row["baseline_value"], row["candidate_value"]
     shown = form(row["unit"], [value for value in (before, after, row["delta"]) if value is not None])
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
-    of = ", ".join(filter(None, (_KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
+    of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
         str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else row["state"],
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
@@ -201,7 +213,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
-        f"Finding {row['finding_id']}: {name} ({_KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
+        f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
         f"{where}; {row['state']}; {before} -> {after} per step ({diff_cell(row)})"
         + (f"; cause: {row['cause']}" if row["cause"] else ""),
     ]
@@ -212,6 +224,8 @@ def explained_header(found: ExplainedFinding) -> list[str]:
             f"calls {calls_cell(row['baseline_calls'], row['candidate_calls'])}: "
             f"{signed(split(calls), calls)} by their number, {signed(split(each), each)} by the time of each"
         )
+    if row["state"] == "suspect":
+        lines.append(f"seen in one run: {next_runs(row['confirm'])}")
     if row["effect"] is not None:
         lines.append(f"the newest run that has it: {format_diff(row['effect'])} against the same baseline")
     return lines
@@ -238,7 +252,9 @@ def _gates(rows: Sequence[Row]) -> Table:
         passes = {None: "", True: "yes", False: "no"}[row["passes"]]
         shown = partial(_gate, row["gate"])
         tone = "worse" if row["passes"] is False else ""
-        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, row["meaning"]]))
+        set_by = f"; {row['limit_from']}" if row["limit_from"] not in (None, "usual") else ""
+        meaning = f"{row['meaning']}{set_by}"
+        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, meaning]))
     return make("Gates", columns, cells)
 
 
@@ -295,9 +311,7 @@ def _events(rows: Sequence[Row]) -> Table:
 
 
 def _when(when_ns: int | None) -> str:
-    if not when_ns:
-        return MISSING_TEXT
-    return datetime.fromtimestamp(when_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
+    return format_moment(when_ns) if when_ns else MISSING_TEXT
 
 
 def explained_hint(found: ExplainedFinding) -> str:

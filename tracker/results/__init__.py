@@ -56,6 +56,12 @@ from tracker.results.matrix import (
     Matrix,
     check_matrix,
 )
+from tracker.results.messages import (
+    MESSAGE_SCHEMA,
+    Message,
+    ToldFinding,
+    ToldIncident,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -65,6 +71,11 @@ from tracker.results.options import (
 )
 from tracker.results.shown import (
     Shown,
+)
+from tracker.results.status import Status
+from tracker.results.thresholds import (
+    THRESHOLDS,
+    Bounds,
 )
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
@@ -127,6 +138,7 @@ __all__ = [
     "MATCHES",
     "MATRIX_COLUMNS",
     "MATRIX_ROWS",
+    "MESSAGE_SCHEMA",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -142,12 +154,14 @@ __all__ = [
     "SECTIONS",
     "SERIES_KINDS",
     "STATES",
+    "THRESHOLDS",
     "TRANSPORT",
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
     "VERDICT_COLUMNS",
     "Bottleneck",
+    "Bounds",
     "CalibrateOptions",
     "Calibration",
     "Cause",
@@ -163,12 +177,16 @@ __all__ = [
     "Log",
     "LogOptions",
     "Matrix",
+    "Message",
     "Part",
     "Rename",
     "Selection",
     "ShowOptions",
     "Shown",
     "Side",
+    "Status",
+    "ToldFinding",
+    "ToldIncident",
     "check_matrix",
     "check_sections",
 ]

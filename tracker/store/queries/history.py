@@ -47,3 +47,8 @@ def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
     Columns: see sql/drifted.sql.
     """
     return frame(store, "drifted", {**line.parameters, "version_id": version_id})
+
+
+def thresholds(store: Store, workload: str | None = None) -> pd.DataFrame:
+    """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
+    return frame(store, "thresholds", {"workload": workload})
