@@ -84,7 +84,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, alerts",
+            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, prune, alerts",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -211,6 +211,19 @@ def test_an_address_stands_in_the_settings_file_only_where_nobody_else_reads_it(
     assert config.load("/a.db", environ=environ).alerts.channels[0].url == "slack://secret"
 
 
+def test_an_address_in_a_file_has_a_path_that_cron_finds_too(tmp_path):
+    text = '[[alerts.channels]]\nname = "a"\nurl_file = "slack"\n'
+    with pytest.raises(TrackerError, match=r"channel 'a' has 'slack', expected a path from the root, or ~/"):
+        config.load(environ=settings_file(tmp_path, text))
+    assert config.load(environ=settings_file(tmp_path, text.replace('"slack"', '"~/slack"'))).alerts.channels
+
+
+def test_a_channel_shows_no_address(tmp_path):
+    file = settings_file(tmp_path, '[[alerts.channels]]\nname = "a"\nurl = "feishu://s3cret"\n')
+    (tmp_path / "tracker.toml").chmod(0o600)
+    assert "s3cret" not in repr(config.load(environ=file))
+
+
 @pytest.mark.parametrize(
     ("layout", "problem"),
     [
@@ -247,16 +260,3 @@ def test_a_layout_that_means_nothing_says_why(layout, problem):
 def test_a_layout_reads_names(layout, path, said):
     found = [part.match(name) for part, name in zip(parse(layout), path.split("/"), strict=True)]
     assert (None if None in found else {key: value for one in found for key, value in one.items()}) == said
-
-
-def test_an_address_in_a_file_has_a_path_that_cron_finds_too(tmp_path):
-    text = '[[alerts.channels]]\nname = "a"\nurl_file = "slack"\n'
-    with pytest.raises(TrackerError, match=r"channel 'a' has 'slack', expected a path from the root, or ~/"):
-        config.load(environ=settings_file(tmp_path, text))
-    assert config.load(environ=settings_file(tmp_path, text.replace('"slack"', '"~/slack"'))).alerts.channels
-
-
-def test_a_channel_shows_no_address(tmp_path):
-    file = settings_file(tmp_path, '[[alerts.channels]]\nname = "a"\nurl = "feishu://s3cret"\n')
-    (tmp_path / "tracker.toml").chmod(0o600)
-    assert "s3cret" not in repr(config.load(environ=file))

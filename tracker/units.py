@@ -6,6 +6,7 @@ Times are integer nanoseconds from the door of a reader to the door of a report;
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -179,6 +180,15 @@ def age_ns(text: str) -> int:
     if found is None:
         raise ValueError(f"{text!r} is no time such as 30s, 5m, 12h, 3d or 2w")
     return int(found[1]) * _AGE_S[found[2]] * 10**9
+
+
+def is_plain(text: str) -> bool:
+    r"""Whether `text` holds no control characters, such as a line end, which would act on the terminals that show it.
+
+    >>> is_plain("v1"), is_plain("v1\n")
+    (True, False)
+    """
+    return not any(unicodedata.category(char) == "Cc" for char in text)
 
 
 def format_age(ns: int) -> str:

@@ -76,6 +76,7 @@ def test_commands_come_in_the_order_of_the_work():
         "demo",
         "doctor",
         "ingest",
+        "run",
         "runs",
         "versions",
         "show",
@@ -93,6 +94,7 @@ def test_commands_come_in_the_order_of_the_work():
         "notify",
         "watch",
         "status",
+        "prune",
         "db",
     ]
 

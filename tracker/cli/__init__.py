@@ -25,6 +25,8 @@ from tracker.cli import (
     ingest,
     log,
     notify,
+    prune,
+    run,
     runs,
     show,
     status,
@@ -36,8 +38,8 @@ from tracker.errors import TrackerError
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
-    "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "notify", "watch", "status", "db",
+    "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "notify", "watch", "status", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -89,6 +91,11 @@ def _tracker(
 app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
 app.command("doctor", short_help="What a file or folder holds, before it is ingested.")(doctor.doctor)
 app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
+app.command(
+    "run",
+    short_help="Run a job, then read the profiles that it left.",
+    context_settings={"allow_interspersed_args": False},
+)(run.run)
 app.add_typer(runs.app, name="runs", short_help="Find runs; edit, tag, exclude, restore, delete them.")
 app.add_typer(versions.app, name="versions", short_help="List versions; order them, pin the one to compare with.")
 app.command("show", short_help="Show one run: where its time went.")(show.show)
@@ -105,6 +112,7 @@ app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
     calibrate.calibrate
 )
+app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
 app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)
 app.command("status", short_help="Who watches, what waits, what is stuck.")(status.status)
 app.command("notify", short_help="Tell people of findings: send what is due, test the channels, list what waits.")(

@@ -19,6 +19,10 @@ Everything is optional. A complete file:
     expect_every = "1d"              # no run for so long is an alert
     shared = false                   # true: all machines see the same files there, as on NFS
 
+    [prune]                          # what the watch drops each night; nothing without this table
+    older_than = "90d"               # details of runs older than this
+    keep_versions = 5                # but never of the newest versions of a workload
+
     [alerts]
     wait = "2m"                      # what else belongs to an incident may still come
     interval = "6h"                  # between two messages on one incident
@@ -41,7 +45,6 @@ Everything is optional. A complete file:
 
 from __future__ import annotations
 
-import re
 import stat
 import tomllib
 from pathlib import Path
@@ -51,6 +54,7 @@ import msgspec
 from msgspec import Struct, field
 
 from tracker.config import layout
+from tracker.config.refusals import told
 from tracker.errors import SourceError
 from tracker.units import age_ns
 
@@ -58,19 +62,9 @@ MAX_BYTES: Final = 64 * 1024**3
 """Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
 SEVERITIES: Final = ("info", "warning", "critical")
-_UNKNOWN: Final = "Object contains unknown field `"
-_BETTER: Final = {
-    "Object missing required field": "lacks",
-    "Invalid enum value": "is none of the words that may stand there:",
-    "Expected": "expected",
-    "object": "a table",
-    "array": "a list",
-    "str": "a text",
-    "int": "a whole number",
-    "bool": "true or false",
-}
-"""Words of msgspec, and those of people who write TOML."""
-
+_TIMES: Final = {
+    "watch": ("every", "settled", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
+}  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
@@ -130,6 +124,18 @@ class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def keep_ns(self) -> int:
         """How long what was watched and sent stays on record."""
         return age_ns(self.keep)
+
+
+class Prune(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which runs lose their details; samples, history and totals stay for ever."""
+
+    older_than: str = "90d"
+    keep_versions: int = 5
+
+    @property
+    def older_than_ns(self) -> int:
+        """Runs that started longer ago."""
+        return age_ns(self.older_than)
 
 
 class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -213,6 +219,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     database: str | None = None
     limits: Limits = Limits()
     watch: Watch = Watch()
+    prune: Prune | None = None
     alerts: Alerts = Alerts()
 
 
@@ -239,17 +246,9 @@ def read(path: Path) -> Entries:
 
 def _refused(path: Path, said: str) -> SourceError:
     """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
-    what, _, where = said.partition(" - at `$")
-    key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
-    entry = re.search(r"\[([0-9]+)\]", where)
-    of = f" of entry {int(entry[1]) + 1}" if entry else ""
-    if what.startswith(_UNKNOWN):
-        unknown = what.removeprefix(_UNKNOWN).rstrip("`")
-        key = f"{key}.{unknown}".lstrip(".")
+    key, of, plain = told(said)
+    if not plain:
         return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {_known(key)}")
-    plain = what.replace("`", "").replace(" | null", "")
-    for word, better in _BETTER.items():
-        plain = re.sub(rf"\b{word}\b", better, plain)
     return SourceError(path, f"key {key}{of}" if key else "", plain, remedy="correct the settings file")
 
 
@@ -261,7 +260,7 @@ def _known(key: str) -> str:
     if place in kinds:
         return ", ".join(kinds[place].__struct_fields__)
     for part in filter(None, place.split(".")):
-        table = getattr(table, part, table)
+        table = Prune() if part == "prune" else getattr(table, part, table)
     return ", ".join(table.__struct_fields__)
 
 
@@ -274,12 +273,14 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(
             ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
         )
-    for table, names in (("watch", ("every", "settled", "keep")), ("alerts", ("wait", "interval", "repeat"))):
+    for table, names in _TIMES.items():
         found += [
             (f"{table}.{name}", f"is {value!r}, expected a time such as 30s, 5m, 6h, 7d or 2w")
             for name in names
             if _no_age(value := tables.get(table, {}).get(name))
         ]
+    if entries.prune and entries.prune.keep_versions < 0:
+        found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     for folder in entries.watch.folders:
         found += _of_folder(folder)

@@ -18,7 +18,7 @@ from tracker.detectors.contribution import CANCELLING, severity
 from tracker.detectors.judging import Weights, large_enough
 from tracker.detectors.totals import EXPLAINED
 from tracker.judgement.causes import Row
-from tracker.judgement.environment import differing
+from tracker.judgement.environment import differing, facts_of
 from tracker.judgement.judging import Values, leaf_of, step_of
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, queries
@@ -197,8 +197,7 @@ def _environment(store: Store, sides: Sequence[Sequence[int]], incident_id: int)
     known: list[dict[str, set[str]]] = []
     for side in sides:
         own: dict[str, set[str]] = {}
-        facts = queries.facts(store, list(side))
-        for fact in facts[facts["kind"] == "fact"].itertuples():
+        for fact in facts_of(store, list(side)).itertuples():
             own.setdefault(fact.key, set()).add(fact.value)
         for capture in queries.captures(store, list(side)).itertuples():
             settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}

@@ -18,14 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tracker.errors import SourceError, UsageError
+from tracker.hooks import job
+from tracker.readers._facts import short_word
 from tracker.readers._source import SAVE_AS_UTF_8, UTF_16, ReadOptions, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "load", "read",
-    "survey", "unfinished",
+    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "is_sidecar", "load",
+    "read", "short_word", "survey", "unfinished",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -93,6 +95,9 @@ def claim(path: Path | str, format: str | None = None) -> str:
     if format is not None:
         load(format)
         return format
+    if is_sidecar(path):
+        profile = path.parent if path.name == job.SIDECAR else Path(str(path).removesuffix(f".{job.SIDECAR}"))
+        raise SourceError(path, "", "this file only tells of a profile", remedy=f"give the profile itself: {profile}")
     claims = _claims(path, NAMES)
     if len(claims) == 1:
         return claims[0]
@@ -169,7 +174,14 @@ def _existing(path: Path | str) -> Path:
     return path
 
 
+def is_sidecar(path: Path) -> bool:
+    """Whether `path` is a file that tells of a profile, and none itself, by its name."""
+    return (path.name == job.SIDECAR or path.name.endswith(f".{job.SIDECAR}")) and path.is_file()
+
+
 def _claims(path: Path, names: tuple[str, ...]) -> list[str]:
+    if is_sidecar(path):
+        return []
     head = read_head(path) if path.is_file() else b""
     return [name for name in names if load(name).sniff(path, head)]
 

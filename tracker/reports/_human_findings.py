@@ -46,7 +46,8 @@ def summary(findings: Findings) -> str:
         f"{counted(cleared, 'suspicion')} that were cleared" if cleared else "",
     ]
     hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
-    return ", ".join(filter(None, parts)) + hidden
+    centred = ". DIFF of operators is without what all of them share: the machine, not the code." if rows else ""
+    return ", ".join(filter(None, parts)) + hidden + centred
 
 
 def tables(findings: Findings, limit: int | None) -> list[Table]:
@@ -71,7 +72,8 @@ def answer(findings: Findings) -> str:
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
     if new:
         worst = new[0]
-        return f"New in {worst['version']}: {_headline(worst)}."
+        own = [row for row in records(findings.findings) if row["incident_id"] == worst["incident_id"]]
+        return f"New in {worst['version']}: {headline(worst, own)}."
     if any(row["direction"] == "regression" for row in incidents):
         return "Nothing new got worse; what is open began earlier."
     return "No regression is open." if incidents else "Nothing was found."
@@ -85,18 +87,35 @@ def hint(findings: Findings) -> str:
     return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
 
 
-def _headline(incident: Row) -> str:
+def headline(incident: Row, own: Sequence[Row]) -> str:
+    """What an incident is, in a line. `own`: its findings.
+
+    The step goes first only where it is a finding itself: a change of it that is not told from the machine's is none.
+    """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
+    named = [row for row in own if row["kind"] != "run" and row["under"] is None]
+    more = counted(len(named) - 1, "more finding") if len(named) > 1 else ""
+    first = f"{_largest(named[0])}{f' and {more}' if more else ''}" if named else ""
     if delta is None or not before:
-        return f"{counted(incident['findings'], 'finding')}"
+        return first or counted(incident["findings"], "finding")
     unit = time_unit(before, after)
-    return f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
+    step = f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
+    if first and not any(row["kind"] == "run" and row["name"] == "step" for row in own):
+        return f"{first}; the step itself is no finding ({format_diff(delta / before)})"
+    return step
+
+
+def _largest(row: Row) -> str:
+    shown = form(row["unit"], [row["delta"]] if row["delta"] is not None else [])
+    change = f" {signed(shown(row['delta']), row['delta'])}" if row["delta"] is not None else ""
+    return f"{readable(row['name'])}{change} ({diff_cell(row)})"
 
 
 def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], limit: int | None) -> Table:
     where = ", ".join(filter(None, (incident["workload"], incident["device"], incident["configuration"])))
     new = "new, " if incident["is_new"] else ""
-    since = f" (good until {incident['good_version']})" if incident["good_version"] else ""
+    good = incident["good_version"]
+    since = f" (good until {good})" if good and good != incident["version"] else ""
     title = (
         f"Incident {incident['incident_id']}: {_WORDS[incident['direction']]} in {incident['version']}{since}, "
         f"{new}{incident['severity']}: {where}"
@@ -178,7 +197,8 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     shown = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     word = _VERDICTS.get((row["direction"], row["change"])) or _WORDS[row["direction"]]
-    since = f", good until {row['good_version']}" if row["good_version"] else ""
+    good = row["good_version"]
+    since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [

@@ -26,6 +26,7 @@ from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_o
 from tracker.store.queries.runs import (
     captures,
     facts,
+    pruned,
     run_numbers,
     runs,
     runs_by_id,
@@ -58,6 +59,7 @@ __all__ = [
     "op_tree",
     "ops",
     "pinned",
+    "pruned",
     "require_run",
     "run_ids_of_version",
     "run_numbers",
