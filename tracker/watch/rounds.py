@@ -13,7 +13,7 @@ from tracker.store import inbox, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.scan import scan
-from tracker.watch.take import take
+from tracker.watch.take import take, take_spooled
 from tracker.watch.work import Event, Work
 
 _HOUR_NS: Final = 3600 * 10**9
@@ -27,9 +27,7 @@ _NIGHT_NS: Final = 20 * _HOUR_NS
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
     take(work, until_ns=until_ns)
-    if work.take_spooled is not None:
-        for event in work.take_spooled(work.store):
-            work.say(event)
+    take_spooled(work)
 
 
 def judge(work: Work) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Final
 
+from tracker import intake
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
     MessageStatus,
     ProfileStatus,
     SilenceStatus,
+    SpooledStatus,
     Status,
     WatcherStatus,
 )
@@ -24,8 +28,11 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
-def status(store: Store, *, now_ns: int) -> Status:
-    """All of it. Of watchers that are no more, only those of the last day, and the last one that ended well."""
+def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
+    """All of it, and what waits in `spools`.
+
+    Of watchers that are no more, only those of the last day, and the last one that ended well.
+    """
     expected = watchers.expectations(store, now_ns=now_ns)
     late = {one.id for one in missing(expected, now_ns)}
     last = watchers.last_runs(store)
@@ -59,6 +66,11 @@ def status(store: Store, *, now_ns: int) -> Status:
             for one in notifications.silences(store, now_ns)
         ),
         muted=muted,
+        spooled=tuple(
+            SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
+            for place in spools
+            for one in intake.waiting(place)
+        ),
     )
 
 

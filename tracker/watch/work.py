@@ -45,7 +45,10 @@ class Place:
 
 @dataclass(slots=True)
 class Work:
-    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise."""
+    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
+
+    `spools`: where jobs queue what they could not deliver.
+    """
 
     store: Store
     settings: Settings
@@ -54,7 +57,7 @@ class Work:
     say: Callable[[Event], None]
     now: Callable[[], int]
     send: Send | None = None
-    take_spooled: Callable[[Store], Sequence[Event]] | None = None
+    spools: Callable[[], Sequence[Path]] = tuple
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
