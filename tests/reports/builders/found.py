@@ -17,7 +17,7 @@ def finding(number, name, state="new", **more):
         "kind": "op_name", "metric": "device_self_ns", "unit": "ns", "name": name, "input_shapes": "", "part": "",
         "direction": "regression", "change": "level", "state": state, "is_new": state == "new", "verdict": "REGRESSED",
         "ratio": 0.5, "q": 0.001, "contribution": 0.05, "baseline_value": 10.0 * MS, "candidate_value": 15.0 * MS,
-        "delta": 5.0 * MS, "share_of_change": 0.5, "cause": "slower calls", "effect": 0.5, "covers": 0,
+        "delta": 5.0 * MS, "share_of_change": 0.5, "cause": "slower calls", "effect": 0.5, "covers": 0, "confirm": 2,
     }  # fmt: skip
     return usual | more
 
