@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import judgement, notify
 from tracker.cli.demo import samples
+from tracker.config import Prune
 from tracker.detectors import rule
 from tracker.judgement import Wish, act
 from tracker.store import inbox, leases, queries, watchers
@@ -109,11 +111,26 @@ def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch)
     world.settle()
     monkeypatch.setattr(rule, "RULE_VERSION", rule.RULE_VERSION + 1)  # tracker was upgraded
     world.after(19 * HOUR).round()
-    assert world.lines("judged") == []
+    assert world.lines("judged") == ["2 versions"]  # when they came
     world.after(HOUR).round()
-    assert world.lines("judged") == ["2 versions, out of date before"]
+    assert world.lines("judged")[1:] == ["2 versions, out of date before"]
     world.after(20 * HOUR).round()
-    assert len(world.lines("judged")) == 1
+    assert len(world.lines("judged")) == 2
+
+
+def test_the_work_of_a_night_prunes_as_the_settings_say(world):
+    for number in range(3):
+        world.profile(f"gpt/v{number}/a.json")
+    world.settle()
+    world.after(31 * DAY).round()
+    assert world.lines("pruned") == []
+    world.work.settings = replace(world.work.settings, prune=Prune(older_than="30d", keep_versions=1))
+    world.after(DAY).round()
+    (said,) = world.lines("pruned")
+    assert said.endswith(" rows of details of 2 runs")
+    assert queries.kernels(world.store, [1, 2, 3])["run_id"].unique().tolist() == [3]
+    world.after(DAY).round()
+    assert len(world.lines("pruned")) == 1
 
 
 def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(store, tmp_path):

@@ -40,8 +40,8 @@ class Content:
 def content_of(path: Path) -> Content | None:
     """The content of the profile at `path`, None where there is no file (any more).
 
-    Takes in files that are still being written (PARTIAL) and the sidecar, but not hidden files. As an ingest, it follows
-    no links to folders inside the profile.
+    Takes in files that are still being written (PARTIAL) and the sidecar, but not hidden files. As an ingest, it
+    follows no links to folders inside the profile.
     """
     digest = blake2b(digest_size=16)
     size, written, touched, files = 0, 0, 0, 0
