@@ -76,7 +76,11 @@ def dictionary() -> str:
     from tracker.store.tables.meanings import meaning
 
     blocks = []
-    for found in (each for module in (runs, details, dimensions, judgement, findings, notifications, watch) for each in vars(module).values()):
+    for found in (
+        each
+        for module in (runs, details, dimensions, judgement, findings, notifications, watch)
+        for each in vars(module).values()
+    ):
         table = getattr(found, "__table__", None)
         if table is None:
             continue

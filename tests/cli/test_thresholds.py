@@ -89,3 +89,13 @@ def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
     listed = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert {row["kind"]: row["threshold"] for row in listed}["op"] == 0.01
     assert {row["reason"] for row in listed} == {"eight repeats"}
+
+
+def test_the_help_says_what_holds(tracker):
+    """The help is written out, so that it costs nothing to start; it says the same as the limits themselves."""
+    from tracker.results import THRESHOLDS
+
+    said = " ".join(tracker("thresholds", "--help").out.split())
+    for name, bounds in THRESHOLDS.items():
+        assert f"{name} {bounds.meaning}" in said
+    assert ", ".join(THRESHOLDS) in " ".join(tracker("thresholds", "set", "--help").out.split())

@@ -53,6 +53,7 @@ def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
         "ingested: ROOT/gpt/v01/run1.pt.trace.json.gz",
         "quarantined: ROOT/gpt/v08/bad.pt.trace.json",
         "ingested: ROOT/gpt/v08/run1.pt.trace.json.gz",
+        "judged: 2 versions",
         "2 runs ingested, 1 quarantined.  Next: tracker findings --new",
     ]
     assert tracker("watch", "--once").out.splitlines() == ["0 runs ingested.  Next: tracker status"]

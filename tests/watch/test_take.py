@@ -287,7 +287,7 @@ def test_a_profile_that_changed_since_the_look_waits(world):
     assert (world.states(), world.runs()) == ({"gpt/v1/a.json": "waiting"}, [])
 
 
-def test_runs_whose_judgement_was_cut_off_are_judged_by_the_next_attempt(world, store, monkeypatch):
+def test_runs_whose_judgement_was_cut_off_are_judged_by_whoever_comes_next(world, store, monkeypatch):
     world.profile("gpt/v1/a.json")
     world.profile("gpt/v2/b.json")
     real = judgement.update
@@ -296,14 +296,28 @@ def test_runs_whose_judgement_was_cut_off_are_judged_by_the_next_attempt(world, 
         raise StoreError("gone")
 
     monkeypatch.setattr(judgement, "update", die)
-    for _ in range(2):
-        with pytest.raises(StoreError):
-            world.settle()
+    with pytest.raises(StoreError):
+        world.settle()
     monkeypatch.setattr(judgement, "update", real)
-    # the first attempts were of a process that then died, so this one does not know of them
-    World(store, world.root, owner="node1:2:b").after(world.now_ns - 1_700_000_000 * 10**9).round()
-    assert real(store, judgement.lines_of(store)) == 0
     assert len(queries.runs(store)) == 2
+    after = World(store, world.root, owner="node1:2:b")
+    after.round()
+    assert after.lines("judged") == ["2 versions"]
+    assert real(store, judgement.lines_of(store)) == 0
+
+
+def test_a_line_is_judged_once_for_all_that_came(world, monkeypatch):
+    world.round()
+    lines = []
+    real = judgement.update
+    monkeypatch.setattr(judgement, "update", lambda store, these: lines.append(list(these)) or real(store, these))
+    for name in ("gpt/v1/a.json", "gpt/v1/b.json", "gpt/v2/c.json", "bert/v1/d.json"):
+        world.profile(name)
+    world.settle()
+    assert [len(these) for these in lines] == [2]
+    assert world.lines("judged") == ["3 versions"]
+    world.after(MINUTE).round()
+    assert [len(these) for these in lines] == [2, 0]
 
 
 def entry(path: str, written_s: int, workload: str = "gpt") -> inbox.Entry:

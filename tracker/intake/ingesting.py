@@ -66,7 +66,8 @@ def ingest(
     Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then
-    of their start. Then the versions that they are of are judged, each in a transaction of its own.
+    of their start. Then the versions that they are of are judged, each in a transaction of its own, unless
+    `options.judge` says that the caller does it.
     """
     from tracker import judgement
     from tracker.store.save import save_runs
@@ -89,7 +90,7 @@ def ingest(
     ]
     done = save_runs(store, batch)
     changed = [saved.run_id for saved in done if not saved.already]
-    if changed:
+    if changed and options.judge:
         judgement.update(store, judgement.lines_of(store, changed))
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)

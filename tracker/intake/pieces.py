@@ -24,7 +24,7 @@ class IngestOptions:
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`.
+    the file `label`. `judge`: False where the caller judges the runs of many ingests at once.
     """
 
     commit: str | None = None
@@ -41,6 +41,7 @@ class IngestOptions:
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
     on_progress: Callable[[str, int, int], None] | None = None
+    judge: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from tracker.units import counted, format_age, format_bytes, format_moment
 _STATES: Final = ("waiting", "ready", "working", "quarantined", "ingested", "passed")
 _WORDS: Final = {"working": "being read", "passed": "passed over"}
 _LISTED: Final = 20
-"""So many profiles of a state are listed; JSON has them all."""
+_LISTED_OF_QUEUE: Final = 5
+"""So many are listed; of those that only wait their turn fewer; JSON has them all."""
 
 
 def watchers(status: Status) -> list[str]:
@@ -70,8 +71,9 @@ def _expected(one: ExpectedStatus, now_ns: int) -> str:
 def profiles(status: Status, state: str) -> list[str]:
     """A line per profile in this state."""
     found = [one for one in status.profiles if one.state == state]
-    more = [f"and {len(found) - _LISTED:,} more"] if len(found) > _LISTED else []
-    return [_profile(one, status.now_ns) for one in found[:_LISTED]] + more
+    most = _LISTED if state == "quarantined" else _LISTED_OF_QUEUE
+    more = [f"and {len(found) - most:,} more"] if len(found) > most else []
+    return [_profile(one, status.now_ns) for one in found[:most]] + more
 
 
 def _profile(one: ProfileStatus, now_ns: int) -> str:

@@ -79,6 +79,11 @@ def expired(connection: Connection, line: Line, now_ns: int) -> bool:
     return bool(connection.execute(_EXPIRED, {**line.parameters, "now_ns": now_ns}).scalar_one())
 
 
+def lines_to_settle(connection: Connection, now_ns: int) -> list[Line]:
+    """The lines in which a mute is over."""
+    return [Line(*row) for row in connection.execute(statement("ended_mutes"), {"now_ns": now_ns})]
+
+
 def muted(connection: Connection) -> int:
     """How many findings are muted."""
     return int(connection.execute(_MUTED).scalar_one())

@@ -9,8 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from tracker import judgement, notify
-from tracker.config import Prune
-from tracker.store import inbox, pruning, watchers
+from tracker.store import findings, inbox, pruning, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.scan import scan
@@ -32,10 +31,18 @@ def ingest(work: Work, *, until_ns: int | None = None) -> None:
 
 
 def judge(work: Work) -> None:
-    """End the mutes whose time is over."""
-    with work.lease("judge") as ours:
-        if ours:
-            judgement.settle(work.store, judgement.lines_of(work.store), work.now())
+    """Judge the lines of the runs that came, and end the mutes whose time is over.
+
+    Needs no lease: each line is locked while it is judged, and one that is up to date costs a look.
+    """
+    runs, work.to_judge = work.to_judge, None  # should this fail, everything is looked at the next time
+    with work.store.connect() as connection:
+        ended = findings.lines_to_settle(connection, work.now())
+    count = judgement.update(work.store, [*judgement.lines_of(work.store, runs), *ended])
+    judgement.settle(work.store, ended, work.now())
+    work.to_judge = set()
+    if count:
+        work.say(Event("judged", counted(count, "version")))
 
 
 def tell(work: Work) -> None:
@@ -72,22 +79,19 @@ def expire(work: Work, *, always: bool = False) -> None:
 
 def nightly(work: Work) -> None:
     """Judge whatever is out of date, as `tracker versions judge` does, and prune as the settings say; once a night."""
-    with work.lease("nightly", undone_since_ns=work.now() - _NIGHT_NS) as ours:
+    now, rule = work.now(), work.settings.prune
+    with work.lease("nightly", undone_since_ns=now - _NIGHT_NS) as ours:
         if not ours:
             return
         if count := judgement.update(work.store, judgement.lines_of(work.store)):
             work.say(Event("judged", f"{counted(count, 'version')}, out of date before"))
-        if work.settings.prune is not None:
-            prune(work, work.settings.prune)
-
-
-def prune(work: Work, rule: Prune) -> None:
-    """Drop the details of old runs."""
-    now = work.now()
-    found = pruning.prunable(work.store, pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions))
-    rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in found)
-    if found:
-        work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(found), 'run')}"))
+        if rule is None:
+            return
+        policy = pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions)
+        runs = pruning.prunable(work.store, policy)
+        rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in runs)
+        if runs:
+            work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(runs), 'run')}"))
 
 
 def once(work: Work) -> None:

@@ -1,4 +1,7 @@
-"""Ingests the profiles that are ready, one by one; what cannot be read is quarantined, and the rest goes on."""
+"""Ingests the profiles that are ready, one by one; what cannot be read is quarantined, and the rest goes on.
+
+The runs are not judged here: a line is judged once for all that came.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker import intake, judgement
+from tracker import intake
 from tracker.errors import SourceError, StoreError, UsageError
 from tracker.intake import IngestOptions, Sidecar
 from tracker.store import failures, inbox
@@ -145,8 +148,6 @@ def _ingested(work: Work, task: _Task) -> End:
             [task.path],
             options=_options(work, task.place, labels),
         )
-        if entry.attempts:  # an earlier attempt may have died between the runs and their judgement
-            judgement.update(work.store, judgement.lines_of(work.store, [result.run_id for result in results]))
     except StoreError:
         raise
     except (SourceError, UsageError, MemoryError, OSError) as error:
@@ -158,6 +159,8 @@ def _ingested(work: Work, task: _Task) -> End:
             raise StoreError(f"{work.store.url}: the connection was lost", remedy="it is tried again") from error
         work.say(Event("failed", traceback.format_exc().strip()))
         return End("quarantined", f"tracker itself failed on this: {type(error).__name__}: {error}; please report it")
+    if work.to_judge is not None:
+        work.to_judge |= {result.run_id for result in results}
     _say(work, entry.path, results)
     return End("ingested", arrival=_arrival(results, entry))
 
@@ -172,7 +175,9 @@ def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
         device=place.folder.device,
         expect_ranks=place.folder.expect_ranks,
     )
-    return IngestOptions(otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes)
+    return IngestOptions(
+        otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False
+    )
 
 
 def _is_passing(error: BaseException | None) -> bool:

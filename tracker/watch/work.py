@@ -18,7 +18,7 @@ from tracker.watch.find import root_of
 
 What = Literal[
     "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged", "told",
-    "expired", "pruned", "folder", "watcher", "failed",
+    "pruned", "expired", "folder", "watcher", "failed",
 ]  # fmt: skip
 
 
@@ -60,6 +60,9 @@ class Work:
     spools: Callable[[], Sequence[Path]] = tuple
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
+
+    to_judge: set[int] | None = None
+    """Runs that came since the last judgement; None: whatever is out of date, since nobody knows who died before us."""
 
     broken_off: set[int] = field(default_factory=set)
     """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""

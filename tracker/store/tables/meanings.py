@@ -192,7 +192,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "action": "ack, expect, mute, unmute or invalid",
     "followed.fingerprint": "digest of the runs, the actions and the rule that the findings were made from",
     # watching
-    "lease.name": "the work: profile:ID, scan:FOLDER, judge, tell, expire or nightly",
+    "lease.name": "the work: profile:ID, scan:FOLDER, tell, expire or nightly",
     "owner": "the watcher: its machine, process and a random part",
     "taken_ns": "when the owner took it, by the owner's clock, as all moments here, ns since 1970 UTC",
     "heartbeat_ns": "when the owner last said that it lives",
