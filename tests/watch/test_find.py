@@ -108,9 +108,9 @@ def test_a_relative_folder_starts_at_the_settings_file(tmp_path):
         lambda folder: (folder / "rank1.json.part").write_text("x"),
         lambda folder: (folder / "deep" / "er").mkdir(parents=True) or (folder / "deep/er/x").write_text("x"),
         lambda folder: (folder / "rank0.json").rename(folder / "rank2.json"),
-        lambda folder: (folder.parent / "run.tracker.json").write_text("{}"),
+        lambda folder: (folder / "tracker.json").write_text("{}"),
     ],
-    ids=["grows", "time", "new file", "new part", "deep file", "name", "description"],
+    ids=["grows", "time", "new file", "new part", "deep file", "name", "sidecar"],
 )
 def test_whatever_changes_in_a_profile_changes_its_content(tmp_path, change):
     made(tmp_path, "run/rank0.json")
@@ -130,9 +130,17 @@ def test_hidden_files_and_what_lies_behind_links_to_folders_are_no_content(tmp_p
 
 
 def test_a_folder_without_a_whole_file_holds_nothing(tmp_path):
-    made(tmp_path, "run/rank0.json.part", "run/.hidden", "run.tracker.json")
+    made(tmp_path, "run/rank0.json.part", "run/.hidden", "run/tracker.json", "a.tracker.json")
     assert content_of(tmp_path / "run") is None
     assert content_of(tmp_path / "gone") is None
+    assert content_of(tmp_path / "a") is None
+
+
+def test_the_sidecar_of_a_file_is_part_of_its_profile(tmp_path):
+    made(tmp_path, "a.json")
+    before = content_of(tmp_path / "a.json")
+    made(tmp_path, "a.json.tracker.json")
+    assert content_of(tmp_path / "a.json").digest != before.digest
 
 
 def test_only_what_was_left_alone_for_long_is_old_on_the_first_look(tmp_path):

@@ -5,16 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
-from tests.test_intake import write_trace
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import judgement, notify
 from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.detectors import rule
-from tracker.hooks import spool
 from tracker.judgement import Wish, act
 from tracker.store import inbox, leases, queries, watchers
-from tracker.watch import rounds, status
+from tracker.watch import rounds
 
 
 def test_a_lease_is_one_watchers_until_it_ends_or_is_given_back(store):
@@ -146,31 +144,6 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     world.after(2 * MINUTE).round()
     assert state() != "muted"
     assert judgement.update(store, judgement.lines_of(store)) == 0
-
-
-def test_a_round_takes_what_jobs_left_in_the_spool(world, tmp_path):
-    spooled, gone = tmp_path / "elsewhere.json", tmp_path / "gone.json"
-    write_trace(spooled)
-    said = {"version": "v1", "workload": "gpt"}
-    queue = tmp_path / "spool"
-    for path in (spooled, gone):
-        spool.add(str(queue), {"profile": str(path), "said": said}, now_ns=world.now_ns)
-    world.work.spools = [queue]
-    world.round()
-    assert world.runs() == [("gpt", "v1")]
-    assert world.lines("ingested") == [f"{spooled} from the spool: run:1"]
-    assert any(
-        line.startswith(f"{gone}: ") and line.endswith("(from the spool, tried 1 time)")
-        for line in world.lines("put off")
-    )
-    (left,) = status(world.store, now_ns=world.now_ns, spools=[queue]).spooled
-    assert (left.profile, left.attempts, left.given_up) == (str(gone), 1, False)
-    write_trace(gone, kernel_us=500)
-    world.round()
-    assert len(world.runs()) == 1, "not tried again before a minute has passed"
-    world.after(MINUTE).round()
-    assert len(world.runs()) == 2
-    assert status(world.store, now_ns=world.now_ns, spools=[queue]).spooled == ()
 
 
 def test_the_work_of_a_night_prunes_as_the_settings_say(world):

@@ -8,11 +8,14 @@ import os
 
 import pytest
 
+from tests.test_intake import write_trace
 from tests.watch.world import DAY, MINUTE, SETTLED, World
 from tracker import intake, judgement
 from tracker.errors import SourceError, StoreError, UsageError
+from tracker.hooks import spool
+from tracker.intake.spooled import ATTEMPTS
 from tracker.store import inbox, leases, queries
-from tracker.watch import Stopped, retry, take
+from tracker.watch import Stopped, retry, status, take
 from tracker.watch.take import MAX_ATTEMPTS, in_order
 
 
@@ -38,15 +41,44 @@ def test_what_settings_and_layout_say_goes_with_the_run(store, tmp_path):
         workload="gpt",
         config={"gpus": "8"},
         tags={"queue": "night"},
-        device="NVIDIA H200",
+        device="NVIDIA H200",  # the trace knows better
         expect_ranks=2,
     )
     world.profile("v1-b32/a.json", rank=0)
     world.settle()
     run = queries.runs(store).iloc[0]
-    assert (run["workload"], run["version"], run["device"], run["ranks_expected"]) == ("gpt", "v1", "H200", 2)
+    assert (run["workload"], run["version"], run["device"], run["ranks_expected"]) == ("gpt", "v1", "H100", 2)
     assert set(run["configuration"].split()) == {"batch=32", "gpus=8", "world_size=2"}
     assert "night" in run["tags"]
+
+
+def test_what_a_profile_says_of_itself_goes_before_its_folders(store, tmp_path):
+    world = World(store, tmp_path / "profiles", config={"batch": "32"})
+    path = world.profile("gpt/v1/a.json")
+    path.with_name("a.json.tracker.json").write_text('{"version": "v1-rc2", "configuration": {"batch": "64"}}')
+    assert world.settle() == {"gpt/v1/a.json": "ingested"}
+    run = queries.runs(store).iloc[0]
+    assert (run["workload"], run["version"], run["configuration"]) == ("gpt", "v1-rc2", "batch=64")
+    assert world.entries()["gpt/v1/a.json"].version == "v1-rc2"
+
+
+def test_what_jobs_queued_is_taken_too_and_what_cannot_be_read_is_told_of(world, tmp_path):
+    place = tmp_path / "spool"
+    for name in ("good", "bad"):
+        path = write_trace(tmp_path / f"{name}.json") if name == "good" else tmp_path / "gone.json"
+        spool.add(str(place), {"profile": str(path), "said": {"workload": "gpt", "version": "v9"}}, now_ns=world.now_ns)
+    world.work.spools = lambda: [place]
+    world.round()
+    assert world.runs() == [("gpt", "v9")]
+    assert world.lines("ingested") == [f"{tmp_path}/good.json: run:1 new, v9 of gpt"]
+    (put_off,) = world.lines("put off")
+    assert put_off.startswith(f"{tmp_path}/gone.json: no such file or folder; check the path (attempt 1, ")
+    for _ in range(ATTEMPTS + 1):
+        world.after(DAY).round()
+    (message,) = world.told.messages
+    assert (message.event, message.title) == ("quarantined", "a profile that a job queued on node1 cannot be read")
+    (left,) = status(world.store, now_ns=world.now_ns, spools=[place]).spooled
+    assert (left.profile, left.is_given_up, left.attempts) == (f"{tmp_path}/gone.json", True, ATTEMPTS)
 
 
 def test_a_bad_profile_is_quarantined_with_its_error_stays_as_it_is_and_stops_nobody(world):

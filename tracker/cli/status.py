@@ -34,14 +34,18 @@ def status(
       tracker status
       tracker status --format json
     """
+    import os
     import time
+    from pathlib import Path
 
     from tracker import config, reports, watch
     from tracker.cli import _store
     from tracker.cli._output import emit, screen
+    from tracker.hooks import spool
 
     with _store.reading(config.load(db)) as store:
-        found = watch.status(store, now_ns=time.time_ns(), spools=watch.local_spools())
+        spools = [Path(place) for place in spool.of_all_machines(os.environ)]
+        found = watch.status(store, now_ns=time.time_ns(), spools=spools)
     look = screen()
     document = reports.render_status(found, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())

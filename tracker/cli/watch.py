@@ -133,14 +133,25 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 
 
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
+    import os
     import time
+    from pathlib import Path
 
     from tracker import config
     from tracker.cli import _store
+    from tracker.hooks import spool
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
-    work = Work(store=store, settings=settings, owner=new_owner(host), host=host, say=say, now=time.time_ns)
+    work = Work(
+        store=store,
+        settings=settings,
+        owner=new_owner(host),
+        host=host,
+        say=say,
+        now=time.time_ns,
+        spools=lambda: [Path(place) for place in spool.of_all_machines(os.environ)],
+    )
     return Service(
         work=work,
         load=lambda: config.load(db),

@@ -91,17 +91,17 @@ def _profile(one: ProfileStatus, now_ns: int) -> str:
 
 
 def spooled(status: Status) -> list[str]:
-    """A line per profile that waits in a spool."""
+    """A line per profile that a job queued."""
     found = status.spooled
     more = [f"and {len(found) - _LISTED:,} more"] if len(found) > _LISTED else []
     return [_spooled(one, status.now_ns) for one in found[:_LISTED]] + more
 
 
 def _spooled(one: SpooledStatus, now_ns: int) -> str:
-    state = "given up, queued" if one.given_up else "queued"
     tried = f", tried {counted(one.attempts, 'time')}" if one.attempts else ""
-    why = f": {one.why}" if one.why else ""
-    return f"{one.profile or one.entry}, {state} {_ago(one.queued_ns, now_ns)}{tried}{why}"
+    fate = f"given up, see {one.entry}" if one.is_given_up else f"queued for {format_age(now_ns - one.queued_ns)}"
+    why = one.why.removeprefix(f"{one.profile}: ")
+    return f"{one.profile or one.entry}: {fate}{tried}{f': {why}' if why else ''}"
 
 
 def messages(status: Status) -> list[str]:
@@ -140,7 +140,7 @@ def answer(status: Status) -> str:
         f"{counted(wrong, 'folder')} with an error" if wrong else "",
         f"{counted(late, 'workload')} without the run that was expected" if late else "",
         *(f"{counted(states[state], 'profile')} {_word(state)}" for state in _order(states)),
-        f"{counted(len(status.spooled), 'profile')} in the spool" if status.spooled else "",
+        f"{len(status.spooled):,} queued by jobs" if status.spooled else "",
         f"{counted(dead, 'message')} given up" if dead else "",
         f"{counted(len(status.messages) - dead, 'message')} not delivered yet" if len(status.messages) > dead else "",
     ]
@@ -170,7 +170,7 @@ def sections(status: Status) -> Sequence[tuple[str, Sequence[str]]]:
         ("Being read", profiles(status, "working")),
         ("Ready", profiles(status, "ready")),
         ("Waiting", profiles(status, "waiting")),
-        ("In the spool of this machine", spooled(status)),
+        ("Queued by jobs of this machine", spooled(status)),
         ("Messages", messages(status)),
         ("Muted", silences(status)),
     )

@@ -80,21 +80,6 @@ class ProfileStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class SpooledStatus:
-    """A profile that a job of this machine, or of one that shares its spool, queued and that nobody took yet.
-
-    `why`: what it waits for, or the error of the last try; `given_up`: it is tried no more.
-    """
-
-    entry: str
-    profile: str
-    queued_ns: int
-    attempts: int
-    why: str
-    given_up: bool
-
-
-@dataclass(frozen=True, slots=True)
 class MessageStatus:
     """A message that was not delivered yet, or given up (`state` dead); `next_try_ns`: None: not by itself."""
 
@@ -124,10 +109,23 @@ class SilenceStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class SpooledStatus:
+    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more."""
+
+    entry: str
+    profile: str
+    queued_ns: int
+    attempts: int
+    why: str
+    is_given_up: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
-    `messages`: those given up first. `muted`: findings that users muted one by one.
+    `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
+    that were named, of this machine.
     """
 
     database: str
@@ -135,7 +133,7 @@ class Status:
     watchers: tuple[WatcherStatus, ...] = ()
     folders: tuple[FolderStatus, ...] = ()
     profiles: tuple[ProfileStatus, ...] = ()
-    spooled: tuple[SpooledStatus, ...] = ()
     messages: tuple[MessageStatus, ...] = ()
     silences: tuple[SilenceStatus, ...] = ()
     muted: int = 0
+    spooled: tuple[SpooledStatus, ...] = ()

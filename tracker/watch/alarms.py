@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from tracker import intake
 from tracker.notify import Alarm
 from tracker.notify import alarm as alarm_people
 from tracker.store import inbox, watchers
@@ -28,6 +29,7 @@ def raise_alarms(work: Work) -> None:
     something was told tells it again, under the same key.
     """
     _tell_of_quarantined(work)
+    _tell_of_given_up(work)
     _tell_of_missing(work)
     _tell_of_dead(work)
 
@@ -69,6 +71,22 @@ def _tell_of_quarantined(work: Work) -> None:
         )
         if _told(work, alarm):
             inbox.tell(work.store, entries)
+
+
+def _tell_of_given_up(work: Work) -> None:
+    """What was tried too often in a spool; an entry that stays there is told of once, since its key stays too."""
+    for one in (one for place in work.spools() for one in intake.waiting(place) if one.given_up):
+        alarm = Alarm(
+            key=f"spool:{digest_of((str(one.entry),)).hex()}",
+            kind="quarantined",
+            workload="",
+            title=f"a profile that a job queued on {work.host} cannot be read",
+            lines=(
+                f"{one.profile or one.entry}: {one.why.removeprefix(f'{one.profile}: ')}",
+                f"It was tried {counted(one.attempts, 'time')}, and lies in {one.entry} now.",
+            ),
+        )
+        _told(work, alarm)
 
 
 def _tell_of_missing(work: Work) -> None:

@@ -9,8 +9,8 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tracker.readers import PARTIAL
-from tracker.watch.find import SIDE_FILE, is_side_file
+from tracker.hooks import job
+from tracker.readers import PARTIAL, is_sidecar
 
 BELIEVED_AGE_NS: Final = 3600 * 10**9
 """What a file system calls older than this is old, however wrong its clock is."""
@@ -40,8 +40,8 @@ class Content:
 def content_of(path: Path) -> Content | None:
     """The content of the profile at `path`, None where there is no file (any more).
 
-    Takes in files that are still being written (`.part`) and the file in which tracker's hooks describe the profile;
-    not hidden files. As an ingest, it follows no links to folders inside the profile.
+    Takes in files that are still being written (PARTIAL) and the sidecar, but not hidden files. As an ingest, it
+    follows no links to folders inside the profile.
     """
     digest = blake2b(digest_size=16)
     size, written, touched, files = 0, 0, 0, 0
@@ -53,7 +53,7 @@ def content_of(path: Path) -> Content | None:
         touched = max(touched, state.st_mtime_ns, state.st_ctime_ns)
         if os.path.isdir(place):
             continue
-        files += not (name.endswith(PARTIAL) or is_side_file(name))
+        files += not (name.endswith(PARTIAL) or is_sidecar(Path(place)))
         size += state.st_size
         written = max(written, state.st_mtime_ns)
         readable = os.access(place, os.R_OK)
@@ -64,8 +64,8 @@ def content_of(path: Path) -> Content | None:
 def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
-    yield f"{path}{SIDE_FILE}", SIDE_FILE
     if not path.is_dir():
+        yield job.sidecar_of(str(path)), job.SIDECAR
         return
     for parent, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -6,14 +6,10 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 
 from tracker.config import Folder
 from tracker.config.layout import Part, parse
-from tracker.readers import PARTIAL
-
-SIDE_FILE: Final = ".tracker.json"
-"""End of the name of a file in which tracker's hooks describe the profile beside it; in a folder: `tracker.json`."""
+from tracker.readers import PARTIAL, is_sidecar
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +46,6 @@ class Listing:
         return any(folder == path or folder in path.parents for folder in self.unseen)
 
 
-def is_side_file(name: str) -> bool:
-    """Whether the file of this name describes a profile, and is none."""
-    return name.endswith(SIDE_FILE) or name == SIDE_FILE[1:]
-
-
 def root_of(folder: Folder, settings_file: Path | None) -> Path:
     """Where a watched folder is; a relative path starts at the settings file."""
     start = settings_file.parent if settings_file is not None else Path()
@@ -64,8 +55,8 @@ def root_of(folder: Folder, settings_file: Path | None) -> Path:
 def listing(folder: Folder, root: Path) -> Listing:
     """All profiles below `root`, in order of their paths.
 
-    Links are followed, but not in circles. Left out are hidden names, `.part`, and the files in which tracker's own
-    hooks describe a profile.
+    Links are followed, but not in circles. Left out are hidden names, `.part`, and sidecars, which only
+    tell of a profile.
     """
     found = Listing()
     _descend(folder, root, parse(folder.layout), {}, found)
@@ -115,7 +106,7 @@ def _names(place: Path, found: Listing) -> Iterator[str]:
         found.unseen[place] = f"{place}: cannot be looked into ({error.strerror})"
         return
     for name in names:
-        if name.endswith(PARTIAL) or is_side_file(name):
+        if name.endswith(PARTIAL) or is_sidecar(place / name):
             continue
         if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
             shown = name.encode("utf-8", "backslashreplace").decode()

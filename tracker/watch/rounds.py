@@ -10,12 +10,11 @@ from typing import Final
 
 from tracker import judgement, notify
 from tracker.config import Prune
-from tracker.intake import Spooled, take_spooled
 from tracker.store import inbox, pruning, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.scan import scan
-from tracker.watch.take import take
+from tracker.watch.take import take, take_spooled
 from tracker.watch.work import Event, Work
 
 _HOUR_NS: Final = 3600 * 10**9
@@ -29,19 +28,7 @@ _NIGHT_NS: Final = 20 * _HOUR_NS
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
     take(work, until_ns=until_ns)
-    for folder in work.spools:
-        for done in take_spooled(work.store, folder, max_bytes=work.settings.max_bytes, now_ns=work.now()):
-            work.say(_spooled(done))
-
-
-def _spooled(done: Spooled) -> Event:
-    """What became of a profile that a job had queued."""
-    if done.error is None:
-        runs = ", ".join(f"run:{run_id}" for run_id in dict.fromkeys(done.run_ids))
-        return Event("ingested", f"{done.profile} from the spool: {runs}")
-    if done.given_up:
-        return Event("quarantined", f"{done.error} (tried {counted(done.attempts, 'time')}; see {done.entry.parent})")
-    return Event("put off", f"{done.error} (from the spool, tried {counted(done.attempts, 'time')})")
+    take_spooled(work)
 
 
 def judge(work: Work) -> None:

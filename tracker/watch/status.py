@@ -7,7 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
-from tracker.intake import Waiting, waiting
+from tracker import intake
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -29,7 +29,7 @@ _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
 def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
-    """All of it, with what waits in `spools`.
+    """All of it, and what waits in `spools`.
 
     Of watchers that are no more, only those of the last day, and the last one that ended well.
     """
@@ -60,18 +60,18 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
             ProfileStatus(**{field.name: getattr(entry, field.name) for field in fields(ProfileStatus)})
             for entry in profiles
         ),
-        spooled=tuple(_spooled(one) for folder in spools for one in waiting(folder)),
         messages=tuple(_messages(store)),
         silences=tuple(
             SilenceStatus(**{field.name: getattr(one, field.name) for field in fields(SilenceStatus)})
             for one in notifications.silences(store, now_ns)
         ),
         muted=muted,
+        spooled=tuple(
+            SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
+            for place in spools
+            for one in intake.waiting(place)
+        ),
     )
-
-
-def _spooled(one: Waiting) -> SpooledStatus:
-    return SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
 
 
 def _messages(store: Store) -> list[MessageStatus]:

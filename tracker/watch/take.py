@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker import intake, judgement
 from tracker.errors import SourceError, StoreError, UsageError
-from tracker.intake import IngestOptions
+from tracker.intake import IngestOptions, Sidecar
 from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
 from tracker.watch.content import content_of
@@ -69,6 +69,19 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
             return
         if inbox.start(work.store, entry, work.owner, now_ns=work.now()):
             _take(work, _Task(entry, places[(entry.host, entry.folder)]))
+
+
+def take_spooled(work: Work) -> None:
+    """Ingest what jobs of this machine, and of those that share its spool, left there."""
+    for place in work.spools():
+        for done in intake.take_spooled(work.store, place, max_bytes=work.settings.max_bytes, now_ns=work.now()):
+            if done.error is None:
+                _say(work, done.profile, done.results)
+            else:
+                fate = "given up" if done.given_up else f"attempt {done.attempts}"
+                work.say(
+                    Event("put off", f"{done.profile}: {_without(done.error, done.profile)} ({fate}, {done.entry})")
+                )
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:
@@ -130,8 +143,6 @@ def _ingested(work: Work, task: _Task) -> End:
         results = intake.ingest(
             work.store,
             [task.path],
-            version=labels.version,
-            workload=labels.workload,
             options=_options(work, task.place, labels),
         )
         if entry.attempts:  # an earlier attempt may have died between the runs and their judgement
@@ -147,19 +158,21 @@ def _ingested(work: Work, task: _Task) -> End:
             raise StoreError(f"{work.store.url}: the connection was lost", remedy="it is tried again") from error
         work.say(Event("failed", traceback.format_exc().strip()))
         return End("quarantined", f"tracker itself failed on this: {type(error).__name__}: {error}; please report it")
-    _say(work, entry, results)
+    _say(work, entry.path, results)
     return End("ingested", arrival=_arrival(results, entry))
 
 
 def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
-    return IngestOptions(
-        configuration=labels.configuration,
-        tags=labels.tags,
+    """What a profile says of itself goes before what its folders say."""
+    otherwise = Sidecar(
+        workload=labels.workload,
+        version=labels.version,
+        configuration=dict(labels.configuration),
+        tags=dict(labels.tags),
         device=place.folder.device,
         expect_ranks=place.folder.expect_ranks,
-        format=place.folder.format,
-        max_bytes=work.settings.max_bytes,
     )
+    return IngestOptions(otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes)
 
 
 def _is_passing(error: BaseException | None) -> bool:
@@ -183,12 +196,12 @@ def _arrival(results: Sequence[IngestResult], entry: Entry) -> Arrival:
     return Arrival([result.run_id for result in results], results[0].workload, results[0].version, is_new)
 
 
-def _say(work: Work, entry: Entry, results: Sequence[IngestResult]) -> None:
+def _say(work: Work, path: str, results: Sequence[IngestResult]) -> None:
     for result in results:
         for warning in result.warnings:
-            work.say(Event("warning", f"{entry.path}: {warning}"))
+            work.say(Event("warning", f"{path}: {warning}"))
         state = "already in" if result.already else "ranks added" if result.joined else "new"
-        text = f"{entry.path}: run:{result.run_id} {state}, {result.version} of {result.workload}"
+        text = f"{path}: run:{result.run_id} {state}, {result.version} of {result.workload}"
         work.say(Event("unchanged" if result.already else "ingested", text))
 
 

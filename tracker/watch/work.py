@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from tracker.config import Folder, Settings
-from tracker.hooks import spool
 from tracker.notify.sending import Send
 from tracker.store import Store, leases
 from tracker.watch.find import root_of
@@ -47,7 +46,8 @@ class Place:
 @dataclass(slots=True)
 class Work:
     """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
-    `spools`: folders in which jobs leave what they could not hand over.
+
+    `spools`: where jobs queue what they could not deliver.
     """
 
     store: Store
@@ -57,7 +57,7 @@ class Work:
     say: Callable[[Event], None]
     now: Callable[[], int]
     send: Send | None = None
-    spools: Sequence[Path] = ()
+    spools: Callable[[], Sequence[Path]] = tuple
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
@@ -101,8 +101,3 @@ def this_host() -> str:
 def new_owner(host: str) -> str:
     """A name for this process as a watcher that no other one has, even after a restart."""
     return f"{host}:{os.getpid()}:{secrets.token_hex(4)}"
-
-
-def local_spools(environ: Mapping[str, str] = os.environ) -> list[Path]:
-    """The folders in which jobs leave what they could not hand over to the database that the environment names."""
-    return [Path(folder) for folder in spool.of_all_machines(environ)]
