@@ -99,9 +99,7 @@ def test_metrics_are_written_whole_and_replaced(tracker, db, tmp_path):
 
 
 @pytest.mark.parametrize("format", ["junit", "github", "prometheus"])
-@pytest.mark.parametrize(
-    "words", [("show", "run:1"), ("history", "aten::mul"), ("log",), ("diff", "v01", "v08", "v01")]
-)
+@pytest.mark.parametrize("words", ["show run:1", "history aten::mul", "log", "diff v01 v08 v01"])
 def test_formats_of_build_systems_are_for_diff_and_findings(tracker, db, format, words):
     done = tracker(*words.split(), "--format", format, "--db", db)
     assert (done.code, done.out) == (2, "")
