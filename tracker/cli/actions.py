@@ -236,7 +236,7 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
 
     if until is None:
         return None, None
-    if until.startswith("version:"):
+    if until.startswith("version:") and until != "version:":
         return None, until.removeprefix("version:")
     if AGE.fullmatch(until):
         return _before_the_end_of_time(now_ns + age_ns(until), until), None

@@ -42,7 +42,8 @@ def findings(
         bool,
         typer.Option(
             "--new",
-            help="Only what the newest version of its line began and the next runs confirmed. Default: all open ones.",
+            help="Only what the runs of the newest version confirmed, whichever version began it, and what they made "
+            "suspicious; not what somebody acknowledged or muted. Default: all open ones.",
         ),
     ] = False,
     state: Annotated[

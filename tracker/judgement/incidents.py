@@ -143,15 +143,21 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
 
 
 def _operators(same: Sequence[Row], leaf: Family | None) -> list[float]:
-    """What each finding of an operator changes of the step."""
-    return [
-        float(row["delta"])
+    """What each finding of an operator changes of the step: of its shapes, and of its name where no shape is found."""
+    if leaf is None:
+        return []
+    known = [
+        row
         for row in same
         if row["delta"] is not None
         and row["change"] != "creep"
         and row["state"] != "invalid"
-        and (row["kind"], row["metric"]) == leaf
+        and row["metric"] == leaf[1]
     ]
+    shapes = [row for row in known if row["kind"] == leaf[0]]
+    named = {row["name"] for row in shapes}
+    whole = [row for row in known if (leaf[0], row["kind"]) == ("op", "op_name") and row["name"] not in named]
+    return [float(row["delta"]) for row in (*shapes, *whole)]
 
 
 def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | None]:

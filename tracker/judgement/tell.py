@@ -74,7 +74,7 @@ def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
     newest, confirm = _of_lines(store, rows)
     for row in rows:
         row["is_newest"] = row["version_id"] == newest[line_of(row)]
-        row["is_new"] = row["state"] in CONFIRMED_STATES and row["is_newest"]
+        row["is_new"] = row["state"] in _NEW
         row["unit"], row["confirm"] = unit_of(row["metric"]), confirm[line_of(row)]
         before, after = row["baseline_value"], row["candidate_value"]
         row["delta"] = _delta(row, before, after)
@@ -118,6 +118,11 @@ def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, int], dict[
             confirm[line] = Thresholds(thresholds.of_line(connection, line)).confirm
     return newest, confirm
 
+
+_NEW: Final = frozenset({"new", "reopened"})
+"""States of what the runs of the newest version confirmed; the first run of the next one ends them, and so does a word
+of a user. The version that a finding began with may be an older one: where a version has one run, later ones confirm.
+"""
 
 _WHOLE: Final = {"e2e": "step"}
 """Run-level series -> the one that says the same of markers."""

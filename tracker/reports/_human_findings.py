@@ -31,6 +31,7 @@ _WITHOUT_INCIDENT: Final = {
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
+_GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 
 def summary(findings: Findings) -> str:
@@ -84,10 +85,17 @@ def answer(findings: Findings) -> str:
     if new:
         worst = new[0]
         own = [row for row in records(findings.findings) if row["incident_id"] == worst["incident_id"]]
-        return f"New in {worst['version']}: {headline(worst, own)}."
+        whole = findings.options.states is None and findings.options.kind is None
+        return f"New: since {worst['version']}, {headline(worst, own, whole=whole)}."
+    waiting = sum(row["state"] == "suspect" for row in records(findings.findings))
+    if waiting:
+        decided = "Nothing new is confirmed" if findings.options.only_new else "Nothing new got worse for sure"
+        return f"{decided}; {counted(waiting, 'suspicion')} that the next runs decide."
+    if findings.options.only_new:
+        return "Nothing new got worse; tracker findings lists what is open."
     if any(row["direction"] == "regression" for row in incidents):
-        return "Nothing new got worse; what is open began earlier."
-    return "No regression is open." if incidents else "Nothing was found."
+        return "Nothing new got worse; what is listed began earlier."
+    return "No regression is listed." if incidents else "Nothing was found."
 
 
 def hint(findings: Findings) -> str:
@@ -98,8 +106,8 @@ def hint(findings: Findings) -> str:
     return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
 
 
-def headline(incident: Row, own: Sequence[Row]) -> str:
-    """What an incident is, in a line. `own`: its findings.
+def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
+    """What an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
 
     The step goes first only where it is a finding itself: a change of it that is not told from the machine's is none.
     """
@@ -111,9 +119,9 @@ def headline(incident: Row, own: Sequence[Row]) -> str:
         return first or counted(incident["findings"], "finding")
     unit = time_unit(before, after)
     step = f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
-    if first and not any(row["kind"] == "run" and row["name"] == "step" for row in own):
-        return f"{first}; the step itself is no finding ({format_diff(delta / before)})"
-    return step
+    if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
+        return step
+    return f"{first}; the step itself is no finding ({format_diff(delta / before)})" if whole else first
 
 
 def _largest(row: Row) -> str:
@@ -186,14 +194,27 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
     of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else row["state"],
+        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else _standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
 
 
+def _standing(row: Row) -> str:
+    """Where a finding stands: until when it is muted, and how bad it is now where that is much else than at first."""
+    if row["state"] == "muted":
+        end = row["until_version"] or (_when(row["until_ns"])[:10] if row["until_ns"] else "")
+        return f"muted until {end}" if end else "muted"
+    effect, ratio = row["effect"], row["ratio"]
+    if row["state"] in _GOING_ON and None not in (effect, ratio) and abs(effect - ratio) > max(0.05, abs(ratio) / 2):
+        return f"{row['state']}, now {format_diff(effect)}"
+    return str(row["state"])
+
+
 def diff_cell(row: Mapping[str, Any]) -> str:
     """DIFF of a finding, or that it came or went."""
+    if row["change"] == "calls":
+        return f"calls {format_diff(row['ratio'])}"
     return _VERDICTS.get((row["direction"], row["change"])) or format_diff(row["ratio"])
 
 

@@ -23,7 +23,10 @@ KINDS: Final = {
     "run": "of the run as a whole", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
-NOTE: Final = "Per step, medians over runs. DIFF, but for the run as a whole, is without what all operators share."
+NOTE: Final = (
+    "Per step, medians over runs. DIFF compares the geometric means of the runs and, but for the run as a whole, leaves "
+    "out what all operators share."
+)
 
 
 def header(history: History) -> list[str]:
