@@ -52,7 +52,7 @@ def test_other_formats_name_the_same_findings(tracker, db, format):
 def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
     tracker("findings", "--state", "all", "-o", tmp_path / "f.xlsx", "--db", db)
     book = load_workbook(BytesIO((tmp_path / "f.xlsx").read_bytes()))
-    assert book.sheetnames == ["Incidents", "Findings", "Environment"]
+    assert book.sheetnames == ["Incidents", "Findings", "Environment", "Lines"]
     assert book["Incidents"].max_row == 3
 
 

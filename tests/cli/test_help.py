@@ -91,6 +91,7 @@ def test_commands_come_in_the_order_of_the_work():
         "unmute",
         "invalid",
         "calibrate",
+        "thresholds",
         "notify",
         "watch",
         "status",

@@ -22,9 +22,10 @@ from tracker.detectors.calibrate import calibrate, consecutive_splits, random_sp
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.detectors.rule import CONFIRMING
 from tracker.detectors.totals import judge_totals
 from tracker.judgement import lines_of
-from tracker.judgement.follow import CONFIRMING, follow
+from tracker.judgement.follow import follow
 from tracker.judgement.keep import watched_line
 from tracker.store import judged
 

@@ -30,6 +30,7 @@ from tracker.cli import (
     runs,
     show,
     status,
+    thresholds,
     versions,
     watch,
 )
@@ -39,7 +40,7 @@ _EXIT_INTERRUPTED = 130
 
 _ORDER = (
     "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
-    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "notify", "watch", "status", "prune", "db",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "notify", "watch", "status", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -111,6 +112,9 @@ app.command("unmute", short_help="End a mute before its time.")(actions.unmute)
 app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
 app.command("calibrate", short_help="From repeats of one version: how small a change can be told from noise.")(
     calibrate.calibrate
+)
+app.add_typer(
+    thresholds.app, name="thresholds", short_help="What counts as a change: list, set, take back limits of your own."
 )
 app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
 app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)

@@ -205,6 +205,9 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     CSV = "csv"
     XLSX = "xlsx"
+    JUNIT = "junit"
+    GITHUB = "github"
+    PROMETHEUS = "prometheus"
 
 
 ReportFormat = Annotated[
@@ -212,10 +215,20 @@ ReportFormat = Annotated[
     typer.Option(
         "--format",
         help="How to write it: text for people, json for scripts (schema 1, see the README), markdown for a pull "
-        "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o). Default: text.",
+        "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o); of diff and findings also junit (test "
+        "results for GitLab and Jenkins), github (annotations of a workflow), prometheus (a textfile for "
+        "node_exporter). Default: text.",
         show_default=False,
     ),
 ]
+
+
+class FailOn(StrEnum):
+    """What a build fails by."""
+
+    NEW = "new"
+    ANY = "any"
+    SUSPECT = "suspect"
 
 
 def one_line(what: str, text: str | None) -> str | None:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from tracker.cli import _options as options
+from tracker.cli.actions import By
 
 
 def calibrate(
@@ -28,6 +29,19 @@ def calibrate(
         typer.Option(metavar="N", min=1, help="How many random ways to part the runs are tried, at most."),
     ] = 100,
     noisiest: Annotated[int, typer.Option(metavar="N", min=0, help="How many of the noisiest series are named.")] = 10,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply",
+            help="Set the proposed changes as thresholds of this workload, configuration and device, and judge anew; "
+            "needs --reason. Default: only show them.",
+        ),
+    ] = False,
+    reason: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Why they are set; kept with them. Default: none.", show_default=False),
+    ] = None,
+    by: By = None,
     format: options.ReportFormat = None,
     output: options.Output = None,
     db: options.Database = None,
@@ -37,24 +51,37 @@ def calibrate(
     Nothing changed between repeats, so that every finding among them is false. The runs are parted into 5 against 3 (as
     many as fit where there are fewer than 8), in all windows of neighbouring runs and in random splits, and judged like
     any two versions. The table has the false findings of a split for each smallest change that could count; proposed is
-    the smallest one with at most one of them in the mean. Nothing is written to the database.
+    the smallest one with at most one of them in the mean. Nothing is written to the database, unless --apply says so;
+    tracker thresholds lists what is set, and takes it back.
 
     \b
     Example:
       tracker calibrate nightly-base
       tracker calibrate v7 --workload gpt --device H100
+      tracker calibrate nightly-base --apply --reason "calibrated on node 7"
       tracker calibrate run:41 run:42 run:43 run:44 run:45 run:46 --format json
     """
+    import getpass
+    import time
+
     from tracker import config as configuration
     from tracker import judgement, reports
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
+    from tracker.errors import UsageError
     from tracker.results import CalibrateOptions
 
-    delivery = plan(format, output, f"calibration_{repeats[0]}")
+    if apply and not (reason or "").strip():
+        raise UsageError("a reason is missing", remedy="--reason TEXT says why these thresholds are set")
+    delivery = plan(format, output, f"calibration_{repeats[0]}", "calibration")
     chosen = CalibrateOptions(workload=workload, device=device, splits=splits, noisiest=noisiest)
-    with _store.reading(configuration.load(db)) as store:
+    opened = _store.writing if apply else _store.reading
+    with opened(configuration.load(db)) as store:
         found = judgement.calibrate(store, repeats, options=chosen)
+        if apply:
+            who = by or getpass.getuser()
+            done = judgement.apply_calibration(store, found, who=who, when_ns=time.time_ns(), reason=reason or "")
+            tell(f"set as thresholds: min_ratio of {', '.join(done) or 'nothing'}; tracker thresholds lists them")
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_calibration(found, wanted.value, width=look.width, color=look.color, tell=tell)

@@ -44,10 +44,10 @@ def judge_creep(
     largest_step: F64,
     weights: Weights | None = None,
     *,
-    min_ratio: float = rule.CREEP_RATIO,
-    step_ratio: float = 0.03,
-    alpha: float = 0.05,
-    min_contribution: float = rule.MIN_CONTRIBUTION,
+    min_ratio: float | F64 = rule.CREEP_RATIO,
+    step_ratio: float | F64 = rule.MIN_RATIO,
+    alpha: float = rule.ALPHA,
+    min_contribution: float | F64 = rule.MIN_CONTRIBUTION,
 ) -> Judged:
     """Which series have crept up against their best accepted version (JUDGEMENT 3): 8 % in all, no step of 3 %.
 

@@ -7,6 +7,7 @@ to be known, and another rule can be run over the same history.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
@@ -57,7 +58,7 @@ class LifeRule:
     finding can come back as itself. `version`: of the rule, written on every row.
     """
 
-    effect: float = rule.Limits().effect
+    effect: float = math.log1p(rule.MIN_RATIO)
     recovery_runs: int = 2
     reopen_versions: int = 5
     opposite_step: float = 0.75

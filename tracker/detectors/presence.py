@@ -38,7 +38,7 @@ def split_by_calls(calls0: F64, time0: F64, calls1: F64, time1: F64) -> CallSpli
 
 
 def judge_presence(
-    baseline: F64, candidate: F64, step: float, *, min_contribution: float = rule.MIN_CONTRIBUTION
+    baseline: F64, candidate: F64, step: float, *, min_contribution: float | F64 = rule.MIN_CONTRIBUTION
 ) -> pd.DataFrame:
     """Which series are in all runs of one side and in none of the other (JUDGEMENT 4.10): ADDED or REMOVED.
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
+
+from tracker.detectors._arrays import F64
 
 REGRESSED: Final = "REGRESSED"
 IMPROVED: Final = "IMPROVED"
@@ -23,37 +26,45 @@ RULE_VERSION: Final = 1
 TESTED_SHARE: Final = 1e-4
 """Series below 0.01 % of the step are not tested: they cannot matter, and each test costs the others power."""
 
+MIN_RATIO: Final = 0.03
 COMMUNICATION_RATIO: Final = 0.10
 DEVICE_TIMED_STEP_RATIO: Final = 0.02
 HOST_TIMED_STEP_RATIO: Final = 0.05
 MIN_CONTRIBUTION: Final = 0.001
+ALPHA: Final = 0.05
 CREEP_RATIO: Final = 0.08
 POWER: Final = 0.8
+
+CONFIRMING: Final = 2
+"""Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
+test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
+"""
 
 # Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
 ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Limits:
     """What a change must pass to be a finding (JUDGEMENT 4.5, 4.6).
 
     `min_ratio`: smallest change of a series that matters, 0.03 = 3 %. `alpha`: share of false discoveries that is
-    borne. `min_contribution`: smallest change of the step that matters, as a fraction of the larger step.
+    borne. `min_contribution`: smallest change of the step that matters, as a fraction of the larger step. The first and
+    the last are one number, or one per series of the family that is judged.
     """
 
-    min_ratio: float = 0.03
-    alpha: float = 0.05
-    min_contribution: float = MIN_CONTRIBUTION
+    min_ratio: float | F64 = MIN_RATIO
+    alpha: float = ALPHA
+    min_contribution: float | F64 = MIN_CONTRIBUTION
 
     def __post_init__(self) -> None:
-        if not (self.min_ratio >= 0 and 0 < self.alpha < 1 and self.min_contribution >= 0):
+        if not (np.all(self.min_ratio >= 0) and 0 < self.alpha < 1 and np.all(self.min_contribution >= 0)):
             raise ValueError(
                 f"min_ratio {self.min_ratio} and min_contribution {self.min_contribution} must not be negative, "
                 f"alpha {self.alpha} must lie between 0 and 1"
             )
 
     @property
-    def effect(self) -> float:
+    def effect(self) -> float | F64:
         """The smallest change that matters, as a log."""
-        return math.log1p(self.min_ratio)
+        return np.log1p(self.min_ratio)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from tracker.detectors import rule
 from tracker.detectors.centre import MIN_SERIES
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import Weights
@@ -21,12 +22,20 @@ LOOK_BACK: Final = 20
 
 
 def compare_with_best(
-    values: F64, versions: Sequence[Sequence[int]], candidate: Sequence[int], shared: F64, step: float
+    values: F64,
+    versions: Sequence[Sequence[int]],
+    candidate: Sequence[int],
+    shared: F64,
+    step: float,
+    *,
+    limits: rule.Limits,
+    step_ratio: float | F64,
 ) -> tuple[pd.DataFrame, I64]:
     """The times in the rows of `values` (series, runs) of the `candidate` columns against the best level before.
 
     `versions`: the columns of each version before the candidate, in order. `shared`: per run the factor that is taken
-    out, see `shared_factor`. `step`: the larger step, in the unit of the values.
+    out, see `shared_factor`. `step`: the larger step, in the unit of the values. `limits`, `step_ratio`: what creep
+    must be, and the step that is none, see `Thresholds.creep`.
 
     Returns the table of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
     """
@@ -44,7 +53,10 @@ def compare_with_best(
         baseline[np.ix_(rows, range(len(columns)))] = centred[np.ix_(rows, columns)]
         since = np.column_stack([steps[rows, at:], np.abs(now[rows])])
         largest[rows] = np.where(np.isnan(since), 0.0, since).max(axis=1)
-    judged = judge_creep(baseline, centred[:, list(candidate)], largest, Weights(step=step))
+    judged = judge_creep(
+        baseline, centred[:, list(candidate)], largest, Weights(step=step), min_ratio=limits.min_ratio,
+        step_ratio=step_ratio, alpha=limits.alpha, min_contribution=limits.min_contribution,
+    )  # fmt: skip
     return judged.table, best
 
 
@@ -52,17 +64,21 @@ def shared_factor(leaves: F64) -> F64:
     """What the leaves (series, runs) of each run share, as a log about their usual level: 0.05 is a run in which all
     are 5 % slower.
 
-    Series that are in every run count; with fewer than 20 of them there is nothing to subtract.
+    Series count that are in every run that has any; with fewer than 20 of them there is nothing to subtract, nor is
+    there of a run without leaves.
 
     >>> runs = np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1])
     >>> shared_factor(runs).round(3).tolist()
     [0.0, 0.0, 0.095]
     """
-    own = leaves[~np.isnan(leaves).any(axis=1)]
-    if len(own) < MIN_SERIES:
-        return np.zeros(leaves.shape[1])
-    logs = np.log(own)
-    return np.asarray(np.median(logs - np.median(logs, axis=1)[:, None], axis=0))
+    factor = np.zeros(leaves.shape[1])
+    telling = ~np.isnan(leaves).all(axis=0)
+    own = leaves[:, telling]
+    own = own[~np.isnan(own).any(axis=1)]
+    if len(own) >= MIN_SERIES:
+        logs = np.log(own)
+        factor[telling] = np.median(logs - np.median(logs, axis=1)[:, None], axis=0)
+    return factor
 
 
 def _median(values: F64) -> F64:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -13,10 +15,12 @@ from tracker.detectors import rule
 from tracker.detectors.calibrate import MIN_RUNS, RATIOS, Split, consecutive_splits, random_splits, smallest_ratio
 from tracker.detectors.within import two_modes
 from tracker.errors import UsageError
+from tracker.judgement.families import RUN, family_of, leaf_of
 from tracker.judgement.find import Place, places
-from tracker.judgement.judging import RUN, Values, compare, judge_run, leaf_of, limits_of_kind, step_of
+from tracker.judgement.judging import Values, compare, judge_runs, step_of
 from tracker.judgement.keep import watched_line
 from tracker.judgement.show import unit_of
+from tracker.judgement.thresholds import MIN_CONTRIBUTION, MIN_RATIO, NONE, Thresholds, usual_ratio
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries
 
@@ -42,12 +46,15 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
     baseline = min(_BASELINE, count - _CANDIDATE)
     windows = consecutive_splits(count, baseline, _CANDIDATE)
     splits = random_splits(count, baseline, _CANDIDATE, most=options.splits, seed=_SEED)
-    false = {split: false_findings(values, split, device_timed) for split in dict.fromkeys([*windows, *splits])}
+    limits = place.limits
+    ratios_tried = sorted({*RATIOS, *(used_ratio(kind, device_timed, limits) for kind in _kinds(values))})
+    judge = partial(false_findings, values, device_timed=device_timed, ratios=ratios_tried, thresholds=limits)
+    false = {split: judge(split) for split in dict.fromkeys([*windows, *splits])}
     ratios = _ratios(false, windows, splits)
     return Calibration(
         ratios=ratios,
-        proposals=_proposals(ratios, values, place.device, device_timed),
-        series=_series(values, rows, options.noisiest),
+        proposals=_proposals(ratios, values, place, device_timed),
+        series=_series(values, rows, place.limits, options.noisiest),
         workload=place.workload,
         configuration=place.configuration,
         device=place.device,
@@ -103,7 +110,7 @@ def _place(store: Store, wanted: set[int], options: CalibrateOptions) -> Place:
     if any(run.stale for run in kept):
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
     place = found[0]
-    return Place(place.line, place.workload, place.configuration, place.device, tuple(kept), place.judged)
+    return replace(place, runs=tuple(kept))
 
 
 def _workload(store: Store, wanted: set[int]) -> str:
@@ -123,43 +130,58 @@ def _values(store: Store, place: Place) -> tuple[Values, pd.DataFrame]:
     kept = ~frame["kind"].isin(["module", "phase"]).to_numpy()
     frame = frame[kept].reset_index(drop=True)
     return Values(
-        list(zip(frame["kind"], frame["metric"], strict=True)),
+        [family_of(*key) for key in zip(frame["kind"], frame["metric"], frame["part"], strict=True)],
         frame["name"].tolist(),
         watched.raw[kept],
         watched.calls[kept],
     ), frame.assign(centred=list(watched.centred[kept]))
 
 
-def false_findings(values: Values, split: Split, device_timed: bool) -> dict[tuple[str, float], int]:
+def false_findings(
+    values: Values,
+    split: Split,
+    *,
+    device_timed: bool,
+    ratios: Sequence[float] = RATIOS,
+    thresholds: Thresholds = NONE,
+) -> dict[tuple[str, float], int]:
     """The false findings of one split, by kind and smallest change that counts.
 
     Whether a change passes its test does not depend on how small a change counts, so that one judgement says it for all
-    of them; only the series of whole runs are judged anew, since what explains them depends on it.
+    of them; only the series of whole runs are judged anew, since what explains them depends on it. A series with a
+    threshold of its own is judged by that one throughout.
     """
     one, other = split
-    compared = compare(values, one, other, device_timed=device_timed, min_ratio=0.0)
+    timed = dict.fromkeys(other, device_timed)
+    compared = compare(
+        values, one, other, device_timed=list(timed.values()), thresholds=thresholds.with_ratio(0.0)
+    )  # fmt: skip
     table = compared.table
     kinds = np.array([family[0] for family in values.families], dtype=object)
     effect = np.where(table["verdict"].isin(_FOUND), np.abs(np.log1p(table["diff"])), -1.0)
     leaf = leaf_of(values.families)
     leaves = np.array([family == leaf for family in values.families], dtype=bool)
-    rows = np.flatnonzero(kinds == RUN)
     step = step_of(values, one, other)
-    testing = bool((table["q"].to_numpy()[rows] <= rule.Limits().alpha).any())
+    alpha = thresholds.limits((RUN, ""), []).alpha
+    testing = bool((table["q"].to_numpy()[kinds == RUN] <= alpha).any())
     found = {}
-    for ratio in RATIOS:
-        passing = effect >= np.log1p(ratio) - rule.ROUNDING
+    for ratio in ratios:
+        tried = thresholds.with_ratio(ratio)
+        passing = np.zeros(len(kinds), dtype=bool)
         for kind in _kinds(values):
-            found[kind, ratio] = int(passing[kinds == kind].sum())
+            own = np.flatnonzero(kinds == kind)
+            limits = tried.limits((kind, ""), [values.names[row] for row in own.tolist()])
+            passing[own] = effect[own] >= limits.effect - rule.ROUNDING
+            found[kind, ratio] = int(passing[own].sum())
         if testing:
             explained = float(np.nansum(table["contribution"].to_numpy()[passing & leaves])) * step
-            totals = judge_run(values, rows, one, other, compared.centre, explained, device_timed, ratio)
-            found[RUN, ratio] = int(totals["verdict"].isin(_FOUND).sum())
+            judged_runs = judge_runs(values, one, timed, compared.factors, explained, tried)
+            found[RUN, ratio] = sum(int(totals["verdict"].isin(_FOUND).sum()) for _, totals in judged_runs)
     return found
 
 
 def _kinds(values: Values) -> list[str]:
-    known = {kind for kind, _ in values.families}
+    known = {family[0] for family in values.families}
     return [kind for kind in SERIES_KINDS if kind in known]
 
 
@@ -181,29 +203,26 @@ def _ratios(
     return frame.assign(order=order).sort_values(["order", "min_ratio"])[list(frame.columns)].reset_index(drop=True)
 
 
-def used_ratio(kind: str, *, device_timed: bool) -> float:
-    """The smallest change of a kind of series that the rule counts.
-
-    >>> used_ratio("op", device_timed=True), used_ratio("run", device_timed=False)
-    (0.03, 0.05)
-    """
-    if kind == RUN:
-        return rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO
-    return limits_of_kind(kind).min_ratio
+def used_ratio(kind: str, device_timed: bool, limits: Thresholds) -> float:
+    """The smallest change of a kind of series that counts, but of those that have a threshold of their own."""
+    own = limits.of(MIN_RATIO, kind)
+    return usual_ratio(kind, device_timed=device_timed) if own is None else own.value
 
 
-def _proposals(ratios: pd.DataFrame, values: Values, device: str, device_timed: bool) -> pd.DataFrame:
+def _proposals(ratios: pd.DataFrame, values: Values, place: Place, device_timed: bool) -> pd.DataFrame:
     rows = []
     for kind, own in ratios.groupby("kind", sort=False):
-        used = used_ratio(str(kind), device_timed=device_timed)
+        used = used_ratio(str(kind), device_timed, place.limits)
         at = own.loc[own["min_ratio"] == used, "mean_false"]
         count = sum(family[0] == kind for family in values.families)
-        rows.append((device, kind, count, used, float(at.iloc[0]), smallest_ratio(own, _MOST_FALSE, "mean_false")))
+        rows.append(
+            (place.device, kind, count, used, float(at.iloc[0]), smallest_ratio(own, _MOST_FALSE, "mean_false"))
+        )
     frame = pd.DataFrame(rows, columns=list(CALIBRATION_COLUMNS["proposals"]))
     return frame.astype({"proposed_ratio": "float64"})
 
 
-def _series(values: Values, rows: pd.DataFrame, most: int) -> pd.DataFrame:
+def _series(values: Values, rows: pd.DataFrame, limits: Thresholds, most: int) -> pd.DataFrame:
     """The noisiest series that can be findings at all, and those with two levels."""
     everything = list(range(values.values.shape[1]))
     step = step_of(values, everything, everything)
@@ -215,7 +234,8 @@ def _series(values: Values, rows: pd.DataFrame, most: int) -> pd.DataFrame:
     spread = np.array([np.log(own).std(ddof=1) if len(own) >= MIN_RUNS else np.nan for own in centred])
     modes = [two_modes(own) if len(own) >= MIN_RUNS else None for own in centred]
     # below the contribution floor nothing is told, however much it varies
-    matters = ~np.isnan(spread) & ~(spread * share < rule.MIN_CONTRIBUTION)
+    least = [_least(limits, *pair) for pair in zip(frame["kind"], frame["name"], strict=True)]
+    matters = ~np.isnan(spread) & ~(spread * share < np.array(least))
     bistable = np.array([each is not None for each in modes], dtype=bool) & matters
     more_is_better = frame["metric"].str.endswith("_per_second").to_numpy()
     frame = frame.assign(
@@ -230,6 +250,12 @@ def _series(values: Values, rows: pd.DataFrame, most: int) -> pd.DataFrame:
     frame = frame[matters].assign(bistable=bistable[matters]).sort_values("spread", ascending=False, kind="stable")
     kept = frame["bistable"].to_numpy() | (np.arange(len(frame)) < most)
     return frame.loc[kept, list(CALIBRATION_COLUMNS["series"])].reset_index(drop=True)
+
+
+def _least(limits: Thresholds, kind: str, name: str) -> float:
+    """The smallest contribution of a series that counts."""
+    own = limits.of(MIN_CONTRIBUTION, kind, name)
+    return rule.MIN_CONTRIBUTION if own is None else own.value
 
 
 def _notes(baseline: int, place: Place, device_timed: bool) -> tuple[str, ...]:

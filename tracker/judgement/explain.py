@@ -14,13 +14,14 @@ from tracker.detectors.baseline import ENOUGH
 from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import Row
-from tracker.judgement.follow import CONFIRMING, Watched
-from tracker.judgement.follow.tracks import limits_of
+from tracker.judgement.follow import Watched
 from tracker.judgement.keep import inverse_diff, watched_line
 from tracker.judgement.tell import found_rows, line_of
+from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_CONTRIBUTION, MIN_RATIO, Limit, Thresholds, told
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun
+from tracker.store.thresholds import Threshold
 
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
@@ -44,50 +45,60 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     events = queries.finding_events(store, [finding_id])
     return ExplainedFinding(
         finding={name: finding[name] for name in FINDINGS_COLUMNS["findings"]},
-        gates=_frame(gates(finding, device_timed=device_timed), EXPLAIN_COLUMNS["gates"]),
+        gates=_frame(gates(finding, watched.thresholds, device_timed=device_timed), EXPLAIN_COLUMNS["gates"]),
         runs=_frame(_runs(finding, watched, series.index(finding["series_id"]), runs), EXPLAIN_COLUMNS["runs"]),
         events=events[list(EXPLAIN_COLUMNS["events"])],
         environment=_frame(environment, FINDINGS_COLUMNS["environment"]),
     )
 
 
-def gates(finding: Row, *, device_timed: bool) -> list[Row]:
+def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[Row]:
     """What had to pass, with its value and limit (JUDGEMENT 4). `finding`: a row of sql/findings.sql."""
-    limits = limits_of((finding["kind"], finding["metric"]), device_timed=device_timed)
-    min_ratio = rule.CREEP_RATIO if finding["change"] == "creep" else limits.min_ratio
+    limits = thresholds.of_change(finding["kind"], finding["name"], finding["change"], device_timed=device_timed)
     baseline, candidate = (len(str(finding[f"{side}_runs"]).split()) for side in ("baseline", "candidate"))
     presence, of_run = finding["change"] == "presence", finding["kind"] == "run"
+    deciding = Limit(limits[CONFIRM].value + 1, limits[CONFIRM].origin)
     found = [
-        _gate("baseline runs", baseline, ENOUGH, baseline >= ENOUGH, "normal or accepted runs before the suspicion"),
-        _gate(
-            "candidate runs", candidate, CONFIRMING + 1, candidate > CONFIRMING,
-            "the run that raised it and those that confirm it",
-        ),
-    ]  # fmt: skip
+        _gate("baseline runs", baseline, Limit(ENOUGH, None), "normal or accepted runs before the suspicion"),
+        _gate("candidate runs", candidate, deciding, "the run that raised it and those that confirm it"),
+    ]
     if not presence:
+        meaning = "change of the whole run, the machine's part included" if of_run else (
+            "change without what all operators share"
+        )  # fmt: skip
         ratio = finding["ratio"]
-        passes = None if ratio is None else abs(math.log1p(ratio)) >= math.log1p(min_ratio) - rule.ROUNDING
-        found.append(_gate("effect", ratio, min_ratio, passes, "change without what all operators share"
-                           if not of_run else "change of the whole run, the machine's part included"))  # fmt: skip
+        limit = limits[MIN_RATIO]
+        passes = None if ratio is None else abs(math.log1p(ratio)) >= math.log1p(limit.value) - rule.ROUNDING
+        found.append(_gate("effect", ratio, limit, meaning, passes=passes))
     if finding["q"] is not None:
-        passes = finding["q"] <= limits.alpha
-        found.append(_gate("p", finding["p"], None, None, "chance of such a change, or a larger one, by noise"))
-        found.append(_gate("q", finding["q"], limits.alpha, passes, "share of false findings that is borne"))
+        passes = finding["q"] <= limits[ALPHA].value
+        found.append(_gate("p", finding["p"], None, "chance of such a change, or a larger one, by noise"))
+        found.append(_gate("q", finding["q"], limits[ALPHA], "share of false findings that is borne", passes=passes))
     if not of_run:
         contribution = finding["contribution"]
-        passes = None if contribution is None else abs(contribution) >= limits.min_contribution - rule.ROUNDING
-        found.append(
-            _gate("contribution", contribution, limits.min_contribution, passes, "change as a part of the step")
-        )
+        least = limits[MIN_CONTRIBUTION]
+        passes = None if contribution is None else abs(contribution) >= least.value - rule.ROUNDING
+        found.append(_gate("contribution", contribution, least, "change as a part of the step", passes=passes))
     for name, meaning in (("low", "90 % interval of the change, from"), ("high", "90 % interval of the change, to"),
                           ("detectable", "smallest change that these runs would show four times in five")):  # fmt: skip
         if finding[name] is not None:
-            found.append(_gate(name, finding[name], None, None, meaning))
+            found.append(_gate(name, finding[name], None, meaning))
     return found
 
 
-def _gate(gate: str, value: float | None, limit: float | None, passes: bool | None, meaning: str) -> Row:
-    return {"gate": gate, "value": value, "limit": limit, "passes": passes, "meaning": meaning}
+def _gate(gate: str, value: float | None, limit: Limit | None, meaning: str, *, passes: bool | None = None) -> Row:
+    """`passes`: None: it does where the value reaches the limit, if there is one."""
+    if passes is None and limit is not None and value is not None:
+        passes = value >= limit.value
+    origin = None if limit is None else limit.origin
+    return {
+        "gate": gate, "value": value, "limit": None if limit is None else limit.value, "passes": passes,
+        "limit_from": None if limit is None else "usual" if origin is None else _from(origin), "meaning": meaning,
+    }  # fmt: skip
+
+
+def _from(origin: Threshold) -> str:
+    return f"{told(origin)}, {origin.who}: {origin.reason}"
 
 
 def _runs(finding: Row, watched: Watched, row: int, runs: Sequence[LineRun]) -> list[Row]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
-from fnmatch import fnmatchcase
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.errors import UsageError
+from tracker.judgement.thresholds import Thresholds, like
 from tracker.results import SERIES_KINDS, HistoryOptions
-from tracker.store import Store, judged, queries
+from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
 _LIST = "tracker history '*' lists them"
@@ -21,7 +21,7 @@ _LIST = "tracker history '*' lists them"
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A line with its names, its active runs and what was judged of it."""
+    """A line with its names, its active runs, what was judged of it, and the limits that hold in it."""
 
     line: Line
     workload: str
@@ -29,6 +29,7 @@ class Place:
     device: str
     runs: tuple[LineRun, ...]
     judged: dict[int, JudgedVersion]
+    limits: Thresholds
 
     @property
     def pinned(self) -> str | None:
@@ -57,7 +58,8 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
             name = f"{row.vendor} {row.device}".strip()
             runs = tuple(judged.runs_of(connection, line))
             known = judged.judged_of(connection, line)
-            found.append(Place(line, row.workload, row.configuration, name, runs, known))
+            limits = Thresholds(thresholds.of_line(connection, line))
+            found.append(Place(line, row.workload, row.configuration, name, runs, known, limits))
     return found
 
 
@@ -104,9 +106,8 @@ def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
 
 
 def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:
-    """Which texts are `pattern`, or match it; shapes hold brackets, so only `*` and `?` are special."""
-    escaped = pattern.replace("[", "[[]")
-    return np.array([text == pattern or fnmatchcase(text, escaped) for text in column], dtype=bool)
+    """Which texts are `pattern`, or match it."""
+    return np.array([like(pattern)(text) for text in column], dtype=bool)
 
 
 def _nothing(all_of: Sequence[pd.DataFrame], options: HistoryOptions) -> UsageError:

@@ -19,7 +19,8 @@ from tracker.detectors.judging import Weights, large_enough
 from tracker.detectors.totals import EXPLAINED
 from tracker.judgement.causes import Row
 from tracker.judgement.environment import differing, facts_of
-from tracker.judgement.judging import Values, leaf_of, step_of
+from tracker.judgement.families import Family, leaf_of, telling, way_of
+from tracker.judgement.judging import Values, steps_of
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line
@@ -118,8 +119,7 @@ def _values(store: Store, line: Line, sides: Sequence[Sequence[int]]) -> Values:
     with store.connect() as connection:
         series = judged.series_of(connection, line)
         values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
-    keys = series.keys
-    return Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values, calls)
+    return Values.of_keys(series.keys, values, calls)
 
 
 def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, float | None, float | None]:
@@ -127,7 +127,7 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
     columns = list(range(baseline)), list(range(baseline, baseline + candidate))
     if not baseline or not candidate:
         return None, None, None
-    before, after = (step_of(line, side, side) for side in columns)
+    before, after = steps_of(line, *columns)
     leaf = leaf_of(line.families)
     shared = None
     if leaf is not None:
@@ -142,7 +142,7 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
     return before if before > 0 else None, after if after > 0 else None, shared
 
 
-def _operators(same: Sequence[Row], leaf: tuple[str, str] | None) -> list[float]:
+def _operators(same: Sequence[Row], leaf: Family | None) -> list[float]:
     """What each finding of an operator changes of the step."""
     return [
         float(row["delta"])
@@ -158,10 +158,14 @@ def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | No
     """What changed of the step beside the operators, from the first runs of `line` to the others; None: not known."""
     found: dict[str, float | None] = dict.fromkeys(_PARTS.values())
     for name, column in _PARTS.items():
-        row = line.row(name)
-        if row is not None and baseline and candidate:
-            values = np.nan_to_num(line.values[row])
-            found[column] = float(values[baseline:].mean() - values[:baseline].mean())
+        for row in line.run_rows(name):
+            rows = line.of_way(way_of(line.families[row]))
+            columns = range(baseline), range(baseline, baseline + candidate)
+            sides = [telling(line.values, rows, side) for side in columns]
+            if sides[0] and sides[1]:
+                before, after = (float(np.nan_to_num(line.values[row, side]).mean()) for side in sides)
+                found[column] = after - before
+                break
     return found
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -14,46 +15,68 @@ from tracker.detectors import rule
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.totals import judge_totals
+from tracker.detectors.totals import Noise, judge_totals
+from tracker.judgement.families import (
+    OWN_CLOCK,
+    RUN,
+    UNCOUNTED,
+    WAYS,
+    Family,
+    family_of,
+    leaf_of,
+    more_is_better,
+    telling,
+    way_of,
+)
+from tracker.judgement.thresholds import NONE, Thresholds
+from tracker.judgement.yardstick import noise_of
+from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-Family = tuple[str, str]
 
-RUN: Final = "run"
-_LEAVES: Final = ("op", "kernel")
-"""Kinds whose series say what all of them share: the first that has any."""
-
-UNCOUNTED: Final = frozenset({"module", "phase"})
-"""Kinds whose calls say nothing beyond those of the ops in them."""
-
-_OWN_CLOCK: Final = frozenset({"api"})
-"""Kinds that another clock times than the leaves, so that they share something else."""
-
-BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
 _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """What the runs of a line say. `families`: (kind, metric) per series, `names` with it. `values`, `calls`: (series,
-    runs), nan where a run does not have a series.
+    """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
+    (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
+    is the yardstick of one run against one.
     """
 
     families: Sequence[Family]
     names: Sequence[str]
     values: F64
     calls: F64
+    older: Sequence[Sequence[int]] = ()
+
+    @classmethod
+    def of_keys(
+        cls,
+        keys: Sequence[tuple[str, str, str, str, str]],
+        values: F64,
+        calls: F64,
+        older: Sequence[Sequence[int]] = (),
+    ) -> Values:
+        """With the families and names of series keys: (kind, metric, name, input_shapes, part)."""
+        families = [family_of(key[0], key[1], key[4]) for key in keys]
+        return cls(families, [key[2] for key in keys], values, calls, older)
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
         return np.array([row for row, own in enumerate(self.families) if own == family], dtype=np.int64)
 
-    def row(self, name: str) -> int | None:
-        """The row of a run-level series."""
-        found = (row for row, own in enumerate(self.families) if own[0] == RUN and self.names[row] == name)
-        return next(found, None)
+    def run_rows(self, name: str) -> list[int]:
+        """The rows of run-level series of a name, in the order of WAYS."""
+        found = [row for row, own in enumerate(self.families) if own[0] == RUN and self.names[row] == name]
+        return sorted(found, key=lambda row: WAYS.index(way_of(self.families[row])))
+
+    def of_way(self, way: str) -> I64:
+        """The rows of the run-level series that were measured in one way, see WAYS."""
+        found = [row for row, own in enumerate(self.families) if own[0] == RUN and way_of(own) == way]
+        return np.array(found, dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +86,13 @@ class Compared:
     Columns: `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed
     fraction of the larger step, nan for what is no time), `detectable` (the smallest DIFF that these runs would have
     shown; nan for run-level series), `verdict`, `calls_verdict`, `reason`, `large` (at least 0.01 % of the step on
-    either side, or no time). nan and None where there is nothing to say.
+    either side, or no time). nan and None where there is nothing to say. `factors`: per run of the line what `centre`
+    takes out of it, as a log.
     """
 
     table: pd.DataFrame
     centre: Centre
+    factors: F64
 
 
 def compare(
@@ -75,35 +100,39 @@ def compare(
     baseline: Sequence[int],
     candidate: Sequence[int],
     *,
-    device_timed: bool,
-    min_ratio: float | None = None,
+    device_timed: Sequence[bool],
+    thresholds: Thresholds = NONE,
 ) -> Compared:
     """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it.
 
-    `min_ratio`: the smallest change that counts, in place of what each kind of series has.
+    `device_timed`: of each candidate run, whether a device timed it. Runs that say nothing but how long they took (a
+    training log) say nothing of operators: those are judged by the other runs alone.
     """
     step = step_of(line, baseline, candidate)
     table = _nothing(len(line.families))
     families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
     leaf = leaf_of(line.families)
-    centre = no_centre(len(baseline), len(candidate))
+    inside = np.array([row for row, family in enumerate(line.families) if family[0] != RUN], dtype=np.int64)
+    sides = [telling(line.values, inside, side) for side in (baseline, candidate)]
+    centre = no_centre(len(sides[0]), len(sides[1]))
     # the leaves first: they say what the others share
-    for family in sorted(families, key=lambda family: family != leaf):
+    for family in sorted(families, key=lambda family: family != leaf) if sides[0] and sides[1] else ():
         rows = line.of(family)
         shared: Centre | bool = centre if family[1].endswith("_ns") else False
-        shared = True if family == leaf or family[0] in _OWN_CLOCK else shared
-        limits = limits_of_kind(family[0], min_ratio)
-        judged, of_family = _judge_family(line, rows, baseline, candidate, step, shared, limits)
+        shared = True if family == leaf or family[0] in OWN_CLOCK else shared
+        limits = thresholds.limits(family, [line.names[row] for row in rows])
+        judged, of_family = _judge_family(line, rows, sides[0], sides[1], step, shared, limits)
         table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
         centre = of_family if family == leaf else centre
     table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
-    rows = np.array([row for row, family in enumerate(line.families) if family[0] == RUN], dtype=np.int64)
-    if len(rows):
-        explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf])
-        totals = judge_run(line, rows, baseline, candidate, centre, explained * step, device_timed, min_ratio)
+    factors = np.zeros(line.values.shape[1])
+    factors[sides[0]], factors[sides[1]] = centre.baseline, centre.candidate
+    explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf]) * step
+    timed = dict(zip(candidate, device_timed, strict=True))
+    for rows, totals in judge_runs(line, baseline, timed, factors, explained, thresholds):
         for name in totals.columns:
             table.loc[rows, name] = totals[name].to_numpy()
-    return Compared(table, centre)
+    return Compared(table, centre, factors)
 
 
 def _nothing(count: int) -> pd.DataFrame:
@@ -117,39 +146,33 @@ def _nothing(count: int) -> pd.DataFrame:
     )
 
 
-def leaf_of(families: Sequence[Family]) -> Family | None:
-    """The family of leaves: ops where there are any, else kernels; device time before host time."""
-    found = sorted((_LEAVES.index(kind), metric, kind) for kind, metric in set(families) if kind in _LEAVES)
-    return (found[0][2], found[0][1]) if found else None
-
-
 def step_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) -> float:
     """The larger step of the two sides; where the runs state none, the sum of the leaves; nan for neither."""
+    steps = [step for step in steps_of(line, baseline, candidate) if not np.isnan(step)]
+    return max(steps, default=float("nan"))
+
+
+def steps_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) -> tuple[float, float]:
+    """The mean step of either side, both measured in the same way; where neither states one, the sum of the leaves; nan
+    where a side does not know it.
+    """
+    columns = [np.array(side, dtype=np.int64) for side in (baseline, candidate)]
     for name in ("step", "e2e"):
-        row = line.row(name)
-        if row is not None:
-            means = [_mean(line.values[row, np.array(side)]) for side in (baseline, candidate)]
-            if not np.isnan(means).all():
-                return float(np.nanmax(means))
+        means = [tuple(_mean(line.values[row, side]) for side in columns) for row in line.run_rows(name)]
+        known = [(sum(np.isnan(pair)), place) for place, pair in enumerate(means) if not np.isnan(pair).all()]
+        if known:
+            one, other = means[min(known)[1]]
+            return one, other
     leaf = leaf_of(line.families)
     if leaf is None:
-        return float("nan")
-    rows = line.of(leaf)
-    return float(
-        max(np.nansum(line.values[np.ix_(rows, np.array(side))]) / len(side) for side in (baseline, candidate))
-    )
+        return float("nan"), float("nan")
+    one, other = (float(np.nansum(line.values[np.ix_(line.of(leaf), side)])) / len(side) for side in columns)
+    return one, other
 
 
 def _mean(values: F64) -> float:
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else float("nan")
-
-
-def limits_of_kind(kind: str, min_ratio: float | None = None) -> rule.Limits:
-    """What a change of a kind of series must pass; not of run-level ones, whose clock decides."""
-    if min_ratio is not None:
-        return rule.Limits(min_ratio)
-    return rule.Limits(rule.COMMUNICATION_RATIO) if kind == "communication" else rule.Limits()
 
 
 def _judge_family(
@@ -162,10 +185,11 @@ def _judge_family(
     limits: rule.Limits,
 ) -> tuple[pd.DataFrame, Centre]:
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
-    kind, metric = line.families[rows[0]]
+    kind, metric = line.families[rows[0]][:2]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    judged = judge_series(x, y, weights, limits=limits, center=shared)
+    noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
+    judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
     found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
@@ -186,6 +210,16 @@ def _judge_family(
     return found, judged.centre
 
 
+def _noise(line: Values, rows: I64, step: float) -> Noise:
+    """What older versions showed of `rows`; nothing where the line has none."""
+    kind = line.families[rows[0]][0]
+    leaf = leaf_of(line.families)
+    if not line.older:
+        return Noise()
+    shared = rows if kind in OWN_CLOCK else line.of(leaf) if leaf else rows[:0]
+    return noise_of(line.values, line.older, rows, shared, step)
+
+
 def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
     """The change of the step that named findings of the leaves make, as a fraction of it."""
     own = table.iloc[list(leaves)]
@@ -193,21 +227,48 @@ def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
     return float(own.loc[named, "contribution"].sum())
 
 
-def judge_run(
+def judge_runs(
+    line: Values,
+    baseline: Sequence[int],
+    candidate: Mapping[int, bool],
+    factors: F64,
+    explained: float,
+    thresholds: Thresholds = NONE,
+) -> Iterator[tuple[I64, pd.DataFrame]]:
+    """Rows of `line`, and the columns of `Compared` for them, for the run-level series of every way to measure that
+    both sides have. `candidate`: column -> whether a device timed it. `factors`: see `Compared`. `explained`: what
+    named findings of the leaves explain of the step, in its unit, signed.
+    """
+    for way in WAYS:
+        rows = line.of_way(way)
+        one, other = (telling(line.values, rows, side) for side in (baseline, list(candidate)))
+        if not len(rows) or not one or not other:
+            continue
+        device_timed = all(candidate[column] for column in other)
+        centre = Centre(factors[one], factors[other], 0, float("nan"))
+        limits = thresholds.limits((RUN, ""), [line.names[row] for row in rows], device_timed=device_timed)
+        # the operators were measured by other runs than those without a profiler
+        named = 0.0 if way == UNPROFILED else explained
+        yield rows, _judge_run(line, rows, one, other, centre, named, device_timed=device_timed, limits=limits)
+
+
+def _judge_run(
     line: Values,
     rows: I64,
     baseline: Sequence[int],
     candidate: Sequence[int],
     centre: Centre,
     explained: float,
+    *,
     device_timed: bool,
-    min_ratio: float | None = None,
+    limits: rule.Limits,
 ) -> pd.DataFrame:
-    """The columns of `Compared` for run-level series, the rows `rows` of `line`; other arguments as in `run_totals`."""
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
-    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, min_ratio=min_ratio)
-    presence = judge_presence(x, y, step_of(line, baseline, candidate))
+    step = step_of(line, baseline, candidate)
+    noise = _noise(line, rows, step)
+    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits, older=noise)
+    presence = judge_presence(x, y, step, min_contribution=limits.min_contribution)
     one_sided = (presence["verdict"] != "").to_numpy()
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
     words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
@@ -224,7 +285,7 @@ def judge_run(
     )
 
 
-def run_totals(
+def run_totals(  # noqa: PLR0913 each says something else
     families: Sequence[Family],
     names: Sequence[str],
     x: F64,
@@ -233,7 +294,8 @@ def run_totals(
     explained: float,
     *,
     device_timed: bool,
-    min_ratio: float | None = None,
+    limits: rule.Limits,
+    older: Noise | None = None,
 ) -> pd.DataFrame:
     """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
@@ -243,17 +305,16 @@ def run_totals(
     """
     inverse = more_is_better(families)
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
-    timed = inverse | np.array([metric.endswith("_ns") for _, metric in families], dtype=bool)
-    first = judge_totals(x, y, centre, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
+    timed = inverse | np.array([metric.endswith("_ns") for _, metric, *_ in families], dtype=bool)
+    judge = partial(
+        judge_totals, x, y, centre, timed=timed, device_timed=device_timed, alpha=limits.alpha,
+        min_ratio=limits.min_ratio, older=older,
+    )  # fmt: skip
+    first = judge()
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return judge_totals(x, y, centre, explained=parts, timed=timed, device_timed=device_timed, min_ratio=min_ratio)
-
-
-def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:
-    """Which series are better when they are larger."""
-    return np.array([metric in BETTER_IF_MORE for _, metric in families], dtype=bool)
+    return judge(explained=parts)
 
 
 def _waiting(first: pd.DataFrame, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:

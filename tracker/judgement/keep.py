@@ -11,10 +11,12 @@ from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
 from tracker.detectors.life import NOTIFIED, Acted
+from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
 from tracker.judgement.follow.tracks import Change
-from tracker.judgement.judging import Values, more_is_better
-from tracker.store import Store, findings, judged
+from tracker.judgement.judging import Values
+from tracker.judgement.thresholds import Thresholds
+from tracker.store import Store, findings, judged, thresholds
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
 
@@ -52,11 +54,12 @@ def _is_fresh(connection: Connection, line: Line, now_ns: int) -> bool:
 
 
 def _fingerprint(connection: Connection, line: Line) -> bytes:
-    """Rule, runs in their order, and what users did."""
+    """Rule, limits, runs in their order, and what users did."""
     runs = judged.runs_of(connection, line)
     actions = findings.actions_of(connection, line)
     return judged.fingerprint(
         rule.RULE_VERSION,
+        Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
         *((action.key, action.action, action.when_ns) for action in actions),
     )
@@ -68,13 +71,14 @@ def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) ->
     values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
     there = np.asarray(~np.isnan(values).all(axis=1))
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
-    known = Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values[there], calls[there])
+    known = Values.of_keys(keys, values[there], calls[there])
     versions = list(dict.fromkeys(run.version_id for run in runs))
     watched = [
         WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device")
         for run in runs
     ]
-    return watched_of(known, watched), series.ids[there].tolist()
+    limits = Thresholds(thresholds.of_line(connection, line))
+    return watched_of(known, watched, limits), series.ids[there].tolist()
 
 
 def made_findings(

@@ -7,16 +7,21 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
+from sqlalchemy import Connection
 
 from tracker.detectors import change_points
 from tracker.errors import UsageError
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
+from tracker.judgement.families import family_of, leaf_of
 from tracker.judgement.find import Place, named, places
-from tracker.judgement.judging import leaf_of
 from tracker.judgement.update import stale
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
+from tracker.store.judged import SeriesTable
+
+F64 = NDArray[np.float64]
 
 _LAST_RUNS = 60
 """Runs in which lasting changes are looked for (JUDGEMENT 5)."""
@@ -100,12 +105,16 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
 
 
 def _notes(place: Place) -> list[str]:
-    late = [task.version.label for task in stale(place.runs, place.judged)]
-    if not late:
-        return []
-    return [
-        f"The judgement of {', '.join(late)} is out of date and left out; tracker versions judge brings it up to date."
-    ]
+    late = [task.version.label for task in stale(place.runs, place.judged, place.limits)]
+    notes = []
+    if place.limits.rows:
+        notes.append(f"Judged by thresholds of your own: {place.limits.told()}.")
+    if late:
+        notes.append(
+            f"The judgement of {', '.join(late)} is out of date and left out; tracker versions judge brings it up to "
+            "date."
+        )
+    return notes
 
 
 def _series(place: Place, frame: pd.DataFrame, samples: pd.DataFrame) -> pd.DataFrame:
@@ -140,7 +149,7 @@ def _points(
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
-    late = {task.version.version_id for task in stale(place.runs, place.judged)}
+    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits)}
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []
@@ -190,15 +199,26 @@ def _centre(store: Store, place: Place) -> dict[int, float]:
     runs = [run.run_id for run in place.runs[-_LAST_RUNS:]]
     with store.connect() as connection:
         series = judged.series_of(connection, place.line)
-        newest, _ = judged.values_of(connection, runs[-1:], series)
-        leaf = leaf_of([(key[0], key[1]) for key in series.keys])
-        rows = [row for row, key in enumerate(series.keys) if (key[0], key[1]) == leaf and not np.isnan(newest[row, 0])]
-        rows.sort(key=lambda row: (-newest[row, 0], row))
+        families = [family_of(key[0], key[1], key[4]) for key in series.keys]
+        leaf = leaf_of(families)
+        leaves = [row for row, family in enumerate(families) if family == leaf]
+        newest = _newest(connection, runs, series, leaves)
+        rows = [row for row in leaves if not np.isnan(newest[row])]
+        rows.sort(key=lambda row: (-newest[row], row))
         wanted = [int(series.ids[row]) for row in rows[:_LEAVES]]
     table = queries.series_runs(store, wanted)
     wide = table.pivot_table(index="series_id", columns="run_id", values="per_step").reindex(columns=runs)
     factor = shared_factor(wide.to_numpy(dtype=float))
     return dict(zip(runs, factor.tolist(), strict=True))
+
+
+def _newest(connection: Connection, runs: Sequence[int], series: SeriesTable, leaves: Sequence[int]) -> F64:
+    """What the newest run that has any of the leaves says of all series: a training log says nothing of operators."""
+    for run in reversed(runs if leaves else ()):
+        values, _ = judged.values_of(connection, [run], series)
+        if not np.isnan(values[leaves]).all():
+            return np.asarray(values[:, 0])
+    return np.full(len(series.ids), np.nan)
 
 
 def _runs(samples: pd.DataFrame) -> pd.DataFrame:

@@ -10,9 +10,12 @@ import pandas as pd
 from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_renamed, split_of
+from tracker.judgement.families import RUN
 from tracker.judgement.show import unit_of
+from tracker.judgement.standing import standing
+from tracker.judgement.thresholds import Thresholds
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
-from tracker.store import Store, judged, queries
+from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import Line
 
 Row = dict[str, Any]
@@ -46,6 +49,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         _frame([one.row for one in newest_first], "incidents"),
         _frame(shown, "findings"),
         _frame(environment, "environment"),
+        standing(store, options),
         hidden=len(chosen) - len(shown),
         options=options,
     )
@@ -67,10 +71,11 @@ def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
         labels = set(queries.versions(store, options.workload)["version"])
         if options.version not in labels:
             raise UsageError(f"there is no version {options.version!r}", remedy="tracker versions lists them")
-    newest = _newest(store, rows)
+    newest, confirm = _of_lines(store, rows)
     for row in rows:
-        row["is_new"] = row["state"] in CONFIRMED_STATES and row["version_id"] == newest[line_of(row)]
-        row["unit"] = unit_of(row["metric"])
+        row["is_newest"] = row["version_id"] == newest[line_of(row)]
+        row["is_new"] = row["state"] in CONFIRMED_STATES and row["is_newest"]
+        row["unit"], row["confirm"] = unit_of(row["metric"]), confirm[line_of(row)]
         before, after = row["baseline_value"], row["candidate_value"]
         row["delta"] = _delta(row, before, after)
         row["by_calls"], row["by_time_per_call"] = split_of(row)
@@ -96,21 +101,22 @@ def _wanted(row: Row, options: FindingsOptions) -> bool:
     states = options.states or (CONFIRMED_STATES if options.only_new else OPEN_STATES)
     return (
         row["state"] in states
-        and (not options.only_new or row["is_new"])
+        and (not options.only_new or row["is_new"] or (row["state"] == "suspect" and row["is_newest"]))
         and options.version in (None, row["version"])
         and options.kind in (None, row["kind"])
         and options.direction in (None, row["direction"])
     )
 
 
-def _newest(store: Store, rows: Sequence[Row]) -> dict[Line, int]:
-    """The newest version of every line that has findings."""
-    found: dict[Line, int] = {}
+def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, int], dict[Line, int]]:
+    """The newest version of every line that has findings, and how many runs decide on a suspicion there."""
+    newest, confirm = {}, {}
     with store.connect() as connection:
         for line in {line_of(row) for row in rows}:
             runs = judged.runs_of(connection, line)
-            found[line] = runs[-1].version_id if runs else -1
-    return found
+            newest[line] = runs[-1].version_id if runs else -1
+            confirm[line] = Thresholds(thresholds.of_line(connection, line)).confirm
+    return newest, confirm
 
 
 _WHOLE: Final = {"e2e": "step"}
@@ -128,15 +134,20 @@ def _together(row: Row) -> tuple[Any, ...]:
     return ("", row["first_run_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"])
 
 
+def _way(row: Row) -> str:
+    """What a run-level series was measured with: what a log says is not part of what a profile says."""
+    return str(row["part"]) if row["kind"] == RUN else ""
+
+
 def _roll_up(rows: Sequence[Row]) -> None:
     """Which finding says the same one level up: shapes under their op name, the whole capture under the step."""
     above: dict[tuple[Any, ...], int] = {}
     for row in rows:
-        above.setdefault((*_together(row), row["kind"], row["name"]), row["finding_id"])
+        above.setdefault((*_together(row), row["kind"], row["name"], _way(row)), row["finding_id"])
     covers: dict[int, int] = {}
     for row in rows:
-        name = _WHOLE.get(row["name"]) if row["kind"] == "run" else row["name"]
-        places = [(*_together(row), kind, name) for kind in _ABOVE.get(row["kind"], ())]
+        name = _WHOLE.get(row["name"]) if row["kind"] == RUN else row["name"]
+        places = [(*_together(row), kind, name, _way(row)) for kind in _ABOVE.get(row["kind"], ())]
         row["under"] = number = next((above[place] for place in places if place in above), None)
         if number is not None:
             covers[number] = covers.get(number, 0) + 1

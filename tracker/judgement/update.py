@@ -19,9 +19,11 @@ from sqlalchemy import Connection
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
-from tracker.judgement.judging import Compared, Values, compare, leaf_of, step_of
+from tracker.judgement.families import RUN, leaf_of
+from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
-from tracker.store import Store, bulk, judged
+from tracker.judgement.thresholds import Thresholds
+from tracker.store import Store, bulk, judged, thresholds
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
@@ -38,11 +40,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A version and what it is judged against. `before`: the versions before it, oldest first, at most LOOK_BACK."""
+    """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
+    most LOOK_BACK.
+    """
 
     version: Version
     before: tuple[Version, ...]
     pinned: Version | None
+    limits: Thresholds
 
     @property
     def previous(self) -> Version | None:
@@ -51,10 +56,10 @@ class Task:
 
     @property
     def fingerprint(self) -> bytes:
-        """What the judgement rests on: rule, versions in their order, their runs and how many ranks of each."""
+        """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
         sides = [*self.before, self.version, *([self.pinned] if self.pinned else [])]
         runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in sides]
-        return judged.fingerprint(rule.RULE_VERSION, LOOK_BACK, len(self.before), *runs)
+        return judged.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
 
 
 def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[Line]:
@@ -76,7 +81,7 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     return count
 
 
-def tasks(runs: Sequence[LineRun]) -> list[Task]:
+def tasks(runs: Sequence[LineRun], limits: Thresholds) -> list[Task]:
     """What there is to judge in a line, by version."""
     found: dict[int, list[LineRun]] = {}
     for run in runs:
@@ -84,16 +89,21 @@ def tasks(runs: Sequence[LineRun]) -> list[Task]:
     versions = [Version(number, own[0].version, own[0].pinned, tuple(own)) for number, own in found.items()]
     pinned = next((version for version in versions if version.pinned), None)
     return [
-        Task(version, tuple(versions[max(0, place - LOOK_BACK) : place]), pinned if pinned is not version else None)
+        Task(
+            version,
+            tuple(versions[max(0, place - LOOK_BACK) : place]),
+            pinned if pinned is not version else None,
+            limits,
+        )
         for place, version in enumerate(versions)
     ]
 
 
-def stale(runs: Sequence[LineRun], known: dict[int, JudgedVersion]) -> list[Task]:
+def stale(runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds) -> list[Task]:
     """The tasks whose result is not there, or rests on something else than now."""
     return [
         task
-        for task in tasks(runs)
+        for task in tasks(runs, limits)
         if task.version.version_id not in known
         or known[task.version.version_id].fingerprint != task.fingerprint
         or any(run.stale for run in task.version.runs)
@@ -104,12 +114,13 @@ def _update_line(store: Store, line: Line) -> int:
     with store.connect() as connection:
         runs = judged.runs_of(connection, line)
         known = judged.judged_of(connection, line)
+        limits = Thresholds(thresholds.of_line(connection, line))
     for run in runs:
         if run.stale:
             store.transact(partial(judged.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in runs}
     count = 0
-    for version_id in [*(task.version.version_id for task in stale(runs, known)), *sorted(gone)]:
+    for version_id in [*(task.version.version_id for task in stale(runs, known, limits)), *sorted(gone)]:
         count += store.transact(partial(_update_version, line=line, version_id=version_id))
     return count
 
@@ -117,7 +128,8 @@ def _update_line(store: Store, line: Line) -> int:
 def _update_version(connection: Connection, line: Line, version_id: int) -> int:
     """Judge one version, as its runs are now; 0 where somebody else did, or it has none any more."""
     judged.lock(connection, line)
-    task = {task.version.version_id: task for task in tasks(judged.runs_of(connection, line))}.get(version_id)
+    limits = Thresholds(thresholds.of_line(connection, line))
+    task = {task.version.version_id: task for task in tasks(judged.runs_of(connection, line), limits)}.get(version_id)
     if task is None:
         judged.forget(connection, line, version_id)
         return 0
@@ -151,9 +163,9 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
     there = np.asarray(~np.isnan(values).all(axis=1))  # a line keeps the series of all its versions
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
     values, calls = values[there], calls[there]
-    known = Values([(key[0], key[1]) for key in keys], [key[2] for key in keys], values, calls)
+    known = Values.of_keys(keys, values, calls)
     candidate = columns[task.version.version_id]
-    device_timed = all(run.timeline == "device" for run in task.version.runs)
+    device_timed = [run.timeline == "device" for run in task.version.runs]
     table = pd.DataFrame({"series_id": series.ids[there]})
     table["value"], table["calls"] = (_median(known_of[:, candidate]) for known_of in (values, calls))
     table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)
@@ -163,7 +175,9 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
         if side is None:
             _add_nothing(table, name)
             continue
-        compared = compare(known, columns[side.version_id], candidate, device_timed=device_timed)
+        compared = compare(
+            known, columns[side.version_id], candidate, device_timed=device_timed, thresholds=task.limits
+        )
         keep |= _add(table, name, compared)
         centre = compared.centre.shift if name == "previous" else centre
     _add_best(table, known, [columns[side.version_id] for side in task.before], candidate, task)
@@ -203,10 +217,13 @@ def _add_best(
     ids = np.array([side.version_id for side in task.before])
     step = step_of(known, candidate, candidate)
     for family in dict.fromkeys(known.families):
-        if not family[1].endswith("_ns") or family[0] == "run" or np.isnan(step):
+        if not family[1].endswith("_ns") or family[0] == RUN or np.isnan(step):
             continue
         rows = known.of(family)
-        found, best = compare_with_best(known.values[rows], before, candidate, shared, step)
+        limits, step_ratio = task.limits.creep(family, [known.names[row] for row in rows])
+        found, best = compare_with_best(
+            known.values[rows], before, candidate, shared, step, limits=limits, step_ratio=step_ratio
+        )
         there = best >= 0
         for column, of in (("diff", "ratio"), ("p", "p"), ("q", "q"), ("verdict", "verdict")):
             table.loc[rows[there], f"best_{column}"] = found[of].to_numpy()[there]

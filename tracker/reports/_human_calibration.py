@@ -90,7 +90,11 @@ def answer(calibration: Calibration) -> str:
 
 def hint(calibration: Calibration) -> str:
     """What to do with it."""
-    words = ["Confirm smaller findings with more runs before you act on them."] if _loud(calibration) else []
+    words = []
+    if _loud(calibration):
+        runs = [f"run:{number}" for number in calibration.run_ids]
+        repeats = list(calibration.versions) if len(calibration.versions) == 1 else runs
+        words.append(f"Use them: {command('tracker', 'calibrate', *repeats, '--apply', '--reason', '...')}")
     if len(calibration.series):
         words.append(f"Noisiest: {command('tracker', 'history', str(records(calibration.series)[0]['series_id']))}")
     return " ".join(words)

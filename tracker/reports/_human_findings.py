@@ -27,7 +27,7 @@ _PARTS: Final = {
 }  # fmt: skip
 _SEEN: Final = frozenset({"suspect", "muted", "vanished"})
 _WITHOUT_INCIDENT: Final = {
-    "Suspicions: seen in one run, the next two decide": True,
+    "Suspicions: seen in one run, {decide}": True,
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
@@ -62,8 +62,19 @@ def tables(findings: Findings, limit: int | None) -> list[Table]:
     for title, wanted in _WITHOUT_INCIDENT.items():
         own = [row for row in rows if row["incident_id"] is None and (row["state"] in _SEEN) == wanted]
         if own:
-            found.append(_rows(title, own, limit, suspicion=True))
+            confirm = {row["confirm"] for row in own}
+            decide = next_runs(confirm.pop()) if len(confirm) == 1 else "the next runs decide"
+            found.append(_rows(title.format(decide=decide), own, limit, suspicion=True))
     return found
+
+
+def next_runs(count: int) -> str:
+    """How many runs decide on a suspicion.
+
+    >>> next_runs(1), next_runs(2)
+    ('the next run decides', 'the next 2 runs decide')
+    """
+    return "the next run decides" if count == 1 else f"the next {count} runs decide"
 
 
 def answer(findings: Findings) -> str:
@@ -213,6 +224,8 @@ def explained_header(found: ExplainedFinding) -> list[str]:
             f"calls {calls_cell(row['baseline_calls'], row['candidate_calls'])}: "
             f"{signed(split(calls), calls)} by their number, {signed(split(each), each)} by the time of each"
         )
+    if row["state"] == "suspect":
+        lines.append(f"seen in one run: {next_runs(row['confirm'])}")
     if row["effect"] is not None:
         lines.append(f"the newest run that has it: {format_diff(row['effect'])} against the same baseline")
     return lines
@@ -239,7 +252,9 @@ def _gates(rows: Sequence[Row]) -> Table:
         passes = {None: "", True: "yes", False: "no"}[row["passes"]]
         shown = partial(_gate, row["gate"])
         tone = "worse" if row["passes"] is False else ""
-        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, row["meaning"]]))
+        set_by = f"; {row['limit_from']}" if row["limit_from"] not in (None, "usual") else ""
+        meaning = f"{row['meaning']}{set_by}"
+        cells.append((tone, [row["gate"], shown(row["value"]), shown(row["limit"]), passes, meaning]))
     return make("Gates", columns, cells)
 
 

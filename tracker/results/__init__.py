@@ -73,6 +73,10 @@ from tracker.results.shown import (
     Shown,
 )
 from tracker.results.status import Status
+from tracker.results.thresholds import (
+    THRESHOLDS,
+    Bounds,
+)
 from tracker.results.verdicts import (
     VERDICT_COLUMNS,
     Judgement,
@@ -150,12 +154,14 @@ __all__ = [
     "SECTIONS",
     "SERIES_KINDS",
     "STATES",
+    "THRESHOLDS",
     "TRANSPORT",
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
     "VERDICT_COLUMNS",
     "Bottleneck",
+    "Bounds",
     "CalibrateOptions",
     "Calibration",
     "Cause",

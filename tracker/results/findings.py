@@ -34,12 +34,17 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
         "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "baseline_runs",
-        "candidate_runs", "until_ns", "until_version",
+        "candidate_runs", "until_ns", "until_version", "confirm",
     ),
     "environment": ("incident_id", "key", "before", "after"),
+    "lines": (
+        "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
+        "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
+        "peak_allocated_bytes", "samples_per_second", "previous_diff", "pinned_diff", "best_diff",
+    ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
-    "gates": ("gate", "value", "limit", "passes", "meaning"),
+    "gates": ("gate", "value", "limit", "passes", "limit_from", "meaning"),
     "runs": ("run_id", "version", "side", "started_at_ns", "value", "calls", "shared_factor", "effect"),
     "events": (
         "position", "when_ns", "source", "target", "kind", "who", "run_id", "version", "rule_version", "reason",
@@ -53,7 +58,8 @@ class FindingsOptions:
     """Which findings to show; None lets all through.
 
     `states`: words of STATES; None: the open ones. `only_new`: confirmed ones that the newest version of their line
-    began. `device`: part of vendor and model. `every`: also those that others of the incident cover.
+    began, and where `states` asks for them its suspicions. `device`: part of vendor and model. `every`: also those that
+    others of the incident cover.
     """
 
     workload: str | None = None
@@ -85,14 +91,19 @@ class Findings:
       words, the largest first, joined by ", "
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
       (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
-      `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `under`: the
-      finding that says the same one level up, or NA; `covers`: how many it covers itself
+      `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how
+      many runs after a suspicion decide. `under`: the finding that says the same one level up, or NA; `covers`: how
+      many it covers itself
     - environment: what else changed with the version of an incident
+    - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
+      runs, all active `runs`, when the last run started (UTC ns), the medians of its whole-run numbers, and DIFF of its
+      step against the version before, the pinned one and the best one; NA: not known
     """
 
     incidents: pd.DataFrame
     findings: pd.DataFrame
     environment: pd.DataFrame
+    lines: pd.DataFrame
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
@@ -103,7 +114,8 @@ class ExplainedFinding:
     """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
     exactly the columns of EXPLAIN_COLUMNS.
 
-    - gates: each with its value, its limit and whether it passes; NA where the way of judging does not have it
+    - gates: each with its value, its limit and whether it passes; NA where the way of judging does not have it.
+      limit_from: "usual", or the threshold that a user set, who did and why
     - runs: the runs of its line that have the series, with their part in the judgement (`side`: baseline, candidate,
       later, or "" for none), value and calls per step, the factor that all operators share, and the effect against the
       baseline, as a ratio

@@ -66,8 +66,9 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
         "DELETE FROM incident WHERE configuration_id = :id",
         "DELETE FROM followed WHERE configuration_id = :id",
         "DELETE FROM series WHERE configuration_id = :id",
+        "DELETE FROM threshold WHERE configuration_id = :id",
     ),
-    "workload": (),
+    "workload": ("DELETE FROM threshold WHERE workload_id = :id",),
 }
 """Table -> what goes with a row of it."""
 

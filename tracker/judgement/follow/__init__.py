@@ -6,7 +6,7 @@ that findings can be made again at any time, by this rule or by another one.
 
 from __future__ import annotations
 
-from tracker.judgement.follow.following import CONFIRMING, Tracked, UserAction, follow
+from tracker.judgement.follow.following import Tracked, UserAction, follow
 from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
 
-__all__ = ["CONFIRMING", "Tracked", "UserAction", "Watched", "WatchedRun", "follow", "watched_of"]
+__all__ = ["Tracked", "UserAction", "Watched", "WatchedRun", "follow", "watched_of"]

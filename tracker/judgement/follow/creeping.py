@@ -7,10 +7,10 @@ import numpy as np
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW as ENOUGH
 from tracker.judgement.best import LOOK_BACK, compare_with_best
+from tracker.judgement.families import RUN
 from tracker.judgement.follow.tracks import Said, nothing, put
 from tracker.judgement.follow.watched import Watched
-from tracker.judgement.follow.windows import cut
-from tracker.judgement.judging import I64, RUN
+from tracker.judgement.follow.windows import I64, cut
 
 
 def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
@@ -31,7 +31,11 @@ def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
     for family, rows in watched.kinds.items():
         if family[0] == RUN or not watched.is_time(family) or np.isnan(cut(watched.centred, rows, run)).all():
             continue
-        table, best = compare_with_best(centred[rows], before, run, np.zeros(len(watched.runs)), step)
+        limits = watched.limits[family]
+        table, best = compare_with_best(
+            centred[rows], before, run, np.zeros(len(watched.runs)), step, limits=limits.creep,
+            step_ratio=limits.creep_step,
+        )  # fmt: skip
         called = (table["verdict"] == rule.REGRESSED).to_numpy() & (best >= 0)
         put(said, rows, called.astype(np.int64), table)
     return said

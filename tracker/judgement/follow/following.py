@@ -10,7 +10,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors import rule
 from tracker.detectors.life import (
     ENDED,
     NOTIFIED,
@@ -25,19 +24,14 @@ from tracker.detectors.life import (
     step,
 )
 from tracker.detectors.within import two_modes
+from tracker.judgement.families import RUN, Family
 from tracker.judgement.follow.creeping import crept
-from tracker.judgement.follow.tracks import Change, Said, calls, levels, limits_of, presence
+from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
-from tracker.judgement.judging import RUN
 
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
-
-CONFIRMING: Final = 2
-"""Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
-test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
-"""
 
 _MODES_OF: Final = 20
 """Runs before a suspicion in which two levels of a series are looked for."""
@@ -126,6 +120,9 @@ class _Follower:
         self.open: dict[Key, Tracked] = {}
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
+        self.telling: dict[Family, BOOL] = {
+            family: np.asarray(~np.isnan(watched.raw[rows]).all(axis=0)) for family, rows in watched.kinds.items()
+        }
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
             self.actions.setdefault(self._place(action), []).append(action)
@@ -200,10 +197,18 @@ class _Follower:
         row, _, change = key
         if change == "presence":
             return LifeRule(effect=0.5)
+        family, names = self.watched.families[row], [self.watched.names[row]]
         if change == "creep":
-            return LifeRule(effect=math.log1p(rule.CREEP_RATIO))
-        device_timed = self.watched.runs[run].device_timed
-        return LifeRule(effect=limits_of(self.watched.families[row], device_timed=device_timed).effect)
+            limits, _ = self.watched.thresholds.creep(family, names)
+        else:
+            device_timed = self.watched.runs[run].device_timed
+            limits = self.watched.thresholds.limits(family, names, device_timed=device_timed)
+        return LifeRule(effect=float(np.max(limits.effect)))
+
+    def _runs_since(self, tracked: Tracked, run: int) -> int:
+        """How many runs after the suspicion, up to this one, tell of the series."""
+        first = run if tracked.suspected is None else tracked.suspected
+        return sum(self._tells(tracked.row, place) for place in range(first + 1, run + 1))
 
     def _confirmed(self, run: int) -> dict[Key, bool]:
         """What the confirming runs say of the suspicions that have them all with this run."""
@@ -211,7 +216,7 @@ class _Follower:
             one
             for one in self.open.values()
             if one.suspected is not None
-            and run - one.suspected >= CONFIRMING
+            and self._runs_since(one, run) >= self.watched.thresholds.confirm
             and self._effect(one, run) is not None  # what the run does not tell of waits for one that does
         ]
         found: dict[Key, bool] = {}
@@ -365,8 +370,7 @@ class _Follower:
 
     def _tells(self, row: int, run: int) -> bool:
         """Whether a run says anything of the family of a series: what was not recorded is not gone."""
-        rows = self.watched.kinds[self.watched.families[row]]
-        return not bool(np.isnan(self.watched.raw[rows, run]).all())
+        return bool(self.telling[self.watched.families[row]][run])
 
     def _event(self, tracked: Tracked, run: int, **more: Any) -> Observed:
         effect = self._effect(tracked, run)

@@ -16,9 +16,11 @@ from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.judgement.families import RUN, UNCOUNTED, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
-from tracker.judgement.judging import RUN, UNCOUNTED, Family, limits_of_kind, more_is_better, run_totals
+from tracker.judgement.judging import run_totals
+from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -45,13 +47,6 @@ class Said:
         return {gate: _plain(values[row]) for gate, values in self.gates.items()}
 
 
-def limits_of(family: Family, *, device_timed: bool) -> rule.Limits:
-    """What a change of a family must pass."""
-    if family[0] == RUN:
-        return rule.Limits(rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO)
-    return limits_of_kind(family[0])
-
-
 def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects: I64 | None = None) -> Said:
     """Whether series got slower or faster in the runs `columns`, against their windows; with `suspects` (a sign per
     series), whether those are confirmed.
@@ -70,7 +65,7 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         if np.isnan(y).all():
             continue
         weights = Weights(step=step) if watched.is_time(family) and not np.isnan(step) else Weights()
-        limits, older = limits_of(family, device_timed=True), windows.older(rows)
+        limits, older = watched.limits[family].level, windows.older(rows)
         if suspects is None:
             judged = judge_series(x, y, weights, limits=limits, center=False, older=older)
         else:
@@ -79,16 +74,25 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         put(said, rows, sign, judged.table)
         if family == watched.leaf:
             explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
-    _totals(watched, windows, run, 0.0 if np.isnan(step) else explained * step, said, suspects)
+    for way, rows in watched.ways.items():
+        # the operators were measured by other runs than those without a profiler
+        named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
+        _totals(watched, windows, rows, run, named, said, suspects)
     return said
 
 
 def _totals(
-    watched: Watched, windows: Windows, run: list[int], explained: float, said: Said, suspects: I64 | None
+    watched: Watched,
+    windows: Windows,
+    rows: I64,
+    run: Sequence[int],
+    explained: float,
+    said: Said,
+    suspects: I64 | None,
 ) -> None:
-    """Adds the run-level series."""
-    rows = watched.run_rows
-    if not len(rows):
+    """Adds the run-level series `rows`, which were measured in one way, by the runs that were."""
+    run = telling(watched.raw, rows, run)
+    if not run:
         return
     columns = windows.columns[rows]
     shared = np.where(columns < 0, 0.0, watched.shared[np.maximum(columns, 0)])
@@ -98,7 +102,8 @@ def _totals(
     sides = (gathered(watched.raw, rows, columns), cut(watched.raw, rows, run))
     x, y = (np.where(inverse, 1.0 / side, side) for side in sides)
     device_timed = all(watched.runs[column].device_timed for column in run)
-    table = run_totals(families, names, x, y, centre, explained, device_timed=device_timed)
+    limits = watched.thresholds.limits((RUN, ""), names, device_timed=device_timed)
+    table = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits)
     sign = _signs(table, windows.enough(rows))
     if suspects is not None:
         sign = np.where(sign == suspects[rows], sign, 0)
@@ -122,7 +127,7 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
         (calls0, calls1), (time0, time1) = sides
         if np.isnan(calls1).all() or np.isnan(calls0).all():
             continue
-        table = judge_calls(calls0, calls1, time0, time1, step)
+        table = judge_calls(calls0, calls1, time0, time1, step, limits=watched.limits[family].calls)
         with np.errstate(divide="ignore", invalid="ignore"):
             table["ratio"] = table["candidate_calls"] / table["baseline_calls"] - 1.0
         put(said, rows, _signs(table, windows.enough(rows)), table)
@@ -144,7 +149,8 @@ def presence(watched: Watched, before: int, columns: Sequence[int]) -> Said:
             continue
         timed = family[0] == RUN or (watched.is_time(family) and not np.isnan(step))
         whole = step if timed else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
-        table = judge_presence(x, y, whole)
+        least = rule.MIN_CONTRIBUTION if family[0] == RUN else watched.limits[family].level.min_contribution
+        table = judge_presence(x, y, whole, min_contribution=least)
         sign = np.where(table["verdict"] == "", 0, np.sign(np.nan_to_num(table["contribution"])))
         called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy()
         put(said, rows, np.where(called, sign, 0).astype(np.int64), table)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +11,12 @@ from numpy.typing import NDArray
 from tracker.detectors import rule
 from tracker.detectors.baseline import WINDOW
 from tracker.detectors.centre import MIN_SERIES
-from tracker.judgement.judging import BETTER_IF_MORE, RUN, Family, Values, leaf_of, more_is_better
+from tracker.judgement.families import BETTER_IF_MORE, OWN_CLOCK, RUN, WAYS, Family, leaf_of, more_is_better
+from tracker.judgement.judging import Values
+from tracker.judgement.thresholds import NONE, Thresholds
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-
-_OWN_CLOCK: Final = "api"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +30,25 @@ class WatchedRun:
 
 
 @dataclass(frozen=True, slots=True)
+class FamilyLimits:
+    """What a change of the series of a family must be: of its times, its calls, its creep; `creep_step`: the step that
+    is no creep any more.
+    """
+
+    level: rule.Limits
+    calls: rule.Limits
+    creep: rule.Limits
+    creep_step: float | F64
+
+
+@dataclass(frozen=True, slots=True)
 class Watched:
     """The runs of a line in their order, and what they say of its series: arrays of (series, runs), nan for missing.
 
     `raw`: what is judged, per step, the inverse where more is better. `centred`: the same without what all operators
     share; of what is no time, and of run-level series, as it is. `shared`: that factor, as a log, per run. `calls`: per
     step. `step`: duration of a step of each run, or the sum of its leaves; nan for neither. `kinds`: rows by family.
+    `ways`: rows of the run-level series by how they were measured, a word of WAYS. `limits`: by family, by rows of it.
     """
 
     families: Sequence[Family]
@@ -48,16 +60,14 @@ class Watched:
     calls: F64
     step: F64
     kinds: dict[Family, I64]
+    ways: dict[str, I64]
+    thresholds: Thresholds
+    limits: dict[Family, FamilyLimits]
 
     @property
     def leaf(self) -> Family | None:
         """The family whose series say what all of them share."""
         return leaf_of(self.families)
-
-    @property
-    def run_rows(self) -> I64:
-        """Rows of the run-level series, of all metrics."""
-        return np.array([row for row, family in enumerate(self.families) if family[0] == RUN], dtype=np.int64)
 
     def is_time(self, family: Family) -> bool:
         """Whether a family is part of the step, so that its changes have a contribution."""
@@ -75,8 +85,10 @@ class Watched:
         return float(max(means)) if means else float("nan")
 
 
-def watched_of(line: Values, runs: Sequence[WatchedRun]) -> Watched:
-    """The runs of a line, ready to be followed. `line`: its values, a column per run of `runs`."""
+def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds = NONE) -> Watched:
+    """The runs of a line, ready to be followed. `line`: its values, a column per run of `runs`. `thresholds`: the
+    limits that hold in it.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(line.values > 0, line.values, np.nan)
         raw = np.where(more_is_better(line.families)[:, None], 1.0 / raw, raw)
@@ -88,17 +100,28 @@ def watched_of(line: Values, runs: Sequence[WatchedRun]) -> Watched:
     for family, rows in kinds.items():
         if family[0] == RUN or not family[1].endswith("_ns"):
             continue
-        own = shared_factor(raw[rows], step) if family[0] == _OWN_CLOCK else shared
+        own = shared_factor(raw[rows], step) if family[0] in OWN_CLOCK else shared
         centred[rows] = raw[rows] / np.exp(own)
-    return Watched(line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds)
+    limits = {family: _limits_of(line, family, rows, thresholds) for family, rows in kinds.items() if family[0] != RUN}
+    ways = {way: rows for way in WAYS if len(rows := line.of_way(way))}
+    return Watched(
+        line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds, ways, thresholds, limits
+    )  # fmt: skip
+
+
+def _limits_of(line: Values, family: Family, rows: I64, thresholds: Thresholds) -> FamilyLimits:
+    names = [line.names[row] for row in rows]
+    level, calls = thresholds.limits(family, names), thresholds.limits_of_calls(family, names)
+    return FamilyLimits(level, calls, *thresholds.creep(family, names))
 
 
 def shared_factor(leaves: F64, step: F64) -> F64:
     """What the leaves (series, runs) of each run share, as a log: 0.05 is a run in which all are 5 % slower.
 
-    The median over series of their distance from their median in the runs before, at most 8, once those are freed from
-    their own factors (JUDGEMENT 4.1, run by run). Series count that are in all these runs and at least 0.01 % of the
-    step; with fewer than 20 a run keeps the factor of the runs before. The first run has 0.
+    The median over series of their distance from their median in the runs before, at most 8 that have leaves, once
+    those are freed from their own factors (JUDGEMENT 4.1, run by run). Series count that are in all these runs and at
+    least 0.01 % of the step; with fewer than 20 a run keeps the factor of the runs before. The first run has 0, and so
+    has a run without leaves.
 
     >>> runs = np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1])
     >>> shared_factor(runs, runs.sum(axis=0)).round(3).tolist()
@@ -108,8 +131,9 @@ def shared_factor(leaves: F64, step: F64) -> F64:
     with np.errstate(invalid="ignore"):
         large = ~(leaves < rule.TESTED_SHARE * step)
     shared = np.zeros(leaves.shape[1])
-    for run in range(1, leaves.shape[1]):
-        before = slice(max(0, run - WINDOW), run)
+    telling = np.flatnonzero(~np.isnan(leaves).all(axis=0))
+    for place, run in enumerate(telling[1:].tolist(), start=1):
+        before = telling[max(0, place - WINDOW) : place]
         window = logs[:, before] - shared[before]
         usable = ~np.isnan(window).any(axis=1) & ~np.isnan(logs[:, run]) & large[:, run]
         if int(usable.sum()) < MIN_SERIES:
@@ -123,8 +147,7 @@ def _steps(line: Values, leaves: I64 | None) -> F64:
     """The step of every run; where a run states none, the sum of its leaves."""
     step = np.full(line.values.shape[1], np.nan)
     for name in ("step", "e2e"):
-        row = line.row(name)
-        if row is not None:
+        for row in line.run_rows(name):
             step = np.where(np.isnan(step), line.values[row], step)
     if leaves is None:
         return step

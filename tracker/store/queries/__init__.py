@@ -21,7 +21,16 @@ from tracker.store.queries.details import (
     ops,
 )
 from tracker.store.queries.findings import finding_events, findings
-from tracker.store.queries.history import drifted, line_series, lines, samples, series_diffs, series_runs
+from tracker.store.queries.history import (
+    drifted,
+    line_series,
+    lines,
+    run_level,
+    samples,
+    series_diffs,
+    series_runs,
+    thresholds,
+)
 from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
 from tracker.store.queries.runs import (
     captures,
@@ -62,6 +71,7 @@ __all__ = [
     "pruned",
     "require_run",
     "run_ids_of_version",
+    "run_level",
     "run_numbers",
     "runs",
     "runs_by_id",
@@ -71,6 +81,7 @@ __all__ = [
     "settings_of",
     "sources",
     "steps",
+    "thresholds",
     "told",
     "versions",
 ]

@@ -57,6 +57,7 @@ _TEXT: Final = frozenset(
         "part",
         "path",
         "paths",
+        "pattern",
         "phase",
         "pinned_verdict",
         "plane",
@@ -128,6 +129,7 @@ _REAL: Final = frozenset(
         "sd",
         "share",
         "sum_squares_ns2",
+        "threshold",
     }
 )
 _YES_NO: Final = frozenset({"contribution_passes", "effect_passes", "intermittent", "notifies", "pinned", "q_passes"})

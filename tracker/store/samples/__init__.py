@@ -6,7 +6,8 @@
 
 from __future__ import annotations
 
+from tracker.store.samples.families import SUMMARY, UNPROFILED
 from tracker.store.samples.measured import CALLS, VALUE
 from tracker.store.samples.refresh import SAMPLE_RULES, refresh, samples_of
 
-__all__ = ["CALLS", "SAMPLE_RULES", "VALUE", "refresh", "samples_of"]
+__all__ = ["CALLS", "SAMPLE_RULES", "SUMMARY", "UNPROFILED", "VALUE", "refresh", "samples_of"]

@@ -35,12 +35,27 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 WHOLE_CAPTURE: Final = frozenset({"peak_allocated_bytes", "samples_per_second"})
 """Fields that the whole capture may know where its steps do not."""
 
+SUMMARY: Final = "summary"
+UNPROFILED: Final = "unprofiled"
+_WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}
+
+
+def way_of(settings: Mapping[str, str]) -> str:
+    """How the numbers of a whole run came about, from the settings of a capture: the part of its run-level series.
+
+    A profiler costs time, and its summary counts otherwise than its trace, so that these are series of their own.
+
+    >>> way_of({"profiler": "off"}), way_of({"record_shapes": "1"})
+    ('unprofiled', '')
+    """
+    return _WAYS.get(settings.get("profiler", ""), "")
+
 
 class SeriesKey(NamedTuple):
     """What tells a series from the others of its workload, configuration and device. `kind`, `metric`: its family.
 
-    `part`: of a collective the role of its group and its size class, of an API call its level, of a module its phase.
-    Texts are clean (see `bulk.clean`).
+    `part`: of a collective the role of its group and its size class, of an API call its level, of a module its phase,
+    of a whole run how it was measured (`way_of`). Texts are clean (see `bulk.clean`).
     """
 
     kind: str
@@ -52,10 +67,13 @@ class SeriesKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RankRows:
-    """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here."""
+    """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
+    `way_of`.
+    """
 
     rank: int
     stage: int
+    way: str
     overall: Breakdown
     steps: Sequence[StepRow]
     tables: Mapping[str, Table]

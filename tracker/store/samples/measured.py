@@ -55,7 +55,8 @@ def _run_level(rows: RankRows) -> Measured:
         values = [getattr(row.breakdown, field) for row in rows.steps]
         if field in WHOLE_CAPTURE and all(value is None for value in values):
             values = [getattr(rows.overall, field)]
-        found.append((SeriesKey(RUN, field, name), [np.nan if value is None else float(value) for value in values]))
+        key = SeriesKey(RUN, field, name, part=rows.way)
+        found.append((key, [np.nan if value is None else float(value) for value in values]))
     width = max(len(values) for _, values in found)
     table = np.array([values + [np.nan] * (width - len(values)) for _, values in found]).reshape(len(found), width)
     return _kept([key for key, _ in found], table, None, 0)

@@ -83,7 +83,11 @@ def _spread(values: F64, middle: F64) -> F64:
 
 def _shares(keys: Sequence[SeriesKey], values: F64) -> F64:
     """Each time as a fraction of the step, or of the span of device activity where no step is known."""
-    of_run = {key.name: place for place, key in enumerate(keys) if key.kind == RUN}
+    # keys are sorted, so that what a trace says goes before what is measured in another way
+    of_run: dict[str, int] = {}
+    for place, key in enumerate(keys):
+        if key.kind == RUN:
+            of_run.setdefault(key.name, place)
     step = of_run.get("step", of_run.get("e2e"))
     if step is None:
         return np.full(len(keys), np.nan)

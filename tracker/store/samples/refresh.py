@@ -13,13 +13,13 @@ from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
 from tracker.store.dimensions import Dimension, ids
-from tracker.store.samples.families import RankRows, SeriesKey
+from tracker.store.samples.families import RankRows, SeriesKey, way_of
 from tracker.store.samples.measured import STATISTICS, measure
 from tracker.store.samples.ranks import Samples, combine
 from tracker.store.samples.stored import ranks_of
 from tracker.store.sql import statement
 
-SAMPLE_RULES: Final = 1
+SAMPLE_RULES: Final = 2
 """Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
 
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
@@ -80,7 +80,8 @@ def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = 
 def _rank_rows(item: Placed) -> RankRows:
     stage = item.capture.parallel.get("stage")
     rows = item.rows
-    return RankRows(item.rank, -1 if stage is None else stage, rows.overall, rows.steps, rows.tables)
+    way = way_of(item.capture.settings)
+    return RankRows(item.rank, -1 if stage is None else stage, way, rows.overall, rows.steps, rows.tables)
 
 
 def _line(connection: Connection, run_id: int) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import fields
 from typing import Any, Final
@@ -10,7 +11,7 @@ import numpy as np
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, Breakdown, StepRow, Table
-from tracker.store.samples.families import RankRows
+from tracker.store.samples.families import RankRows, way_of
 from tracker.store.sql import statement
 
 _QUESTIONS: Final[Mapping[str, str]] = {
@@ -39,6 +40,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
         RankRows(
             row.rank,
             -1 if row.stage is None else row.stage,
+            way_of(json.loads(row.settings)),
             _breakdown(row),
             steps.get(row.rank, []),
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},

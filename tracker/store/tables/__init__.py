@@ -23,7 +23,7 @@ from tracker.store.tables.details import (
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
-from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series
+from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.runs import (
     Capture,
@@ -76,6 +76,7 @@ __all__ = [
     "Silence",
     "Source",
     "Step",
+    "Threshold",
     "Version",
     "WatchedFolder",
     "Watcher",

@@ -1,6 +1,6 @@
 """What the judgement reads and writes: series, one sample per run and series, and how each version differs.
 
-All of it follows from the rows of runs: it can be made again at any time.
+All but the thresholds that users set follows from the rows of runs: it can be made again at any time.
 """
 
 from __future__ import annotations
@@ -103,3 +103,25 @@ class DiffHistory(Base, table=True):
     best_p: float | None = real()
     best_q: float | None = real()
     best_verdict: str | None = text_value()
+
+
+class Threshold(Base, table=True):
+    """One limit of the judgement that a user set in place of the usual one: where, of which series, and why."""
+
+    __tablename__ = "threshold"
+    __table_args__ = (
+        UniqueConstraint(
+            "workload_id", "configuration_id", "device_id", "kind", "pattern", "name", name="uq_threshold_place"
+        ),
+    )
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    kind: str = text_key()
+    pattern: str = text_key()
+    name: str = text_key()
+    value: float = Field(sa_type=Double, nullable=False)
+    who: str = text_key()
+    when_ns: int = key(primary=False)
+    reason: str = text_key()

@@ -101,7 +101,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "series.kind": "its family: op, op_name (all shapes), kernel, communication, memory, api, module, phase, or run",
     "series.metric": "what is followed: device_self_ns, host_self_ns, total_ns, exposed_ns, bytes, duration_ns, ...",
     "series.name": "canonical name; of kind run: step, compute, free, ...",
-    "part": "of a collective its group's role and size class, of an API call its level, of a module its phase",
+    "part": "of a collective its group's role and size class, of an API call its level, of a module its phase; of a "
+    "whole run unprofiled or summary, empty: measured in a profiler's trace",
     "sample.value": "per step, what is judged: the median over the steps of the sum per step, or the mean where that "
     "is 0; over ranks the median of those of a stage that have it, over stages the mean",
     "sample.mean": "mean over the steps of the sum per step",
@@ -139,6 +140,13 @@ MEANINGS: Final[Mapping[str, str]] = {
     "best_p": "its p",
     "best_q": "its q",
     "best_verdict": "REGRESSED: crept up by small steps; UNCHANGED: it did not, or one step explains it",
+    # thresholds
+    "threshold.configuration_id": "the configuration it holds in; 0: all",
+    "threshold.device_id": "the hardware model it holds on; 0: all",
+    "threshold.kind": "kind of the series it is for, as in series; empty: all",
+    "pattern": "names of the series it is for (`*` any characters, `?` one); empty: all",
+    "threshold.name": "min_ratio, min_contribution, alpha, creep_ratio or confirm",
+    "threshold.value": "the limit that holds in place of the usual one: a fraction, of confirm a number of runs",
     # findings
     "direction": "regression or improvement",
     "change": "what changed: level (its time, bytes or rate), calls, presence (it came or went), creep (small steps)",

@@ -1,0 +1,101 @@
+"""`tracker thresholds` and `tracker calibrate --apply`, as a user types them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.judgement.made import runs
+from tracker.judgement import lines_of, update
+from tracker.store import open_store
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """Eight runs of v1 and three of v2, in which op07 is 6 % slower."""
+    path = tmp_path / "changed.db"
+    with open_store(str(path)) as store:
+        runs(store, "v1", count=8)
+        runs(store, "v2", {"op07": 1.06}, count=3, start=8)
+        update(store, lines_of(store))
+    return path
+
+
+def found(tracker, db):
+    rows = json.loads(tracker("findings", "--kind", "op", "--format", "json", "--db", db).out)["findings"]
+    return [row["name"] for row in rows]
+
+
+def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
+    assert found(tracker, changed) == ["op07"]
+    where = ("--kind", "op", "--series", "op0*", "--db", changed)
+    done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bistable", "--by", "ann")
+    assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged anew.  Next: tracker findings\n"
+    assert found(tracker, changed) == []
+    head, row, last = tracker("thresholds", "--db", changed).out.splitlines()
+    assert head.split() == [
+        "threshold", "value", "kind", "series", "workload", "device", "configuration", "by", "when", "(UTC)", "reason"
+    ]  # fmt: skip
+    assert row.split()[:8] == ["min_ratio", "10", "%", "op", "op0*", "gpt", "all", "all"]
+    assert last == "1 threshold set; all else as usual: tracker thresholds --help"
+    (listed,) = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
+    assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bistable")
+    done = tracker("thresholds", "unset", "min_ratio", *where)
+    assert done.out == "min_ratio as usual; 2 versions judged anew.  Next: tracker thresholds\n"
+    assert found(tracker, changed) == ["op07"]
+    assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set; all is as usual")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("set", "min_ratio", "--reason", "x"), "'min_ratio' is no threshold; write NAME=VALUE, as in min_ratio=5%"),
+        (("set", "min_ratio=20", "--reason", "x"), "min_ratio cannot be 20; give a fraction (0.03, or 3%) between"),
+        (("set", "confirm=2", "--reason", " "), "a reason is missing; --reason TEXT"),
+        (("set", "confirm=2", "--reason", "x", "--workload", "bert"), "no active runs are left to show"),
+        (("unset", "confirm"), "no threshold confirm is set for just these series and this place"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_on_one_line(tracker, changed, words, message):
+    done = tracker("thresholds", *words, "--db", changed)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    assert message in done.err
+
+
+def test_a_diff_says_by_which_limits_it_was_judged(tracker, changed):
+    tracker("thresholds", "set", "confirm=4", "--reason", "noisy cluster", "--db", changed)
+    out = tracker("diff", "v1", "v2", "--db", changed).out
+    assert "Judged by thresholds of your own: confirm 4." in " ".join(out.split())
+
+
+def test_suspicions_say_how_many_runs_decide(tracker, changed):
+    with open_store(str(changed)) as store:
+        runs(store, "v3", {"op09": 1.3}, count=1, start=11)
+        update(store, lines_of(store))
+    assert "Suspicions: seen in one run, the next 2 runs decide" in tracker("findings", "--db", changed).out
+    tracker("thresholds", "set", "confirm=3", "--reason", "noisy", "--db", changed)
+    assert "Suspicions: seen in one run, the next 3 runs decide" in tracker("findings", "--db", changed).out
+
+
+def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
+    words = ("calibrate", "v1", "--splits", "5", "--apply", "--db", changed)
+    done = tracker(*words)
+    assert (done.code, done.out) == (2, "")
+    assert "a reason is missing; --reason TEXT says why" in done.err
+    done = tracker(*words, "--reason", "eight repeats")
+    assert done.code == 0
+    assert "set as thresholds: min_ratio of run, op_name, op, kernel; tracker thresholds lists them" in done.err
+    listed = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
+    assert {row["kind"]: row["threshold"] for row in listed}["op"] == 0.01
+    assert {row["reason"] for row in listed} == {"eight repeats"}
+
+
+def test_the_help_says_what_holds(tracker):
+    """The help is written out, so that it costs nothing to start; it says the same as the limits themselves."""
+    from tracker.results import THRESHOLDS
+
+    said = " ".join(tracker("thresholds", "--help").out.split())
+    for name, bounds in THRESHOLDS.items():
+        assert f"{name} {bounds.meaning}" in said
+    assert ", ".join(THRESHOLDS) in " ".join(tracker("thresholds", "set", "--help").out.split())

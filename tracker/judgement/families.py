@@ -1,0 +1,62 @@
+"""What a series is to the judgement: its family, whether it is a leaf, which way is better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.store.samples import SUMMARY, UNPROFILED
+
+Family = tuple[str, str] | tuple[str, str, str]
+"""Kind and metric; of run-level series that were not measured under a profiler's trace, also how they were."""
+
+RUN: Final = "run"
+WAYS: Final = ("", SUMMARY, UNPROFILED)
+"""How the numbers of a whole run came about, the `part` of its series: in a trace, in a profiler's summary, without a
+profiler. A profiler costs time, so that numbers of two ways are never compared. The first one that is there stands for
+the step that operators are a part of.
+"""
+
+_LEAVES: Final = ("op", "kernel")
+"""Kinds whose series say what all of them share: the first that has any."""
+
+UNCOUNTED: Final = frozenset({"module", "phase"})
+"""Kinds whose calls say nothing beyond those of the ops in them."""
+
+OWN_CLOCK: Final = frozenset({"api"})
+"""Kinds that another clock times than the leaves, so that they share something else."""
+
+BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
+
+
+def family_of(kind: str, metric: str, part: str) -> Family:
+    """The family of a series.
+
+    >>> family_of("communication", "total_ns", "dp"), family_of("run", "duration_ns", "unprofiled")
+    (('communication', 'total_ns'), ('run', 'duration_ns', 'unprofiled'))
+    """
+    return (kind, metric, part) if kind == RUN and part else (kind, metric)
+
+
+def way_of(family: Family) -> str:
+    """How a run-level series was measured, a word of WAYS."""
+    return family[2] if len(family) > 2 else ""
+
+
+def telling(values: NDArray[np.float64], rows: NDArray[np.int64], columns: Sequence[int]) -> list[int]:
+    """Those of `columns` in which `values` (series, runs; nan for missing) say anything of `rows`."""
+    return [column for column in columns if not np.isnan(values[rows, column]).all()]
+
+
+def leaf_of(families: Sequence[Family]) -> Family | None:
+    """The family of leaves: ops where there are any, else kernels; device time before host time."""
+    found = sorted((_LEAVES.index(kind), metric, kind) for kind, metric, *_ in set(families) if kind in _LEAVES)
+    return (found[0][2], found[0][1]) if found else None
+
+
+def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:
+    """Which series are better when they are larger."""
+    return np.array([metric in BETTER_IF_MORE for _, metric, *_ in families], dtype=bool)
