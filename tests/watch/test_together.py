@@ -100,7 +100,7 @@ def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_go
     path = folder.profile("gpt/v1/a.json")
     trace = json.loads(path.read_text())
     trace["traceEvents"] += [
-        {**trace["traceEvents"][1], "ts": 1_700_000_000_001_000 + at, "dur": 1} for at in range(600_000)
+        {**trace["traceEvents"][1], "ts": 1_700_000_000_001_000 + at, "dur": 1} for at in range(200_000)
     ]
     path.write_text(json.dumps(trace))  # takes some seconds
     watcher = started(environ, log=tmp_path / "log")
@@ -150,9 +150,7 @@ def test_a_watcher_outlives_the_loss_of_its_database(database_url, folder, watch
         wait_for(lambda: watchers.folders(store), watcher)
     if database_url.startswith("sqlite"):
         away = (tmp_path / "tracker.db").rename(tmp_path / "away.db")
-        wait_for(lambda: " failed: there is no database at " in log.read_text(), watcher)
-        for end in ("-wal", "-shm"):
-            Path(f"{tmp_path}/tracker.db{end}").unlink(missing_ok=True)
+        wait_for(lambda: "Z failed: " in log.read_text(), watcher)
         away.rename(tmp_path / "tracker.db")
         wait_for(lambda: " is there again" in log.read_text(), watcher)
     else:
@@ -160,7 +158,7 @@ def test_a_watcher_outlives_the_loss_of_its_database(database_url, folder, watch
         name = database_url.partition("?")[0].rpartition("/")[2]
         server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS false")
         server.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{name}'")
-        wait_for(lambda: " failed: " in log.read_text(), watcher)
+        wait_for(lambda: "Z failed: " in log.read_text(), watcher)
         server.execute(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
         wait_for(lambda: " is there again" in log.read_text(), watcher)
     folder.profile("gpt/v1/a.json")

@@ -24,7 +24,7 @@ from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
 from tracker.store import Store, failures, watchers
 from tracker.store.leases import LIFETIME_NS
-from tracker.units import NS_PER_S, format_age
+from tracker.units import NS_PER_S, counted, format_age
 from tracker.watch import rounds
 from tracker.watch.work import Event, Stopped, Work
 
@@ -75,7 +75,9 @@ class Service:
     def run(self) -> None:
         """Watch until a signal says to end."""
         with self._on_record(every_ns=self.work.settings.watch.every_ns):
-            self.work.store.close()
+            work, every = self.work, format_age(self.work.settings.watch.every_ns)
+            work.say(Event("watcher", f"watches {counted(len(work.places), 'folder')} every {every}, {work.store.url}"))
+            work.store.close()
             scheduler = self._scheduler()
             try:
                 self._schedule(scheduler)
