@@ -24,8 +24,7 @@ KINDS: Final = {
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
 NOTE: Final = (
-    "Per step, medians over runs. DIFF compares the geometric means of the runs and, but for the run as a whole, leaves "
-    "out what all operators share."
+    "Medians per step over runs. DIFF: of geometric means; but for whole runs, without what all operators share."
 )
 
 

@@ -57,9 +57,9 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 class FindingsOptions:
     """Which findings to show; None lets all through.
 
-    `states`: words of STATES; None: the open ones. `only_new`: confirmed ones that the newest version of their line
-    began, and where `states` asks for them its suspicions. `device`: part of vendor and model. `every`: also those that
-    others of the incident cover.
+    `states`: words of STATES; None: the open ones. `only_new`: those that the runs of the newest version of their line
+    confirmed, and where `states` asks for them its suspicions. `device`: part of vendor and model. `every`: also those
+    that others of the incident cover.
     """
 
     workload: str | None = None
