@@ -59,7 +59,7 @@ def test_findings_fit_a_comment_too_and_older_incidents_are_folded():
     text = render_findings(builders.findings(rows, incidents), "markdown", limit=0, tell=told.append)
     assert len(text) <= MAX_LENGTH and told
     assert text.count("<details>") == text.count("</details>") > 5
-    assert text.splitlines()[0].startswith("### New in v0: ")
+    assert text.splitlines()[0].startswith("### New: since v0, ")
     assert [line for line in text.splitlines() if line.startswith("**Incident")][-1].startswith("**Incident 2: ")
 
 
