@@ -15,6 +15,7 @@ from tracker.profile import MISSING, NO_STEP, ROW_COLUMNS, Breakdown, Collective
 from tracker.timeline import canonical_name
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
+from tracker.timeline.nesting import nested
 from tracker.timeline.tree import grow
 
 SPANS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 8)).map(lambda s: (s[0], s[0] + s[1])), max_size=8)
@@ -64,11 +65,31 @@ def parents_by_definition(threads: list[int], spans: list[tuple[int, int]]) -> l
     return parents
 
 
-@given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 8)), max_size=9), st.data())
-def test_the_tree_is_that_of_the_definition(rows, data):
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 8)), max_size=24).map(sorted),
+    st.integers(0, 3),
+    st.integers(0, 3),
+)
+def test_twigs_set_aside_and_put_back_change_no_parent(rows, few, rounds):
     threads = [thread for thread, _, _ in rows]
     spans = [(start, start + length) for _, start, length in rows]
-    tree = grow(np.array(threads, dtype=np.int32), *arrays(spans))
+    order = sorted(range(len(rows)), key=lambda i: (threads[i], spans[i][0], -spans[i][1], i))
+    threads, spans = [threads[i] for i in order], [spans[i] for i in order]
+    parent, depth = nested(np.array(threads, dtype=np.int32), *arrays(spans), few=few, rounds=rounds)
+    assert parent.tolist() == parents_by_definition(threads, spans)
+    for row, above in enumerate(parent.tolist()):
+        assert depth[row] == (0 if above < 0 else depth[above] + 1)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 1), st.integers(0, 12), st.integers(0, 8)), max_size=9),
+    st.data(),
+    st.integers(1, 4),
+)
+def test_the_tree_is_that_of_the_definition(rows, data, block_rows):
+    threads = [thread for thread, _, _ in rows]
+    spans = [(start, start + length) for _, start, length in rows]
+    tree = grow(np.array(threads, dtype=np.int32), *arrays(spans), block_rows=block_rows)
     assert tree.parent.tolist() == parents_by_definition(threads, spans)
     thread, time = data.draw(st.integers(0, 2)), data.draw(st.integers(-1, 22))
     inside = [i for i in range(len(rows)) if threads[i] == thread and spans[i][0] <= time < spans[i][1]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import chain
+from mmap import mmap
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 T = TypeVar("T", bound="DataclassInstance")
 Array = NDArray[Any]
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
+SLAB_ROWS: Final = 1 << 17
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 
 
@@ -38,12 +40,16 @@ def joined_rows(parts: Sequence[T]) -> T:
 
 
 class Growing:
-    """A table of columns, given as name=dtype, to which blocks of equal length are added."""
+    """A table of columns, given as name=dtype, to which blocks of equal length are added.
+
+    Rows are copied into slabs outside of the heap at once: thousands of small arrays between the short-lived objects of
+    decoding would keep the memory of those from being used again.
+    """
 
     def __init__(self, **dtypes: type) -> None:
         self.rows = 0
         self._dtypes = dtypes
-        self._blocks: dict[str, list[Array]] = {name: [] for name in dtypes}
+        self._slabs: dict[str, list[Array]] = {name: [] for name in dtypes}
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,16 +65,32 @@ class Growing:
         if len(lengths) != 1:
             raise ValueError(f"columns of different length: {sorted(lengths)}")
         for name, array in arrays.items():
-            self._blocks[name].append(array)
+            self._put(self._slabs[name], array)
         self.rows += lengths.pop()
 
     def done(self) -> Mapping[str, Array]:
-        """The whole columns; the blocks are given up."""
+        """The whole columns; the slabs are given up."""
         return {name: self._joined(name) for name in self._dtypes}
 
+    def _put(self, slabs: list[Array], array: Array) -> None:
+        used = self.rows % SLAB_ROWS
+        while len(array):
+            if used == 0:
+                slabs.append(_slab(array.dtype))
+            part, array = array[: SLAB_ROWS - used], array[SLAB_ROWS - used :]
+            slabs[-1][used : used + len(part)] = part
+            used = (used + len(part)) % SLAB_ROWS
+
     def _joined(self, name: str) -> Array:
-        blocks = self._blocks.pop(name)
-        return np.concatenate(blocks) if blocks else np.zeros(0, dtype=self._dtypes[name])
+        slabs = self._slabs.pop(name)
+        whole: Array = np.empty(self.rows, dtype=self._dtypes[name])
+        for start in range(0, self.rows, SLAB_ROWS):
+            whole[start : start + SLAB_ROWS] = slabs.pop(0)[: self.rows - start]
+        return whole
+
+
+def _slab(dtype: np.dtype[Any]) -> Array:
+    return np.frombuffer(mmap(-1, SLAB_ROWS * dtype.itemsize), dtype=dtype)
 
 
 def int_column(values: Sequence[Any], missing: int) -> I64:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import I64, Events, Launches, LaunchLevel
-from tracker.timeline.tree import NONE, Tree
+from tracker.timeline.nesting import NONE
+from tracker.timeline.tree import Tree
 
 # CANN's layers call on threads of their own, in no op; an arrow knows the op
 _LEVELS = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.profile import I64, Events, Strings
-from tracker.timeline.tree import NONE, Tree, grow
+from tracker.timeline.nesting import NONE
+from tracker.timeline.tree import Tree, grow
 
 
 def modules_of(events: Events, tree: Tree) -> tuple[I64, list[str]]:

@@ -52,7 +52,7 @@ def launching_chains(joined: Joined) -> Iterator[tuple[I64, I64]]:
     op = joined.op[events]
     while len(events):
         yield events, op
-        op = joined.tree.parent[op]
+        op = joined.tree.parent[op].astype(np.int64)
         events, op = events[op >= 0], op[op >= 0]
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64
 from tracker.timeline.aggregate import group_by
+from tracker.timeline.nesting import NONE, nested
 
-NONE = -1
+BLOCK_ROWS: Final = 1 << 18
+"""Spans whose parents are sought at once: this bounds what is held beside the tree, whatever the length of a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,16 +35,16 @@ class Paths:
 class Tree:
     """Nested spans of all threads. `parent[i]` is the row of the span that span i lies in, or -1.
 
-    `order`: rows sorted by (thread, start, longest first); a parent stands before what lies in it.
+    `order`: its rows (all those of the columns, or some) sorted by (thread, start, longest first); a parent stands before what lies in it.
     `levels`: rows per depth, roots first; so a value passes down or up the tree in one NumPy step per level.
     """
 
     thread: I32
     start_ns: I64
     end_ns: I64
-    parent: I64
-    order: I64
-    levels: tuple[I64, ...]
+    parent: I32
+    order: I32
+    levels: tuple[I32, ...]
 
     def __len__(self) -> int:
         return len(self.parent)
@@ -52,18 +55,13 @@ class Tree:
         The last span that starts at or before the time is the answer, or one of its ancestors is: the stack rule
         closes a span that a later one outlives, and until it ends that later one is further in.
         """
-        rows, queries = len(self), len(time_ns)
-        all_threads = np.concatenate((self.thread[self.order].astype(np.int64), thread.astype(np.int64)))
-        all_times = np.concatenate((self.start_ns[self.order], time_ns))
-        is_query = np.concatenate((np.zeros(rows, dtype=np.int64), np.ones(queries, dtype=np.int64)))
-        place = np.concatenate((np.arange(rows), np.arange(queries)))
-        merged = np.lexsort((place, is_query, all_times, all_threads))
-        last = np.maximum.accumulate(np.where(is_query[merged] == 0, place[merged], NONE)) if len(merged) else merged
-        found = np.full(queries, NONE, dtype=np.int64)
-        asks = is_query[merged] == 1
-        found[place[merged][asks]] = last[asks]
-        found = np.where(found >= 0, self._rows_at(found), NONE)
-        found[(found >= 0) & (self._take(self.thread, found) != thread)] = NONE
+        found = np.full(len(time_ns), NONE, dtype=np.int64)
+        lanes, starts = self.thread[self.order], self.start_ns[self.order]
+        for lane in np.unique(thread).tolist():
+            low, high = np.searchsorted(lanes, (lane, lane + 1)).tolist()
+            asks = np.flatnonzero(thread == lane)
+            last = np.searchsorted(starts[low:high], time_ns[asks], side="right") - 1
+            found[asks] = np.where(last >= 0, self.order[low + np.maximum(last, 0)], NONE) if high > low else NONE
         return self._climb_until_open(found, time_ns)
 
     def ancestors(self, row: int) -> Iterator[int]:
@@ -100,7 +98,7 @@ class Tree:
             rows, above = rows[open_rows], above[open_rows]
         return found
 
-    def paths(self, key: I64) -> Paths:
+    def paths(self, key: NDArray[np.integer]) -> Paths:
         """The distinct paths of `key` values from the roots down to each span, threads put together."""
         of_row = np.zeros(len(self), dtype=np.int64)
         parents = [np.zeros(0, dtype=np.int64)]
@@ -134,12 +132,6 @@ class Tree:
         np.subtract.at(own, parent, covered)
         return own
 
-    def _rows_at(self, places: I64) -> I64:
-        return self.order[places] if len(self) else places
-
-    def _take(self, column: NDArray[np.integer], rows: I64) -> NDArray[np.integer]:
-        return column[rows] if len(column) else rows
-
     def _climb_until_open(self, found: I64, time_ns: I64) -> I64:
         asking = np.flatnonzero(found >= 0)
         while len(asking):
@@ -149,44 +141,47 @@ class Tree:
         return found
 
 
-def grow(thread: I32, start_ns: I64, end_ns: I64) -> Tree:
-    """The tree of the given spans, thread by thread, by the exact stack rule.
+def grow(
+    thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None = None, *, block_rows: int = BLOCK_ROWS
+) -> Tree:
+    """The tree of the given spans, or of some `rows` of them, thread by thread, by the exact stack rule.
 
     Spans of a thread are walked by (start, longest first); the stack drops its top while that ends at or before the new
     start, or before the new end. Real spans cross, so methods that assume perfect nesting give wrong parents. Of equal
     spans the earlier row is the outer one: sources list a parent before its children.
     """
-    order = np.lexsort((-end_ns, start_ns, thread))
-    parent = np.full(len(order), NONE, dtype=np.int64)
-    depth = np.zeros(len(order), dtype=np.int64)
-    parents, depths = _walk(order.tolist(), thread[order].tolist(), start_ns[order].tolist(), end_ns[order].tolist())
-    parent[order], depth[order] = parents, depths
-    return Tree(thread, start_ns, end_ns, parent, order, _levels(depth))
+    order = _sorted(thread, start_ns, end_ns, rows)
+    parent = np.full(len(thread), NONE, dtype=np.int32)
+    depth = np.zeros(len(order), dtype=np.int32)
+    around = order[:0]
+    for low in range(0, len(order), block_rows):
+        # the spans that are open where the block starts stand in front of it, as if it began with them
+        block = np.concatenate((around, order[low : low + block_rows]))
+        above, depths = nested(thread[block], start_ns[block], end_ns[block])
+        new = slice(len(around), None)
+        depth[low : low + block_rows] = depths[new]
+        parent[block[new]] = np.where(above[new] == NONE, NONE, block[above[new]])
+        around = block[_chain(above)]
+    return Tree(thread, start_ns, end_ns, parent, order, _levels(order, depth))
 
 
-def _walk(rows: list[int], threads: list[int], starts: list[int], ends: list[int]) -> tuple[list[int], list[int]]:
-    """The parent row and the depth of each row, in the given order; the hot loop, so plain lists and locals."""
-    parents: list[int] = []
-    depths: list[int] = []
-    stack: list[int] = []
-    stack_ends: list[int] = []
-    current = None
-    for row, thread, start, end in zip(rows, threads, starts, ends, strict=True):
-        if thread != current:
-            current = thread
-            stack.clear()
-            stack_ends.clear()
-        while stack_ends and (stack_ends[-1] <= start or stack_ends[-1] < end):
-            stack.pop()
-            stack_ends.pop()
-        parents.append(stack[-1] if stack else NONE)
-        depths.append(len(stack))
-        stack.append(row)
-        stack_ends.append(end)
-    return parents, depths
+def _sorted(thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None) -> I32:
+    if rows is None:
+        return np.lexsort((-end_ns, start_ns, thread)).astype(np.int32)
+    sorted_rows: I32 = rows[np.lexsort((-end_ns[rows], start_ns[rows], thread[rows]))].astype(np.int32)
+    return sorted_rows
 
 
-def _levels(depth: I64) -> tuple[I64, ...]:
+def _chain(above: I32) -> list[int]:
+    """The places of the last span and of those around it, outermost first."""
+    chain = [len(above) - 1]
+    while (place := int(above[chain[-1]])) >= 0:
+        chain.append(place)
+    return chain[::-1]
+
+
+def _levels(order: I32, depth: I32) -> tuple[I32, ...]:
     by_depth = np.argsort(depth, kind="stable")
-    bounds = np.searchsorted(depth[by_depth], np.arange(int(depth.max(initial=-1)) + 2))
-    return tuple(by_depth[low:high] for low, high in pairwise(bounds))
+    bounds = np.cumsum(np.bincount(depth, minlength=1)).tolist()
+    rows = order[by_depth]
+    return tuple(rows[low:high] for low, high in pairwise((0, *bounds))) if len(order) else ()

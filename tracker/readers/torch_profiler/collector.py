@@ -53,6 +53,7 @@ MODULE_PREFIX: Final = "nn.Module: "
 # exports before 2022 write annotations as "Operator"; these are the ones that torch itself makes
 _OLD_ANNOTATION: Final = re.compile(r"(?:Optimizer\.(?:step|zero_grad)|enumerate\(DataLoader\))#|(?:nccl|gloo|mpi):")
 _NO_ARGS: Final = Args()
+_NO_ID: Final = 1 << 62
 Bucket = list[AnyEvent]
 
 
@@ -114,13 +115,13 @@ class Collector:
         self.device = Growing(**spans, **numbers, kind=np.int8)
         memory = ("bytes", "address", "device_type", "device_id", "total_allocated", "total_reserved")
         self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
-        self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int32, category=np.int32, is_end=np.int8)
+        self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int64, category=np.int32, is_end=np.int8)
         self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
         self._texts = Texts(self.strings)
         self._steps: dict[int, int | None] = {}  # name code -> number in ProfilerStep#N, None for other names
         self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
         self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
-        self._flow_ids: dict[object, int] = {}
+        self._flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
         self._needs_text = False
         self._path = path
         self._skip_bad = options.skip_bad_rows
@@ -326,16 +327,20 @@ class Collector:
         )
 
     def _add_flows(self, bucket: Bucket, times: I64) -> None:
-        ids = self._flow_ids
         for category in {event.cat or "" for event in bucket}:
             self.flow_codes[category] = self.strings.code(category)
         self.flows.add(
             time_ns=times,
             thread=self._threads(bucket),
-            id=[ids.setdefault(event.id, len(ids)) for event in bucket],
+            id=[id if type(id := event.id) is int and 0 <= id < _NO_ID else self._flow_id(id) for event in bucket],
             category=[self.flow_codes[event.cat or ""] for event in bucket],
             is_end=[event.ph == "f" for event in bucket],
         )
+
+    def _flow_id(self, value: float | str | None) -> int:
+        if isinstance(value, float) and value.is_integer() and 0 <= value < _NO_ID:
+            return int(value)
+        return -1 - self._flow_ids.setdefault(value, len(self._flow_ids))
 
 
 def _exact_span(event: AnyEvent) -> tuple[int, int]:
