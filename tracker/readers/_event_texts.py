@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NoReturn, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 import msgspec
 
@@ -43,6 +43,16 @@ class Chunk(Generic[Events]):
     offset: int
 
 
+class Rest(Protocol):
+    """Somebody who reads the rest of a trace at the same time."""
+
+    def begin(self, head: bytes) -> None:
+        """`head`: what stands in front of the events."""
+
+    def begins_at(self) -> int | None:
+        """The byte of the content, an event's first as far as it knows, at which it begins; None: not known yet."""
+
+
 class EventTexts(Generic[Events]):
     """The events of one trace, in chunks; iterate once. Afterwards `top_text` is the rest of the trace.
 
@@ -50,6 +60,9 @@ class EventTexts(Generic[Events]):
     writes such traces, for the remedy where this is none.
     `partial`: why the trace ended early, empty when it is whole; only with `allow_partial`, else a SourceError.
     `may_stay_open`: a bare list that ends behind a whole event is whole without its `]`; then `is_open` is True.
+    `inside`: the source starts with an event, and this is what stood in front of the first one.
+    `rest`: reads on at some byte. Where whole events end exactly there, that byte is proved to start one, and iteration
+    ends with `left_to_rest`; else this reads on itself.
     """
 
     def __init__(
@@ -61,9 +74,15 @@ class EventTexts(Generic[Events]):
         allow_partial: bool = False,
         may_stay_open: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
+        inside: bytes | None = None,
+        rest: Rest | None = None,
     ) -> None:
         self.partial = ""
         self.is_open = False
+        self.left_to_rest = False
+        self._inside = inside
+        self._rest = rest
+        self._held = b""  # read, and behind the byte at which `rest` begins
         self._may_stay_open = may_stay_open
         self._none_such = f"give a trace exported by {exporter}"
         self.top_text = b"{}"
@@ -73,13 +92,16 @@ class EventTexts(Generic[Events]):
         self._allow_partial = allow_partial
         self._chunk_bytes = chunk_bytes
         self._buffer = b""
-        self._offset = 0  # byte of the content at which the buffer starts
-        self._after_comma = False
+        self._offset = source.bytes_read  # byte of the content at which the buffer starts
+        self._taken = self._offset  # byte of the content at which it ends
+        self._after_comma = inside is not None
         self._closed = False
 
     def __iter__(self) -> Iterator[Chunk[Events]]:
-        head = self._read_head()
+        head = self._read_head() if self._inside is None else self._inside
         want = self._chunk_bytes
+        if self._rest is not None:
+            self._rest.begin(head)
         while True:
             more = self._fill(want)
             chunk = self._next_chunk()
@@ -90,6 +112,12 @@ class EventTexts(Generic[Events]):
                 self._read_tail(head)
                 return
             if chunk is not None:
+                continue
+            if not more and self._rest is not None and self._taken == self._rest.begins_at():
+                self.left_to_rest = self._after_comma and not self._buffer.strip(_BLANKS)
+                if self.left_to_rest:
+                    return
+                self._rest = None
                 continue
             if not more:
                 yield from self._end_early(is_bare=not head)
@@ -102,14 +130,30 @@ class EventTexts(Generic[Events]):
         parts = [self._buffer]
         size = len(self._buffer)
         while size <= want:
-            block = next(self._blocks, None)
-            if block is None:
+            block = self._next_block()
+            if not block:
                 self._buffer = b"".join(parts)
                 return False
             parts.append(block)
             size += len(block)
         self._buffer = b"".join(parts)
         return True
+
+    def _next_block(self) -> bytes:
+        """The next block, up to where `rest` begins; empty where there is none."""
+        end = self._rest.begins_at() if self._rest is not None else None
+        if end == self._taken:
+            return b""
+        block, self._held = self._held or next(self._blocks, b""), b""
+        if end is not None and self._taken < end < self._taken + len(block):
+            block, self._held = block[: end - self._taken], block[end - self._taken :]
+        self._taken += len(block)
+        return block
+
+    def hash_rest(self) -> None:
+        """Reads the rest of the source without looking for events."""
+        for _ in self._blocks:
+            pass
 
     def _grow(self, want: int) -> int:
         if want > MAX_EVENT_BYTES:

@@ -48,19 +48,17 @@ class Growing:
 
     def __init__(self, **dtypes: type) -> None:
         self.rows = 0
-        self._dtypes = dtypes
+        self.dtypes = dtypes
         self._slabs: dict[str, list[Array]] = {name: [] for name in dtypes}
 
     @property
     def names(self) -> tuple[str, ...]:
         """The columns, in the order in which they were given."""
-        return tuple(self._dtypes)
+        return tuple(self.dtypes)
 
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""
-        arrays: dict[str, Array] = {
-            name: np.asarray(columns[name], dtype=dtype) for name, dtype in self._dtypes.items()
-        }
+        arrays: dict[str, Array] = {name: np.asarray(columns[name], dtype=dtype) for name, dtype in self.dtypes.items()}
         lengths = {len(array) for array in arrays.values()}
         if len(lengths) != 1:
             raise ValueError(f"columns of different length: {sorted(lengths)}")
@@ -70,7 +68,7 @@ class Growing:
 
     def done(self) -> Mapping[str, Array]:
         """The whole columns; the slabs are given up."""
-        return {name: self._joined(name) for name in self._dtypes}
+        return {name: self._joined(name) for name in self.dtypes}
 
     def _put(self, slabs: list[Array], array: Array) -> None:
         used = self.rows % SLAB_ROWS
@@ -83,7 +81,7 @@ class Growing:
 
     def _joined(self, name: str) -> Array:
         slabs = self._slabs.pop(name)
-        whole: Array = np.empty(self.rows, dtype=self._dtypes[name])
+        whole: Array = np.empty(self.rows, dtype=self.dtypes[name])
         for start in range(0, self.rows, SLAB_ROWS):
             whole[start : start + SLAB_ROWS] = slabs.pop(0)[: self.rows - start]
         return whole

@@ -36,7 +36,7 @@ class ReadOptions:
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a
     truncated file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of
     failing. `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in
-    all) on disk.
+    all) on disk. `one_process`: a large file is not read by a second process as well.
     """
 
     flow_category: str | None = None
@@ -44,6 +44,7 @@ class ReadOptions:
     skip_bad_rows: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
+    one_process: bool = False
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -87,13 +88,20 @@ def source_of(path: Path, options: ReadOptions) -> Source:
     return Source(str(path), size, digest.digest())
 
 
-def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
-    """The content in blocks of at most `size` bytes; EOFError behind the last byte of a gzip stream that was cut."""
-    start = file.read(2)
+def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES, start: int = 0) -> Iterator[bytes]:
+    """The content from its byte `start` on, in blocks of at most `size` bytes; EOFError behind the last byte of a gzip
+    stream that was cut.
+    """
+    magic = file.read(2)
     file.seek(0)
-    if start == GZIP_MAGIC:
-        yield from _gunzip(path, file, size)
+    if magic == GZIP_MAGIC:
+        position = 0
+        for block in _gunzip(path, file, size):
+            position += len(block)
+            if position > start:
+                yield block[start - position :] if position - len(block) < start else block
     else:
+        file.seek(start)
         while block := file.read(size):
             yield block
 
@@ -128,14 +136,16 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
 class SourceText:
     """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
 
-    Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
+    Iterate once, to the end; then `source()` describes the file. With `start` only what lies behind that byte of the
+    content, and no `source()`. `ended_early` is True where a gzip stream was cut and
     `options.allow_partial` lets that pass.
     """
 
-    def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
+    def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
         self.path = path
         self.ended_early = False
-        self.bytes_read = 0
+        self.bytes_read = start
+        self._start = start
         self._options = options
         self._block_bytes = block_bytes
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
@@ -151,10 +161,11 @@ class SourceText:
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
             try:
-                for block in content_blocks(self.path, file, self._block_bytes):
+                for block in content_blocks(self.path, file, self._block_bytes, self._start):
                     self._check_text(block, decoder)
                     hashed.result()
-                    hashed = beside.submit(self._digest.update, block)
+                    if not self._start:
+                        hashed = beside.submit(self._digest.update, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:

@@ -13,8 +13,8 @@ from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, Laun
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
 from tracker.timeline.modules import modules_of
-from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.nesting import NONE
+from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
 
 

@@ -35,7 +35,8 @@ class Paths:
 class Tree:
     """Nested spans of all threads. `parent[i]` is the row of the span that span i lies in, or -1.
 
-    `order`: its rows (all those of the columns, or some) sorted by (thread, start, longest first); a parent stands before what lies in it.
+    `order`: its rows (all those of the columns, or some) sorted by (thread, start, longest first); a parent stands
+    before what lies in it.
     `levels`: rows per depth, roots first; so a value passes down or up the tree in one NumPy step per level.
     """
 

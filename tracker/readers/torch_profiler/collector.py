@@ -16,7 +16,6 @@ from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
-from tracker.readers._trace_event import NOTHING
 from tracker.readers.torch_profiler import collectives
 from tracker.readers.torch_profiler.schema import TEXT_EVENTS, AnyEvent, Args, TextEvent, kept, plain
 
@@ -67,7 +66,7 @@ class Texts:
 
     def shapes(self, args: Args) -> int:
         """`Input Dims` without blanks, `[[8,96],[96]]`; text stays as it is."""
-        raw = bytes(args.dims if args.dims is not NOTHING else args.old_dims)
+        raw = bytes(args.dims) or bytes(args.old_dims)
         code = self._shapes.get(raw)
         if code is None:
             text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
@@ -121,7 +120,7 @@ class Collector:
         self._steps: dict[int, int | None] = {}  # name code -> number in ProfilerStep#N, None for other names
         self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
         self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
-        self._flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
+        self.flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
         self._needs_text = False
         self._path = path
         self._skip_bad = options.skip_bad_rows
@@ -340,7 +339,7 @@ class Collector:
     def _flow_id(self, value: float | str | None) -> int:
         if isinstance(value, float) and value.is_integer() and 0 <= value < _NO_ID:
             return int(value)
-        return -1 - self._flow_ids.setdefault(value, len(self._flow_ids))
+        return -1 - self.flow_ids.setdefault(value, len(self.flow_ids))
 
 
 def _exact_span(event: AnyEvent) -> tuple[int, int]:
