@@ -1,0 +1,206 @@
+"""Times `tracker ingest` beside other readers of the same PyTorch trace: whole processes, in rounds.
+
+    .venv/bin/python scripts/bench_ingest.py TRACE [TRACE...]                 # tracker alone
+    .venv/bin/python scripts/bench_ingest.py TRACE --hta PYTHON --tb PYTHON --msprof PYTHON --rounds 3
+
+Each peer runs in an environment of its own, given as its Python: HolisticTraceAnalysis 0.5 loads the trace and makes
+two breakdowns, torch-tb-profiler loads one run, msprof-analyze compares the trace with itself (two files; tracker:
+two ingests and a diff). What counts is the ratio of the medians in one run of this script; the page cache is warm, the
+database is there, start-up and writing are counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+ROOT = Path(__file__).resolve().parent.parent
+MB: Final = 1e6
+
+HTA: Final = """
+import sys
+from hta.trace_analysis import TraceAnalysis
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir='')
+try:
+    analysis.get_temporal_breakdown(visualize=False)
+except AssertionError:
+    pass  # its own rounding of ns traces
+analysis.get_gpu_kernel_breakdown(visualize=False)
+"""
+TB: Final = """
+import os, sys, tempfile
+from torch_tb_profiler.io.cache import Cache
+from torch_tb_profiler.profiler.loader import RunLoader
+with tempfile.TemporaryDirectory() as folder:
+    os.symlink(os.path.abspath(sys.argv[1]), os.path.join(folder, 'host_1.1.pt.trace.json'))
+    run = RunLoader('run', folder, Cache()).load()
+    assert run.profiles
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """One whole process: its time, and the memory of the largest process in it."""
+
+    seconds: float
+    peak_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """What is timed: `prepare` gives the commands for a file and an empty folder, run one after the other."""
+
+    title: str
+    commands: Callable[[Path, Path], list[list[str]]]
+
+
+def timed(commands: Sequence[Sequence[str]]) -> Result:
+    """All `commands` together; a failing one ends the benchmark with what it printed."""
+    start = time.perf_counter()
+    peak = 0
+    for command in commands:
+        with tempfile.TemporaryFile() as printed:
+            process = subprocess.Popen(command, stdout=printed, stderr=printed, cwd=tempfile.gettempdir())
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            peak = max(peak, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024))
+            if process.returncode:
+                printed.seek(0)
+                sys.exit(f"{' '.join(command)}\n{printed.read().decode(errors='replace')[-2000:]}")
+    return Result(time.perf_counter() - start, peak)
+
+
+def tracker(database: Path, *words: str) -> list[str]:
+    """A command of this checkout."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import main; main()"
+    return [sys.executable, "-c", code, *words, "--db", str(database)]
+
+
+def empty_database(folder: Path) -> Path:
+    """A database as it is before the first ingest; made once, then copied."""
+    made = folder.parent / "empty.db"
+    if not made.exists():
+        subprocess.run(tracker(made, "db", "upgrade"), check=True, capture_output=True)
+    return Path(shutil.copy(made, folder / "t.db"))
+
+
+def ingest(file: Path, folder: Path) -> list[list[str]]:
+    """One ingest into an empty database."""
+    return [tracker(empty_database(folder), "ingest", str(file), "--version", "v1", "--workload", "bench")]
+
+
+def two_and_a_diff(file: Path, folder: Path) -> list[list[str]]:
+    """Two files in, and their diff; the second is the first under another digest."""
+    database = empty_database(folder)
+    said = "--workload", "bench", "--version"
+    other = folder / "again.json"
+    other.write_bytes(file.read_bytes() + b"\n")
+    return [
+        tracker(database, "ingest", str(file), *said, "v1"),
+        tracker(database, "ingest", str(other), *said, "v2"),
+        tracker(database, "diff", "v1", "v2"),
+    ]
+
+
+def peer(python: str, code: str) -> Callable[[Path, Path], list[list[str]]]:
+    """A peer that reads one file."""
+    return lambda file, folder: [[python, "-c", code, str(file)]]
+
+
+def msprof(python: str) -> Callable[[Path, Path], list[list[str]]]:
+    """msprof-analyze, which compares two files."""
+    tool = str(Path(python).with_name("msprof-analyze"))
+    return lambda file, folder: [
+        [tool, "compare", "-d", str(file), "-bp", str(file), "-o", str(folder / "out"), "--force"]
+    ]
+
+
+def version_of(python: str, package: str) -> str:
+    """The version of a package in the environment of `python`."""
+    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+    return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def tools_of(options: argparse.Namespace) -> list[tuple[Tool, list[Tool]]]:
+    """What of tracker is compared with which peers."""
+    alone = Tool(f"tracker {importlib.metadata.version('tracker')}: ingest", ingest)
+    peers = []
+    if options.hta:
+        title = f"HolisticTraceAnalysis {version_of(options.hta, 'HolisticTraceAnalysis')}: load, two breakdowns"
+        peers.append(Tool(title, peer(options.hta, HTA)))
+    if options.tb:
+        title = f"torch-tb-profiler {version_of(options.tb, 'torch-tb-profiler')}: load one run"
+        peers.append(Tool(title, peer(options.tb, TB)))
+    compared = [(alone, peers)]
+    if options.msprof:
+        title = f"msprof-analyze {version_of(options.msprof, 'msprof-analyze')}: compare two files"
+        compared.append(
+            (Tool("tracker: two ingests and a diff", two_and_a_diff), [Tool(title, msprof(options.msprof))])
+        )
+    return compared
+
+
+def medians(tools: Sequence[Tool], file: Path, rounds: int) -> Mapping[str, Result]:
+    """The median of each tool over the rounds; in a round they run one after the other."""
+    seen: dict[str, list[Result]] = {tool.title: [] for tool in tools}
+    with tempfile.TemporaryDirectory() as base:
+        for number in range(rounds):
+            for tool in tools:
+                folder = Path(base, f"{number}-{tools.index(tool)}")
+                folder.mkdir()
+                seen[tool.title].append(timed(tool.commands(file, folder)))
+                shutil.rmtree(folder)
+    return {
+        title: Result(
+            statistics.median(result.seconds for result in results), max(result.peak_bytes for result in results)
+        )
+        for title, results in seen.items()
+    }
+
+
+def table(file: Path, compared: Sequence[tuple[Tool, Sequence[Tool]]], rounds: int) -> list[str]:
+    """The lines of a markdown table for one file."""
+    size = file.stat().st_size
+    lines = []
+    for ours, peers in compared:
+        found = medians([ours, *peers], file, rounds)
+        own = found[ours.title].seconds
+        for title, result in found.items():
+            ratio = "1" if title == ours.title else f"{result.seconds / own:.1f}"
+            numbers = (
+                f"{result.seconds:.2f} | {size / MB / result.seconds:.0f} | {result.peak_bytes / MB:.0f} | {ratio}"
+            )
+            lines.append(f"| {size / MB:.0f} MB | {title} | {numbers} |")
+    return lines
+
+
+def main() -> None:
+    """Prints the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    parser.add_argument("--rounds", type=int, default=3)
+    for name in ("hta", "tb", "msprof"):
+        parser.add_argument(f"--{name}", metavar="PYTHON", help=f"the Python of the environment that holds {name}")
+    options = parser.parse_args()
+    compared = tools_of(options)
+    print(f"Medians of {options.rounds}, Python {platform.python_version()}, {os.cpu_count()} processors.\n")
+    print("| trace | tool | s | MB/s | peak MB | times tracker |")
+    print("|---|---|---|---|---|---|")
+    for file in options.traces:
+        print("\n".join(table(file.resolve(), compared, options.rounds)), flush=True)
+
+
+if __name__ == "__main__":
+    main()
