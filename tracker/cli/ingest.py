@@ -11,7 +11,7 @@ import typer
 from tracker.cli import _labels as labels
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
-from tracker.errors import SourceError, UsageError
+from tracker.errors import UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def ingest(  # one parameter per option
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
       tracker ingest ./benchmark_logs     # one run per log, labelled by their names
+      tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
     """
     from tracker import config as configuration
@@ -90,7 +91,7 @@ def ingest(  # one parameter per option
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:
-        _check_name(path)
+        options.check_path(path)
     options.one_line("--note", note)
     options.one_line("--commit", commit)
     with progress() as report, _store.writing(settings, create=True) as store:
@@ -126,13 +127,6 @@ def ingest(  # one parameter per option
     for result in results:
         emit(describe(result, names, formats))
     emit(summary(results, regressions))
-
-
-def _check_name(path: Path) -> None:
-    try:
-        path.exists()
-    except OSError as error:
-        raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
 
 
 def describe(result: IngestResult, names: Mapping[str, str], formats: Collection[str] = ()) -> str:

@@ -14,6 +14,7 @@ from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
 
 if TYPE_CHECKING:
+    from tracker.profile import Packed, Profile
     from tracker.readers import Found, ReadOptions
 
 
@@ -49,7 +50,8 @@ class Piece:
     """One capture on its way to a run, with the format that its file had and what its reader warned of.
 
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,
-    None where it has none; what that adds to the capture is in there already.
+    None where it has none; what that adds to the capture is in there already. `asked`: by the user when it was packed,
+    as by options of the ingest. `rules_version`: of the naming and category rules that its rows were made with.
     """
 
     capture: Capture
@@ -57,6 +59,13 @@ class Piece:
     warnings: tuple[str, ...]
     path: str = ""
     said: Sidecar | None = None
+    asked: Sidecar = NOTHING
+    rules_version: int = timeline.RULES_VERSION
+
+    @property
+    def told(self) -> Sidecar:
+        """What is said of the capture beside it, by whomever."""
+        return sidecar.over(self.asked, self.said or NOTHING)
 
     @property
     def place(self) -> str:
@@ -80,18 +89,42 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
 
 def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
     """The captures of one claimed file or folder, with rows and what its sidecar adds; a SourceError where it cannot be
-    read.
+    read. A pack gives those of all profiles in it; a sidecar beside it goes before theirs.
     """
     path = sidecar.sidecar_of(found.path)
-    said, warnings = (None, ()) if path is None else sidecar.read(path)
+    beside, warnings = (None, ()) if path is None else sidecar.read(path)
+    profile = readers.read(found, _read_options(found, options))
+    if not profile.packed:
+        return pieces_of(profile, str(found.path), options, said=beside, warnings=warnings)
+    unpacked = [unpacked_pieces(one, found.path, options, beside) for one in profile.packed]
+    first, *others = (piece for pieces in unpacked for piece in pieces)
+    return [replace(first, warnings=(*first.warnings, *warnings)), *others]
+
+
+def unpacked_pieces(packed: Packed, pack: Path, options: IngestOptions, beside: Sidecar | None = None) -> list[Piece]:
+    """The captures of one profile in `pack`, as `read_pieces` gave them where it was packed."""
+    said = sidecar.parsed(packed.said, pack)[0] if packed.said else None
+    asked = sidecar.parsed(packed.asked, pack)[0] if packed.asked else NOTHING
+    said = said if beside is None else sidecar.over(beside, said or NOTHING)
+    # where it lay when it was packed: that tells it from the other profiles of the pack
+    place = f"{pack}/{packed.profile.path.lstrip('/')}"
+    pieces = pieces_of(packed.profile, place, options, said=said)
+    return [replace(piece, asked=asked, rules_version=packed.rules_version) for piece in pieces]
+
+
+def pieces_of(
+    profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
+) -> list[Piece]:
+    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
     return [
-        replace(
-            piece,
-            said=said,
-            capture=_with(piece.capture, said or NOTHING, options.otherwise, is_first=number == 0),
-            warnings=(*piece.warnings, *(warnings if number == 0 else ())),
+        Piece(
+            _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
+            profile.format,
+            (*profile.warnings, *warnings) if number == 0 else (),
+            place,
+            said,
         )
-        for number, piece in enumerate(_read(found, _read_options(found, options)))
+        for number, capture in enumerate(profile.captures)
     ]
 
 
@@ -121,11 +154,3 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         max_bytes=options.max_bytes,
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )
-
-
-def _read(found: Found, options: ReadOptions) -> list[Piece]:
-    profile = readers.read(found, options)
-    return [
-        Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else (), str(found.path))
-        for number, capture in enumerate(profile.captures)
-    ]
