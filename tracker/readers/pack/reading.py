@@ -46,9 +46,7 @@ def _header(path: Path, record: bytes) -> schema.Header:
         version = msgspec.msgpack.decode(record, type=schema.Version)
         if version.schema != schema.SCHEMA:
             writer = ascii(version.tracker)[1:-1][:40]
-            problem = (
-                f"the pack has schema {version.schema}, this tracker knows {schema.SCHEMA} (tracker {writer} wrote it)"
-            )
+            problem = f"tracker {writer} wrote it with schema {version.schema}, this one knows {schema.SCHEMA}"
             remedy = "upgrade tracker here" if version.schema > schema.SCHEMA else _AGAIN
             raise SourceError(path, "header", problem, remedy=remedy)
         head = msgspec.msgpack.decode(record, type=schema.Header)
