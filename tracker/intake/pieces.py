@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tracker.profile import Packed, Profile
     from tracker.readers import Found, ReadOptions
 
+    ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"]]]
+
 
 @dataclass(frozen=True, slots=True)
 class IngestOptions:
@@ -25,7 +27,8 @@ class IngestOptions:
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`. `judge`: False where the caller judges the runs of many ingests at once.
+    the file `label`. `read_with`: reads the profiles, somewhere else or at once, in their order; None: here, one by
+    one. `judge`: False where the caller judges the runs of many ingests at once.
     """
 
     commit: str | None = None
@@ -42,6 +45,7 @@ class IngestOptions:
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
     on_progress: Callable[[str, int, int], None] | None = None
+    read_with: ReadWith | None = None
     judge: bool = True
 
 
@@ -84,7 +88,10 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
     for path in paths:
         for item in readers.find(path, options.format):
             found.setdefault(item.path.resolve(), item)
-    return [piece for item in found.values() for piece in read_pieces(item, options)]
+    items = list(found.values())
+    if options.read_with is not None:
+        return [piece for pieces in options.read_with(items, options) for piece in pieces]
+    return [piece for item in items for piece in read_pieces(item, options)]
 
 
 def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
@@ -96,18 +103,25 @@ def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
     profile = readers.read(found, _read_options(found, options))
     if not profile.packed:
         return pieces_of(profile, str(found.path), options, said=beside, warnings=warnings)
-    unpacked = [unpacked_pieces(one, found.path, options, beside) for one in profile.packed]
+    # where a profile lay when it was packed tells it from the other profiles of the pack
+    places = [f"{found.path}/{one.profile.path.lstrip('/')}" for one in profile.packed]
+    unpacked = [
+        unpacked_pieces(one, place, found.path, options, beside)
+        for one, place in zip(profile.packed, places, strict=True)
+    ]
     first, *others = (piece for pieces in unpacked for piece in pieces)
     return [replace(first, warnings=(*first.warnings, *warnings)), *others]
 
 
-def unpacked_pieces(packed: Packed, pack: Path, options: IngestOptions, beside: Sidecar | None = None) -> list[Piece]:
-    """The captures of one profile in `pack`, as `read_pieces` gave them where it was packed."""
+def unpacked_pieces(
+    packed: Packed, place: str, pack: Path, options: IngestOptions, beside: Sidecar | None = None
+) -> list[Piece]:
+    """The captures of one profile of `pack`, as `read_pieces` gave them where it was packed, but that they lie at
+    `place`.
+    """
     said = sidecar.parsed(packed.said, pack)[0] if packed.said else None
     asked = sidecar.parsed(packed.asked, pack)[0] if packed.asked else NOTHING
     said = said if beside is None else sidecar.over(beside, said or NOTHING)
-    # where it lay when it was packed: that tells it from the other profiles of the pack
-    place = f"{pack}/{packed.profile.path.lstrip('/')}"
     pieces = pieces_of(packed.profile, place, options, said=said)
     return [replace(piece, asked=asked, rules_version=packed.rules_version) for piece in pieces]
 

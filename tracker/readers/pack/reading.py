@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 import msgspec
 
@@ -20,7 +20,13 @@ _COPY: Final = "copy it again, or pack the profile again"
 
 def packed_in_file(path: Path, options: ReadOptions) -> tuple[Packed, ...]:
     """The profiles in the pack at `path`; see `tracker.readers.pack.read`."""
-    records = _records(path, options)
+    with open_source(path) as file:
+        return packed_in(file, path, options)
+
+
+def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed, ...]:
+    """The profiles in a pack that is open, or at hand as bytes; `path` names it in errors."""
+    records = _records(file, path, options)
     head = _header(path, next(records, b""))
     profiles = []
     for profile in head.profiles:
@@ -106,11 +112,11 @@ def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:
     )
 
 
-def _records(path: Path, options: ReadOptions) -> Iterator[bytes]:
+def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:
     """The records behind the first line, one at a time, unpacked no further than is asked for."""
     waiting = bytearray()
     wanted, is_first = len(MAGIC), True
-    for block in _blocks(path, options):
+    for block in _blocks(file, path, options):
         waiting += block
         while len(waiting) >= wanted:
             if is_first:
@@ -133,20 +139,18 @@ def _records(path: Path, options: ReadOptions) -> Iterator[bytes]:
         raise SourceError(path, "", "the pack ends early", remedy=_COPY)
 
 
-def _blocks(path: Path, options: ReadOptions) -> Iterator[bytes]:
+def _blocks(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:
     """The content, block by block; a SourceError where it is cut, or larger than the limit."""
-    read = 0
-    with open_source(path) as file:
-        size = file.seek(0, 2)
-        file.seek(0)
-        try:
-            for block in content_blocks(path, file):
-                read += len(block)
-                if read > options.max_bytes:
-                    problem = f"the content is larger than the limit of {options.max_bytes} bytes"
-                    raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
-                if options.progress:
-                    options.progress(file.tell(), size)
-                yield block
-        except EOFError as error:
-            raise SourceError(path, "", "the pack ends early", remedy=_COPY) from error
+    read, size = 0, file.seek(0, 2)
+    file.seek(0)
+    try:
+        for block in content_blocks(path, file):
+            read += len(block)
+            if read > options.max_bytes:
+                problem = f"the content is larger than the limit of {options.max_bytes} bytes"
+                raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
+            if options.progress:
+                options.progress(file.tell(), size)
+            yield block
+    except EOFError as error:
+        raise SourceError(path, "", "the pack ends early", remedy=_COPY) from error
