@@ -202,6 +202,14 @@ def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):
     assert "does not know" in refusal(pack)
 
 
+def test_what_would_act_on_a_terminal_is_written_out(pack):
+    header, record = records(pack)
+    bad = {**header["profiles"][0], "path": "a\x1b[2J.json", "warnings": ["so\nwhat"]}
+    write_records(pack, [{**header, "profiles": [bad]}, record])
+    (one,) = read(pack).packed
+    assert (one.profile.path, one.profile.warnings) == ("a\\x1b[2J.json", ("so\\nwhat",))
+
+
 def test_other_columns_are_refused(pack):
     edited(pack, lambda record: record["tables"]["op"].pop("calls"))
     assert "capture 1 of a.json: damaged (table op: has the columns" in refusal(pack)

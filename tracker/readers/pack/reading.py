@@ -13,6 +13,7 @@ from tracker.errors import SourceError
 from tracker.profile import ROW_COLUMNS, Capture, Device, Packed, Profile, Rows, Source
 from tracker.readers._source import ReadOptions, content_blocks, open_source
 from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
+from tracker.units import is_plain
 
 _AGAIN: Final = "pack the profile again"
 _COPY: Final = "copy it again, or pack the profile again"
@@ -31,7 +32,7 @@ def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed,
     profiles = []
     for profile in head.profiles:
         captures = tuple(_capture(path, next(records, b""), number + 1, profile) for number in range(profile.captures))
-        made = Profile(profile.format, profile.path, captures, tuple(profile.warnings))
+        made = Profile(profile.format, _plain(profile.path), captures, tuple(map(_plain, profile.warnings)))
         profiles.append(Packed(made, profile.said, profile.asked, profile.rules_version))
     if next(records, None) is not None:
         raise SourceError(path, "", "the pack goes on behind its last capture", remedy=_AGAIN)
@@ -63,6 +64,11 @@ def _header(path: Path, record: bytes) -> schema.Header:
             problem = f"packed from the format {ascii(profile.format)[:40]}, which this tracker does not know"
             raise SourceError(path, "header", problem, remedy="upgrade tracker here")
     return head
+
+
+def _plain(text: str) -> str:
+    """What is printed as it is, without characters that a terminal acts on."""
+    return text if is_plain(text) else "".join(c if is_plain(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def _capture(path: Path, record: bytes, number: int, profile: schema.ProfileHead) -> Capture:
