@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,42 +26,50 @@ pytest.importorskip("distributed", reason="the extra dask is not installed")
 ROOT = Path(__file__).parents[2]
 
 
-def start(*words, folder):
+def start(*words, folder, path):
     """A process of Dask, in a folder of its own: workers see files by their whole paths only."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "5s"}
-    command = [sys.executable, "-m", *words]
+    environment = {**os.environ, "PYTHONPATH": str(path)}
     with (folder / f"{words[0]}.log").open("ab") as log:
-        return subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True)
+        return subprocess.Popen(
+            [sys.executable, "-m", *words], cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
 
 
-def workers_of(address):
+@contextmanager
+def running(folder, *, workers, path=ROOT):
+    """The address of a scheduler with so many workers, whose Python looks for modules in `path` first."""
+    meeting = folder / "scheduler.json"
+    where = ("--scheduler-file", str(meeting), "--no-dashboard")
+    scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *where)
+    worker = ("distributed.cli.dask_worker", "--nthreads", "1", "--local-directory", str(folder), *where)
+    processes = [start(*words, folder=folder, path=path) for words in (scheduler, *[worker] * workers)]
+    try:
+        deadline = time.monotonic() + 60
+        while not (meeting.exists() and meeting.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        address = json.loads(meeting.read_text())["address"]
+        assert len(workers_of(address, workers)) == workers
+        yield address
+    finally:
+        for process in processes:
+            os.killpg(process.pid, signal.SIGKILL)  # with the workers that it supervises
+            process.wait(30)
+
+
+def workers_of(address, count=2):
+    """Address -> process of each worker, once there are so many."""
     from distributed import Client
 
     with Client(address, timeout=30, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+        client.wait_for_workers(count, timeout=60)
         return client.run(os.getpid)
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory):
     """The address of a scheduler with two workers."""
-    folder = tmp_path_factory.mktemp("dask")
-    meeting = folder / "scheduler.json"
-    where = ("--scheduler-file", str(meeting), "--no-dashboard")
-    running = [start("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0", *where, folder=folder)]
-    worker = ("distributed.cli.dask_worker", "--nthreads", "1", "--nworkers", "1", "--local-directory", str(folder))
-    running += [start(*worker, *where, folder=folder) for _ in range(2)]
-    try:
-        deadline = time.monotonic() + 60
-        while not (meeting.exists() and meeting.stat().st_size) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        found = json.loads(meeting.read_text())["address"]
-        assert len(workers_of(found)) == 2, (folder / "distributed.cli.dask_worker.log").read_text()
+    with running(tmp_path_factory.mktemp("dask"), workers=2) as found:
         yield found
-    finally:
-        for process in running:
-            os.killpg(process.pid, signal.SIGKILL)  # with the workers that it supervises
-            process.wait(30)
 
 
 @pytest.fixture
@@ -166,6 +175,30 @@ def test_a_file_that_workers_do_not_see_is_an_error_that_says_so(address, tmp_pa
             pytest.raises(SourceError, match=r"the Dask worker on .* does not see it"),
         ):
             ingest(store, [path], version="v1", workload="toy", options=IngestOptions(read_with=late))
+
+
+def test_a_worker_with_another_tracker_is_refused(address, archive, monkeypatch):
+    monkeypatch.setattr("tracker.intake.cluster.RULES", (1, 10**6))
+    with (
+        cluster(address) as read_with,
+        open_store("sqlite://") as store,
+        pytest.raises(UsageError, match=r"has another version of tracker; install the same version there as here"),
+    ):
+        ingest(store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=read_with))
+
+
+def test_neither_scheduler_nor_worker_needs_tracker_to_say_that_it_lacks(trace, tmp_path, tracker):
+    # Python looks into the folder where it was started: one with a package `tracker` that is none of ours
+    (tmp_path / "tracker").mkdir()
+    (tmp_path / "tracker" / "__init__.py").touch()
+    with running(tmp_path, workers=1, path=tmp_path) as address:
+        done = tracker("ingest", trace["v01"], "--version", "v1", "--workload", "w", "--db", tmp_path / "x.db",
+                       "--dask", address)  # fmt: skip
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        "tracker: a Dask worker cannot run this tracker (No module named 'tracker.intake'); "
+        "install the same version there as here\n"
+    )
 
 
 def test_no_scheduler_is_an_error_before_any_database_is_made(tracker, tmp_path, monkeypatch):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import io
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
@@ -22,12 +22,19 @@ from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
 from tracker.readers import Found, ReadOptions
 from tracker.readers.pack.reading import packed_in
+from tracker.readers.pack.schema import SCHEMA
+from tracker.timeline import RULES_VERSION
 
 if TYPE_CHECKING:
     from tracker.intake.pieces import ReadWith
 
 _CONNECT_S: Final = 10
 _INSTALL: Final = "pip install 'tracker[dask]'"
+_SAME: Final = "install the same version there as here"
+_HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
+
+RULES: Final = (SCHEMA, RULES_VERSION)
+"""What must be the same on all machines, for the rows not to depend on who read them."""
 
 
 @contextmanager
@@ -51,21 +58,41 @@ def cluster(address: str) -> Iterator[ReadWith]:
         yield lambda found, options: _read(client, found, options)
 
 
-def read_packed(path: str, format: str, options: IngestOptions) -> bytes | TrackerError:
-    """On a worker: the pack of one claimed file or folder, or why it cannot be read."""
+def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> bytes | TrackerError:
+    """On a worker: the pack of one claimed file or folder, or why it cannot be read.
+
+    `how`: those fields of IngestOptions that say how to read; `rules`: the `RULES` of whoever asks.
+    """
+    host = socket.gethostname()
+    if tuple(rules) != RULES:
+        return UsageError(f"the Dask worker on {host} has another version of tracker", remedy=_SAME)
     try:
         if not Path(path).exists():
-            problem = f"the Dask worker on {socket.gethostname()} does not see it"
+            problem = f"the Dask worker on {host} does not see it"
             raise SourceError(path, "", problem, remedy="put it where all workers see it under this path")
-        return content_of(read_pieces(Found(Path(path), format), options))
+        return content_of(read_pieces(Found(Path(path), format), IngestOptions(**how)))
     except TrackerError as error:
         return error
 
 
+def _task() -> Any:
+    """`read_packed` as a function that travels by its value: the scheduler has to know nothing of tracker."""
+
+    def read(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> Any:
+        from tracker.intake.cluster import read_packed
+
+        return read_packed(path, format, how, rules)
+
+    return read
+
+
 def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
     """The captures of each profile, in order; the first one that cannot be read ends it with its error."""
-    plain = replace(options, on_progress=None, read_with=None)
-    futures = [client.submit(read_packed, str(item.path.absolute()), item.format, plain, pure=False) for item in found]
+    how = {name: getattr(options, name) for name in _HOW_TO_READ}
+    task = _task()
+    futures = [
+        client.submit(task, str(item.path.absolute()), item.format, how, list(RULES), pure=False) for item in found
+    ]
     try:
         for number, item in enumerate(found):
             content = _result(futures[number], item)
@@ -86,8 +113,7 @@ def _result(future: Any, item: Found) -> bytes | TrackerError:
         problem = "workers of the Dask cluster died over it, one after the other"
         raise SourceError(item.path, "", problem, remedy="give them more memory, or read it here") from error
     except ImportError as error:
-        problem = f"the Dask workers cannot run tracker ({error})"
-        raise UsageError(problem, remedy="install this version of it on each of them") from error
+        raise UsageError(f"a Dask worker cannot run this tracker ({error})", remedy=_SAME) from error
     except OSError as error:
         raise UsageError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again") from error
     return content
