@@ -209,6 +209,10 @@ def test_no_scheduler_is_an_error_before_any_database_is_made(tracker, tmp_path,
     assert done.err == (
         "tracker: no Dask scheduler answers at tcp://127.0.0.1:1; check the address, or read here without --dask\n"
     )
+    for address in ("", "head", "http://head:8786"):
+        done = tracker("ingest", path, "--db", tmp_path / "new.db", "--dask", address)
+        words = f"tracker: --dask {address!r} is no address of a Dask scheduler; write it like tcp://head:8786\n"
+        assert (done.code, done.err) == (2, words)
     assert not (tmp_path / "new.db").exists()
 
 

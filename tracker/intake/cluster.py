@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tracker.intake.pieces import ReadWith
 
 _CONNECT_S: Final = 10
+_SCHEMES: Final = ("tcp", "tls", "ucx", "ws", "wss")
 _INSTALL: Final = "pip install 'tracker[dask]'"
 _SAME: Final = "install the same version there as here"
 _HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
@@ -43,6 +44,10 @@ def cluster(address: str) -> Iterator[ReadWith]:
 
     A UsageError where none answers, or it has no workers.
     """
+    scheme, _, place = address.partition("://")
+    if not place or scheme not in _SCHEMES:  # of '' Dask would start a cluster of its own
+        problem = f"--dask {address!r} is no address of a Dask scheduler"
+        raise UsageError(problem, remedy="write it like tcp://head:8786")
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
