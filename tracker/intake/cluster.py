@@ -76,7 +76,7 @@ def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[
             problem = f"the Dask worker on {host} does not see it"
             raise SourceError(path, "", problem, remedy="put it where all workers see it under this path")
         return content_of(read_pieces(Found(Path(path), format), IngestOptions(**how)))
-    except TrackerError as error:
+    except (SourceError, UsageError) as error:
         return error
 
 
