@@ -7,6 +7,7 @@ which prints `str(error)` as one line on stderr and exits with `error.exit_code`
 from __future__ import annotations
 
 from os import PathLike
+from typing import Any
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
@@ -29,9 +30,19 @@ class TrackerError(Exception):
         self.problem = problem
         self.remedy = remedy
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # the arguments of a child are not those of its parent, which pickle would call it with
+        return _made_again, (type(self), self.args, dict(self.__dict__))
+
     def __str__(self) -> str:
         text = f"{self.problem}; {self.remedy}" if self.remedy else self.problem
         return " ".join(text.split())
+
+
+def _made_again(kind: type[TrackerError], args: tuple[Any, ...], known: dict[str, Any]) -> TrackerError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(known)
+    return error
 
 
 class SourceError(TrackerError):

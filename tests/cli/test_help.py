@@ -76,6 +76,7 @@ def test_commands_come_in_the_order_of_the_work():
         "demo",
         "doctor",
         "ingest",
+        "pack",
         "run",
         "runs",
         "versions",

@@ -38,6 +38,14 @@ def test_details_go_and_come_back_with_the_profile(tracker, old, trace):
     assert tracker("diff", "v1", "v3", "--db", old).code == 0
 
 
+def test_details_come_back_with_a_pack_of_the_profile(tracker, old, trace, tmp_path):
+    tracker("pack", trace["v01"], "-o", tmp_path / "run.trk", "--version", "v1", "--workload", "gpt")
+    tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--db", old)
+    back = tracker("ingest", tmp_path / "run.trk", "--db", old)
+    assert back.out.startswith("run:1  details restored  v1 of gpt")
+    assert tracker("diff", "v1", "v3", "--db", old).code == 0
+
+
 def test_nothing_is_old_enough(tracker, old):
     assert tracker("prune", "--db", old).out.startswith("no run is old enough.")
 

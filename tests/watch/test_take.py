@@ -33,6 +33,15 @@ def test_profiles_become_runs_under_the_labels_of_their_folders(world):
     ]
 
 
+def test_packs_become_runs_under_what_they_were_packed_with_and_else_their_folders(world, tmp_path):
+    for name, said in (("a", {"version": "v1.1"}), ("b", {})):
+        made = intake.pack([write_trace(tmp_path / f"{name}.json", kernel_us=ord(name))], asked=intake.Sidecar(**said))
+        (world.root / "gpt" / "v1").mkdir(parents=True, exist_ok=True)
+        (world.root / "gpt" / "v1" / f"{name}.trk").write_bytes(made.content)
+    assert world.settle() == {"gpt/v1/a.trk": "ingested", "gpt/v1/b.trk": "ingested"}
+    assert sorted(world.runs()) == [("gpt", "v1"), ("gpt", "v1.1")]
+
+
 def test_what_settings_and_layout_say_goes_with_the_run(store, tmp_path):
     world = World(
         store,

@@ -25,6 +25,7 @@ from tracker.cli import (
     ingest,
     log,
     notify,
+    pack,
     prune,
     run,
     runs,
@@ -39,8 +40,9 @@ from tracker.errors import TrackerError
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
-    "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
-    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "notify", "watch", "status", "prune", "db",
+    "demo", "doctor", "ingest", "pack", "run", "runs", "versions", "show", "diff", "history", "log", "findings",
+    "explain", "ack", "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "notify", "watch", "status",
+    "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -92,6 +94,7 @@ def _tracker(
 app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
 app.command("doctor", short_help="What a file or folder holds, before it is ingested.")(doctor.doctor)
 app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
+app.command("pack", short_help="Pack profiles into one small file, to be ingested elsewhere.")(pack.pack)
 app.command(
     "run",
     short_help="Run a job, then read the profiles that it left.",

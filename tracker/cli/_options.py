@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tracker.errors import UsageError
+from tracker.errors import SourceError, UsageError
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
 _DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
@@ -236,6 +237,14 @@ def one_line(what: str, text: str | None) -> str | None:
     if text is not None and not is_plain(text):
         raise UsageError(f"{what} {text!r} holds control characters", remedy="write it on one line, as plain text")
     return text
+
+
+def check_path(path: Path) -> None:
+    """A SourceError where the name of a file or folder is none that the system can look up."""
+    try:
+        path.exists()
+    except OSError as error:
+        raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
 
 
 def pairs(values: Sequence[str] | None, option: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +12,12 @@ import typer
 from tracker.cli import _labels as labels
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
-from tracker.errors import SourceError, UsageError
+from tracker.errors import UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
+    from tracker.intake.pieces import ReadWith
 
 
 def ingest(  # one parameter per option
@@ -62,6 +64,16 @@ def ingest(  # one parameter per option
             "spools, if others than the default ones. Default: read PATH.",
         ),
     ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            "--dask",
+            metavar="ADDRESS",
+            help="Read the profiles on the workers of this Dask cluster, such as tcp://head:8786, which see them under "
+            "the same paths and have this tracker; this process writes the runs. Default: read here.",
+            show_default=False,
+        ),
+    ] = None,
     db: options.Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.
@@ -73,7 +85,9 @@ def ingest(  # one parameter per option
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
       tracker ingest ./benchmark_logs     # one run per log, labelled by their names
+      tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
+      tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
     """
     from tracker import config as configuration
     from tracker import intake
@@ -83,17 +97,21 @@ def ingest(  # one parameter per option
 
     settings = configuration.load(db)
     if spooled:
-        given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category)
+        given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
         if any(given) or as_run or allow_partial or skip_bad_rows:
             raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
         return _spooled.take(settings, paths)
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:
-        _check_name(path)
+        options.check_path(path)
     options.one_line("--note", note)
     options.one_line("--commit", commit)
-    with progress() as report, _store.writing(settings, create=True) as store:
+    with (
+        _reading_on(dask) as read_with,
+        progress(of_bytes=dask is None) as report,
+        _store.writing(settings, create=True) as store,
+    ):
         results = intake.ingest(
             store,
             paths,
@@ -113,6 +131,7 @@ def ingest(  # one parameter per option
                 skip_bad_rows=skip_bad_rows,
                 max_bytes=settings.max_bytes,
                 on_progress=report,
+                read_with=read_with,
             ),
         )
         hints = order_hints(store, results)
@@ -128,11 +147,13 @@ def ingest(  # one parameter per option
     emit(summary(results, regressions))
 
 
-def _check_name(path: Path) -> None:
-    try:
-        path.exists()
-    except OSError as error:
-        raise SourceError(path, "", f"cannot be read ({error.strerror})", remedy="check the path") from error
+def _reading_on(address: str | None) -> AbstractContextManager[ReadWith | None]:
+    """What reads profiles: the cluster at `address`, None for this process."""
+    if address is None:
+        return nullcontext()
+    from tracker.intake.cluster import cluster
+
+    return cluster(address)
 
 
 def describe(result: IngestResult, names: Mapping[str, str], formats: Collection[str] = ()) -> str:

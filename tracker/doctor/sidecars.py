@@ -18,10 +18,9 @@ _TEXTS: Final = ("version", "workload", "commit", "device", "note")
 
 def labelled(piece: Piece) -> Capture:
     """The capture with the labels and the configuration that an ingest would file it under."""
-    if piece.said is None:
-        return piece.capture
-    said = {name: text for name in ("version", "workload", "commit") if (text := getattr(piece.said, name)) is not None}
-    configuration = {**piece.capture.configuration, **piece.said.configuration}
+    told = piece.told
+    said = {name: text for name in ("version", "workload", "commit") if (text := getattr(told, name)) is not None}
+    configuration = {**piece.capture.configuration, **told.configuration}
     return replace(piece.capture, labels={**piece.capture.labels, **said}, configuration=configuration)
 
 
@@ -37,7 +36,12 @@ def notes(groups: Sequence[Sequence[Piece]], found: Sequence[Path], broken: Sequ
     for words, pieces in alike.items():
         more = f" and {counted(len(pieces) - 1, 'other')}" if len(pieces) > 1 else ""
         says = "say" if len(pieces) > 1 else "says"
-        yield f"{job.sidecar_of(pieces[0].place)}{more} {says} of the profile: {words}"
+        yield f"{_sidecar(pieces[0])}{more} {says} of the profile: {words}"
+    packed = {piece.place: _words(piece.asked) for group in groups for piece in group if piece.asked != sidecar.NOTHING}
+    for words in dict.fromkeys(packed.values()):
+        places = [place for place, other in packed.items() if other == words]
+        more = f" and {counted(len(places) - 1, 'other')}" if len(places) > 1 else ""
+        yield f"{places[0]}{more}, as packed: {words}"
     for group in groups:
         try:
             sidecar.agreed({piece.place: piece.said for piece in group if piece.said is not None})
@@ -48,6 +52,12 @@ def notes(groups: Sequence[Sequence[Piece]], found: Sequence[Path], broken: Sequ
     for path in found:
         if str(path) not in told:
             yield f"{path} tells of a profile that is not there"
+
+
+def _sidecar(piece: Piece) -> str:
+    """The sidecar of a profile, or what stands for it in a pack."""
+    beside = job.sidecar_of(piece.place)
+    return beside if Path(beside).exists() else f"the sidecar in {piece.place}"
 
 
 def _words(said: sidecar.Sidecar) -> str:

@@ -5,13 +5,16 @@ from __future__ import annotations
 from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside, why_apart
 from tracker.intake.ingesting import IngestResult, Read, ingest, ingest_of_job
+from tracker.intake.packing import SUFFIX, Pack, is_pack, pack
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.intake.sidecar import Sidecar
 from tracker.intake.spooled import Spooled, Waiting, take_spooled, waiting
 
 __all__ = [
+    "SUFFIX",
     "IngestOptions",
     "IngestResult",
+    "Pack",
     "Piece",
     "Read",
     "Sidecar",
@@ -21,6 +24,8 @@ __all__ = [
     "formats_beside",
     "ingest",
     "ingest_of_job",
+    "is_pack",
+    "pack",
     "parse_device",
     "read_pieces",
     "take_spooled",

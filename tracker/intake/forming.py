@@ -22,7 +22,8 @@ def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Pie
     """
     files: dict[tuple[str, ...], list[Piece]] = {}
     for piece in pieces:
-        files.setdefault(piece.paths, []).append(piece)
+        # packs of two machines may hold files of one name
+        files.setdefault((piece.path, *piece.paths), []).append(piece)
     ordered = sorted(files.values(), key=lambda file: (file[0].capture.started_at_ns or 0, file[0].paths))
     if as_run:
         return [_number_ranks(ordered)] if ordered else []

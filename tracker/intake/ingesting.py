@@ -13,7 +13,7 @@ from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece, read_all
 from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
-from tracker.intake.sidecar import Sidecar
+from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
@@ -77,16 +77,17 @@ def ingest(
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
     pieces = read_all(paths, options)
-    groups = [_finish(group, options) for group in form_runs(pieces, as_run=options.as_run)]
+    formed = [(group, _asked(group, version, workload, options)) for group in form_runs(pieces, as_run=options.as_run)]
     if version is None:
-        groups.sort(key=date_of)
+        formed.sort(key=lambda one: date_of(one[0]))
+    groups = [_finish(group, asked.options) for group, asked in formed]
     batch = [
         (
-            record_of(group, version, workload, options),
+            record_of(group, asked.version, asked.workload, asked.options),
             [piece.capture for piece in group],
             [piece.format for piece in group],
         )
-        for group in groups
+        for group, (_, asked) in zip(groups, formed, strict=True)
     ]
     done = save_runs(store, batch)
     changed = [saved.run_id for saved in done if not saved.already]
@@ -122,6 +123,45 @@ def ingest_of_job(
         max_bytes=max_bytes,
     )
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the user says of one run."""
+
+    version: str | None
+    workload: str | None
+    options: IngestOptions
+
+
+def _asked(group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions) -> _Asked:
+    """The options of this ingest, and where they are silent those that the run was packed with."""
+    packed = {piece.place: piece.asked for piece in group if piece.asked is not NOTHING}
+    if not packed:
+        return _Asked(version, workload, options)
+    now = Sidecar(
+        version=version,
+        workload=workload,
+        commit=options.commit,
+        note=options.note,
+        device=options.device,
+        expect_ranks=options.expect_ranks,
+        configuration=dict(options.configuration),
+        tags=dict(options.tags),
+    )
+    given = {"version": version, "workload": workload, "device": options.device, **options.configuration}
+    ignoring = {name for name, value in given.items() if value is not None}
+    said = over(now, agreed(packed, ignoring=ignoring, by="pack"))
+    chosen = replace(
+        options,
+        commit=said.commit,
+        note=said.note,
+        device=said.device,
+        expect_ranks=said.expect_ranks,
+        configuration=said.configuration,
+        tags=said.tags,
+    )
+    return _Asked(said.version, said.workload, chosen)
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,10 @@ from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
 
 if TYPE_CHECKING:
+    from tracker.profile import Packed, Profile
     from tracker.readers import Found, ReadOptions
+
+    ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,8 @@ class IngestOptions:
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`. `judge`: False where the caller judges the runs of many ingests at once.
+    the file `label`. `read_with`: reads the profiles, somewhere else or at once, in their order; None: here, one by
+    one. `judge`: False where the caller judges the runs of many ingests at once.
     """
 
     commit: str | None = None
@@ -41,6 +45,7 @@ class IngestOptions:
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
     on_progress: Callable[[str, int, int], None] | None = None
+    read_with: ReadWith | None = None
     judge: bool = True
 
 
@@ -49,7 +54,8 @@ class Piece:
     """One capture on its way to a run, with the format that its file had and what its reader warned of.
 
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,
-    None where it has none; what that adds to the capture is in there already.
+    None where it has none; what that adds to the capture is in there already. `asked`: by the user when it was packed,
+    as by options of the ingest. `rules_version`: of the naming and category rules that its rows were made with.
     """
 
     capture: Capture
@@ -57,6 +63,13 @@ class Piece:
     warnings: tuple[str, ...]
     path: str = ""
     said: Sidecar | None = None
+    asked: Sidecar = NOTHING
+    rules_version: int = timeline.RULES_VERSION
+
+    @property
+    def told(self) -> Sidecar:
+        """What is said of the capture beside it, by whomever."""
+        return sidecar.over(self.asked, self.said or NOTHING)
 
     @property
     def place(self) -> str:
@@ -75,23 +88,57 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
     for path in paths:
         for item in readers.find(path, options.format):
             found.setdefault(item.path.resolve(), item)
-    return [piece for item in found.values() for piece in read_pieces(item, options)]
+    items = list(found.values())
+    if options.read_with is not None:
+        return [piece for pieces in options.read_with(items, options) for piece in pieces]
+    return [piece for item in items for piece in read_pieces(item, options)]
 
 
 def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
     """The captures of one claimed file or folder, with rows and what its sidecar adds; a SourceError where it cannot be
-    read.
+    read. A pack gives those of all profiles in it; a sidecar beside it goes before theirs.
     """
     path = sidecar.sidecar_of(found.path)
-    said, warnings = (None, ()) if path is None else sidecar.read(path)
+    beside, warnings = (None, ()) if path is None else sidecar.read(path)
+    profile = readers.read(found, _read_options(found, options))
+    if not profile.packed:
+        return pieces_of(profile, str(found.path), options, said=beside, warnings=warnings)
+    # where a profile lay when it was packed tells it from the other profiles of the pack
+    places = [f"{found.path}/{one.profile.path.lstrip('/')}" for one in profile.packed]
+    unpacked = [
+        unpacked_pieces(one, place, found.path, options, beside)
+        for one, place in zip(profile.packed, places, strict=True)
+    ]
+    first, *others = (piece for pieces in unpacked for piece in pieces)
+    return [replace(first, warnings=(*first.warnings, *warnings)), *others]
+
+
+def unpacked_pieces(
+    packed: Packed, place: str, pack: Path, options: IngestOptions, beside: Sidecar | None = None
+) -> list[Piece]:
+    """The captures of one profile of `pack`, as `read_pieces` gave them where it was packed, but that they lie at
+    `place`.
+    """
+    said = sidecar.parsed(packed.said, pack)[0] if packed.said else None
+    asked = sidecar.parsed(packed.asked, pack)[0] if packed.asked else NOTHING
+    said = said if beside is None else sidecar.over(beside, said or NOTHING)
+    pieces = pieces_of(packed.profile, place, options, said=said)
+    return [replace(piece, asked=asked, rules_version=packed.rules_version) for piece in pieces]
+
+
+def pieces_of(
+    profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
+) -> list[Piece]:
+    """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
     return [
-        replace(
-            piece,
-            said=said,
-            capture=_with(piece.capture, said or NOTHING, options.otherwise, is_first=number == 0),
-            warnings=(*piece.warnings, *(warnings if number == 0 else ())),
+        Piece(
+            _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
+            profile.format,
+            (*profile.warnings, *warnings) if number == 0 else (),
+            place,
+            said,
         )
-        for number, piece in enumerate(_read(found, _read_options(found, options)))
+        for number, capture in enumerate(profile.captures)
     ]
 
 
@@ -121,11 +168,3 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         max_bytes=options.max_bytes,
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )
-
-
-def _read(found: Found, options: ReadOptions) -> list[Piece]:
-    profile = readers.read(found, options)
-    return [
-        Piece(timeline.build(capture), profile.format, profile.warnings if number == 0 else (), str(found.path))
-        for number, capture in enumerate(profile.captures)
-    ]

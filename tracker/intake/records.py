@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracker import timeline
 from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device
@@ -42,7 +41,7 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
         device=_device(group, options),
         started_at_ns=min(starts, default=None),
         ranks_expected=options.expect_ranks or own.expect_ranks or otherwise.expect_ranks,
-        rules_version=timeline.RULES_VERSION,
+        rules_version=min(piece.rules_version for piece in group),
     )
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct, field
@@ -90,6 +90,11 @@ def read(path: Path) -> tuple[Sidecar, tuple[str, ...]]:
         raise SourceError(path, "", f"the sidecar cannot be read ({error.strerror})", remedy=_REMEDY) from error
     if len(text) > MAX_BYTES:
         raise SourceError(path, "", f"a sidecar of more than {MAX_BYTES >> 10} KiB", remedy=_REMEDY)
+    return parsed(text, path)
+
+
+def parsed(text: bytes, path: Path) -> tuple[Sidecar, tuple[str, ...]]:
+    """What `read` gives, of a sidecar whose content is `text`; `path` says where that was."""
     found = _parse(text, path)
     kept = {key: value for key, value in found.facts.items() if key in FACTS and short_word(value)}
     left_out = ", ".join(sorted(key if key in FACTS or short_word(key) else "?" for key in found.facts.keys() - kept))
@@ -134,8 +139,26 @@ def problems(found: Sidecar) -> Iterable[tuple[str, str]]:
         yield "rank", f"is {found.rank}, of {found.world_size} ranks"
 
 
-def agreed(said: Mapping[str, Sidecar], *, ignoring: Collection[str] = ()) -> Sidecar:
+def over(first: Sidecar, second: Sidecar) -> Sidecar:
+    """What `first` says, and where it is silent `second`; a commit belongs to the version that is said with it.
+
+    >>> both = over(Sidecar(version="v2", tags={"a": "1"}), Sidecar(version="v1", commit="3fd", note="n"))
+    >>> both.version, both.commit, both.note, both.tags
+    ('v2', None, 'n', {'a': '1'})
+    """
+    said: dict[str, Any] = {}
+    for name in Sidecar.__struct_fields__:
+        one, other = getattr(first, name), getattr(second, name)
+        said[name] = {**other, **one} if isinstance(one, dict) else one if one is not None else other
+    if first.version is not None:
+        said["commit"] = first.commit
+    return Sidecar(**said)
+
+
+def agreed(said: Mapping[str, Sidecar], *, ignoring: Collection[str] = (), by: str = "sidecar") -> Sidecar:
     """What the sidecars of the ranks of one run say together; `said`: by the profile that each belongs to.
+
+    `by`: what says it, for errors.
 
     A rank without one says nothing. Version, workload, device and configuration must be the same where they are said,
     but for `ignoring`: a SourceError names two that differ. Of tags and notes the first counts, of expected ranks the
@@ -143,10 +166,10 @@ def agreed(said: Mapping[str, Sidecar], *, ignoring: Collection[str] = ()) -> Si
     """
     for name in _MUST_AGREE:
         if name not in ignoring:
-            _same(name, {path: getattr(one, name) for path, one in said.items()})
+            _same(name, {path: getattr(one, name) for path, one in said.items()}, by)
     for key in dict.fromkeys(key for one in said.values() for key in one.configuration):
         if key not in ignoring:
-            _same(f"configuration {key}", {path: one.configuration.get(key) for path, one in said.items()})
+            _same(f"configuration {key}", {path: one.configuration.get(key) for path, one in said.items()}, by)
     firsts = list(said.values())
     commits = {one.commit for one in firsts if one.commit is not None}
     return Sidecar(
@@ -161,13 +184,13 @@ def agreed(said: Mapping[str, Sidecar], *, ignoring: Collection[str] = ()) -> Si
     )
 
 
-def _same(what: str, said: Mapping[str, str | None]) -> None:
+def _same(what: str, said: Mapping[str, str | None], by: str) -> None:
     places = {text: path for path, text in said.items() if text is not None}
     if len(places) > 1:
         (one, other), (first, second) = list(places)[:2], list(places.values())[:2]
         raise SourceError(
             first,
             "",
-            f"its sidecar says {what} {one!r}, that of {second}, another rank of the same run, {other!r}",
-            remedy="say it for all with an option, or correct the sidecars",
+            f"its {by} says {what} {one!r}, that of {second}, another rank of the same run, {other!r}",
+            remedy=f"say it for all with an option, or correct the {by}s",
         )

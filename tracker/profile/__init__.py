@@ -96,6 +96,7 @@ __all__ = [
     "Launches",
     "Markers",
     "MemoryPoints",
+    "Packed",
     "Profile",
     "Rows",
     "Source",
@@ -173,9 +174,27 @@ class Capture:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What one claimed file or folder holds: the reader's name, and a capture per process and device."""
+    """What one claimed file or folder holds: the reader's name, and a capture per process and device.
+
+    `packed`: where the file is a pack, the profiles that the captures came from, in their order.
+    """
 
     format: str
     path: str
     captures: tuple[Capture, ...]
     warnings: tuple[str, ...] = ()
+    packed: tuple[Packed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A profile that was read somewhere else, to rows, and what was said of it there.
+
+    `said`: the content of its sidecar; `asked`: what the user said when it was packed, in the same form; b"": nothing.
+    `rules_version`: of the naming and category rules that the rows were made with.
+    """
+
+    profile: Profile
+    said: bytes
+    asked: bytes
+    rules_version: int

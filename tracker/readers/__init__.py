@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "is_sidecar", "load",
-    "read", "short_word", "survey", "unfinished",
+    "read", "read_head", "short_word", "survey", "unfinished",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -36,6 +36,7 @@ NAMES: Final[tuple[str, ...]] = (
     "cann",
     "nsys_sqlite",
     "nsys_stats",
+    "pack",
     "paddle_log",
     "paddle_summary",
     "paddle_trace",

@@ -1,0 +1,73 @@
+"""Every shared capture, packed: an ingest of the pack leaves the database that an ingest of the profile leaves."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tests.packs import everything
+from tests.real import data
+from tracker import readers
+from tracker.intake import IngestOptions, Sidecar, ingest, pack
+from tracker.store import open_store
+
+ALL = os.environ.get("TRACKER_TESTS") == "all"
+_EACH = 2
+"""So many of the captures of a folder and format are tried, unless TRACKER_TESTS=all."""
+
+
+def captures() -> list[str]:
+    """Every capture that a reader claims, without those that two claim."""
+    root, found, counts = data.folder(), [], {}
+    if not root.exists():
+        return []
+    for seen in readers.survey(root):
+        if len(seen.claims) == 1 and not seen.problem:
+            name = str(seen.path.relative_to(root))
+            kind = (seen.claims[0], *name.split("/")[:2])
+            counts[kind] = counts.get(kind, 0) + 1
+            if ALL or counts[kind] <= _EACH:
+                found.append(name)
+    return list(dict.fromkeys(found))
+
+
+OPTIONS = IngestOptions(configuration={"batch": "8"}, tags={"image": "x"}, note="n")
+SAID = Sidecar(version="v1", workload="toy", note="n", configuration={"batch": "8"}, tags={"image": "x"})
+
+
+@pytest.mark.parametrize("name", captures() or ["pytorch"])
+def test_the_pack_of_a_capture_is_that_capture(name, tmp_path):
+    path, run = data.path(name), tmp_path / "run.trk"
+    made = pack([path], asked=SAID)
+    run.write_bytes(made.content)
+    assert len(made.content) < max(made.read_bytes, 4096)
+    with open_store("sqlite://") as plain, open_store("sqlite://") as taken:
+        (there,) = ingest(taken, [run])
+        (here,) = ingest(plain, [path], version="v1", workload="toy", options=OPTIONS)
+        assert everything(taken) == everything(plain)
+        assert (there.warnings, there.formats, there.paths) == (here.warnings, here.formats, here.paths)
+        (again,) = ingest(taken, [path], version="v1", workload="toy")
+        assert (again.run_id, again.already) == (there.run_id, True)
+
+
+FEW = [
+    "pytorch/two_ranks_nccl", "torch_cpu/ddp_gloo_2ranks/baseline_run1", "ascend/transformer_4ranks_pp2_dp2",
+    "nsys/wan_2gpu_before_after/mfu_2gpu_before.sqlite", "paddle/cpu_captures/baseline_run1",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_packs_of_whole_folders_on_both_databases(name, store, tmp_path):
+    path, run = data.path(name), tmp_path / "run.trk"
+    run.write_bytes(pack([path], asked=SAID).content)
+    there = ingest(store, [run])
+    with open_store("sqlite://") as plain:
+        here = ingest(plain, [path], version="v1", workload="toy", options=OPTIONS)
+        with plain.connect() as one, store.connect() as other:
+            assert [result.ranks for result in there] == [result.ranks for result in here]
+            for table in ("op", "kernel", "communication", "step", "sample"):
+                count = f"SELECT COUNT(*) FROM {table}"
+                assert other.exec_driver_sql(count).scalar_one() == one.exec_driver_sql(count).scalar_one(), table
+    again = ingest(store, [path], version="v1", workload="toy")
+    assert all(result.already for result in again)

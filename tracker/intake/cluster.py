@@ -1,0 +1,147 @@
+"""Reading many profiles on the workers of a Dask cluster that is there already.
+
+The workers read, and send back packs: sums of some thousandth of the profiles' size. Whoever asked forms the runs and
+writes them, in one transaction, as if it had read the files itself: no worker opens the database, so that SQLite is as
+safe as Postgres, and no worker needs its password. Workers need this version of tracker, and the profiles at the same
+paths as here.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from tracker.errors import SourceError, TrackerError, UsageError
+from tracker.intake.packing import content_of
+from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
+from tracker.readers import Found, ReadOptions
+from tracker.readers.pack.reading import packed_in
+from tracker.readers.pack.schema import SCHEMA
+from tracker.timeline import RULES_VERSION
+
+if TYPE_CHECKING:
+    from tracker.intake.pieces import ReadWith
+
+_CONNECT_S: Final = 10
+_SCHEMES: Final = ("tcp", "tls", "ucx", "ws", "wss")
+_INSTALL: Final = "pip install 'tracker[dask]'"
+_SAME: Final = "install the same version there as here"
+_HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
+
+RULES: Final = (SCHEMA, RULES_VERSION)
+"""What must be the same on all machines, for the rows not to depend on who read them."""
+
+
+@contextmanager
+def cluster(address: str) -> Iterator[ReadWith]:
+    """What reads profiles on the cluster whose scheduler listens at `address`; for `IngestOptions.read_with`.
+
+    A UsageError where none answers, or it has no workers.
+    """
+    scheme, _, place = address.partition("://")
+    if not place or scheme not in _SCHEMES:  # of '' Dask would start a cluster of its own
+        problem = f"--dask {address!r} is no address of a Dask scheduler"
+        raise UsageError(problem, remedy="write it like tcp://head:8786")
+    try:
+        distributed: Any = import_module("distributed")
+    except ImportError as error:
+        raise UsageError("--dask needs the package distributed", remedy=_INSTALL) from error
+    try:
+        client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
+    except (OSError, ValueError, TypeError) as error:
+        problem = f"no Dask scheduler answers at {address}"
+        raise UsageError(problem, remedy="check the address, or read here without --dask") from error
+    with client:
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            raise UsageError(f"the Dask cluster at {address} has no workers", remedy="start some with dask worker")
+        yield lambda found, options: _read(client, found, options)
+
+
+def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> bytes | TrackerError:
+    """On a worker: the pack of one claimed file or folder, or why it cannot be read.
+
+    `how`: those fields of IngestOptions that say how to read; `rules`: the `RULES` of whoever asks.
+    """
+    host = socket.gethostname()
+    if tuple(rules) != RULES:
+        return UsageError(f"the Dask worker on {host} has another version of tracker", remedy=_SAME)
+    try:
+        if not Path(path).exists():
+            problem = f"the Dask worker on {host} does not see it"
+            raise SourceError(path, "", problem, remedy="put it where all workers see it under this path")
+        return content_of(read_pieces(Found(Path(path), format), IngestOptions(**how)))
+    except (SourceError, UsageError) as error:
+        return error
+
+
+def _task() -> Any:
+    """`read_packed` as a function that travels by its value: the scheduler has to know nothing of tracker."""
+
+    def read(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> Any:
+        from tracker.intake.cluster import read_packed
+
+        return read_packed(path, format, how, rules)
+
+    return read
+
+
+def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
+    """The captures of each profile, in order; the first one that cannot be read ends it with its error."""
+    how = {name: getattr(options, name) for name in _HOW_TO_READ}
+    task = _task()
+    futures = [
+        client.submit(task, str(item.path.absolute()), item.format, how, list(RULES), pure=False) for item in found
+    ]
+    try:
+        for number, item in enumerate(found):
+            content = _result(futures[number], item)
+            futures[number].release()
+            yield _pieces(content, item, options)
+            if options.on_progress is not None:
+                options.on_progress(item.path.name, number + 1, len(found))
+    finally:
+        client.cancel(futures)
+
+
+def _result(future: Any, item: Found) -> bytes | TrackerError:
+    from distributed import KilledWorker
+
+    try:
+        content: bytes | TrackerError = future.result()
+    except KilledWorker as error:
+        problem = "workers of the Dask cluster died over it, one after the other"
+        raise SourceError(item.path, "", problem, remedy="give them more memory, or read it here") from error
+    except ImportError as error:
+        raise UsageError(f"a Dask worker cannot run this tracker ({error})", remedy=_SAME) from error
+    except OSError as error:
+        raise UsageError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again") from error
+    return content
+
+
+def _pieces(content: bytes | TrackerError, item: Found, options: IngestOptions) -> list[Piece]:
+    """What a worker sent, with the paths as they were given here."""
+    there, here = str(item.path.absolute()), str(item.path)
+    if isinstance(content, SourceError):
+        bare = content.problem.removeprefix(f"{content.path}: ").replace(there, here)
+        raise SourceError(content.path.replace(there, here), "", bare, remedy=content.remedy.replace(there, here))
+    if isinstance(content, TrackerError):
+        raise content
+    packed = packed_in(io.BytesIO(content), item.path, ReadOptions(max_bytes=options.max_bytes))
+    pieces = [piece for one in packed for piece in unpacked_pieces(one, one.profile.path, item.path, options)]
+    return [_renamed(piece, there, here) for piece in pieces]
+
+
+def _renamed(piece: Piece, there: str, here: str) -> Piece:
+    def given(path: str) -> str:
+        return here + path.removeprefix(there) if path.startswith(there) else path
+
+    sources = tuple(replace(source, path=given(source.path)) for source in piece.capture.sources)
+    warnings = tuple(warning.replace(there, here) for warning in piece.warnings)
+    capture = replace(piece.capture, sources=sources)
+    return replace(piece, path=given(piece.path), capture=capture, warnings=warnings)

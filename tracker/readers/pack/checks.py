@@ -1,0 +1,133 @@
+"""What must hold of the rows in a pack, so that the database takes them as it takes those of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.profile import MISSING, PHASES, ROW_COLUMNS, Capture, Column, Table
+from tracker.readers.pack.columns import BREAKDOWNS, COLLECTIVE_CALLS, BadColumn
+
+_LARGEST: Final = (1 << 62) - 1
+
+_LOWEST: Final[Mapping[tuple[str, str], int]] = {
+    **{(table, "step"): -1 for table in (*ROW_COLUMNS, "breakdowns")},
+    ("op_tree", "parent"): -1,
+    ("communication", "size_class_bytes"): -1,
+    ("communication_link", "source"): -1,
+    ("communication_link", "target"): -1,
+    ("communication_link", "packet_bytes"): -1,
+    # points in time, which may lie before the first event, or before the epoch of a clock that is not absolute
+    ("memory_curve", "time_ns"): -_LARGEST,
+    ("collective_calls", "start_ns"): -_LARGEST,
+    ("breakdowns", "start_ns"): -_LARGEST,
+    ("breakdowns", "steps"): 1,
+}
+"""(table, column) -> the lowest number; 0 for all others."""
+
+_SIGNED: Final = frozenset({"kernel_metric", "counter"})
+"""Tables of measurements of any kind."""
+
+REQUIRED: Final = frozenset(
+    {
+        "step", "op_key", "kernel_key", "node", "parent", "communication", "source", "target", "packet_bytes",
+        "time_ns", "start_ns", "steps", "elapse_ns",
+    }
+)  # fmt: skip
+"""Columns of numbers that are never missing."""
+
+_REFERS_TO: Final = {"op_key": "op_key", "kernel_key": "kernel_key", "communication": "communication"}
+
+UNIQUE: Final[Mapping[str, Sequence[str]]] = {
+    "op_key": tuple(ROW_COLUMNS["op_key"]),
+    "kernel_key": tuple(ROW_COLUMNS["kernel_key"]),
+    "op": ("step", "op_key"),
+    "op_tree": ("step", "node"),
+    "kernel": ("step", "kernel_key", "op_key", "category"),
+    "kernel_metric": ("kernel_key", "metric"),
+    "memory": ("step", "op_key", "component"),
+}
+"""Table -> columns in which no two rows are alike."""
+
+
+def check_tables(tables: Mapping[str, Table], calls: Table) -> None:
+    """A BadColumn where the tables of a capture, or its collective calls, hold what no profile does."""
+    lengths = {name: len(next(iter(table.values()))) for name, table in tables.items()}
+    for name, table in tables.items():
+        _check_numbers(name, ROW_COLUMNS[name], table, lengths)
+        _check_unique(name, table)
+    _check_numbers("collective_calls", COLLECTIVE_CALLS if calls else {}, calls, lengths)
+    _check_words("op_key", "phase", tables["op_key"]["phase"], PHASES)
+
+
+def check_breakdowns(table: Table) -> None:
+    """A BadColumn where the breakdowns of a capture hold what no profile does."""
+    if not len(table["step"]):
+        raise BadColumn("table breakdowns: is empty")
+    _check_numbers("breakdowns", BREAKDOWNS, table, {})
+    _check_words("breakdowns", "timeline", table["timeline"], ("device", "host"))
+    steps = np.asarray(table["step"])[1:]
+    if len(np.unique(steps)) < len(steps):
+        raise BadColumn("table breakdowns: has a step twice")
+
+
+def check_capture(capture: Capture) -> None:
+    """A BadColumn where what is said of a capture as a whole is no profile's."""
+    _check_words("capture", "quality", [capture.quality], ("ok", "partial"))
+    _check_words("capture", "parallel", list(capture.parallel), ("stage", "dp", "tp", "pp", "ep", "cp"))
+    start, end = capture.started_at_ns, capture.ended_at_ns
+    if start is not None and end is not None and end < start:
+        raise BadColumn("ends before it starts")
+    if capture.rank is not None and capture.world_size is not None and capture.rank >= capture.world_size:
+        raise BadColumn(f"is rank {capture.rank} of {capture.world_size}")
+
+
+def _check_numbers(name: str, kinds: Mapping[str, str], table: Table, lengths: Mapping[str, int]) -> None:
+    for column, kind in kinds.items():
+        if kind == "text":
+            continue
+        values = np.asarray(table[column])
+        if kind == "float":
+            _check_floats(name, column, values)
+            continue
+        missing = values == MISSING
+        if column in REQUIRED and missing.any():
+            raise _bad(name, column, missing, "lacks a number")
+        bad = ~missing & ((values < _LOWEST.get((name, column), 0)) | (values > _LARGEST))
+        if bad.any():
+            raise _bad(name, column, bad, f"is {values[bad][0]}, which no profile has")
+        target = lengths.get(_REFERS_TO.get(column, ""))
+        if target is not None and (bad := values >= target).any():
+            raise _bad(name, column, bad, f"refers to row {values[bad][0]} of {target}")
+
+
+def _check_floats(name: str, column: str, values: NDArray[Any]) -> None:
+    bad = np.isinf(values) if name in _SIGNED else np.isinf(values) | (values < 0)
+    if bad.any():
+        raise _bad(name, column, bad, f"is {values[bad][0]}, which no profile has")
+
+
+def _bad(name: str, column: str, rows: NDArray[Any], problem: str) -> BadColumn:
+    return BadColumn(f"table {name}, row {int(np.flatnonzero(rows)[0]) + 1}: column {column} {problem}")
+
+
+def _check_words(name: str, column: str, found: Column, known: Sequence[str]) -> None:
+    others = set(found) - set(known)
+    if others:
+        raise BadColumn(f"table {name}: column {column} holds {ascii(min(others))[:80]}, which is none of its words")
+
+
+def _check_unique(name: str, table: Table) -> None:
+    if name not in UNIQUE:
+        return
+    columns = [_comparable(table[column]) for column in UNIQUE[name]]
+    if len(set(zip(*columns, strict=True))) < len(columns[0]):
+        raise BadColumn(f"table {name}: has two rows of one {' and '.join(UNIQUE[name])}")
+
+
+def _comparable(column: Column) -> list[Any]:
+    """The values as the database tells them apart: it holds no NUL, and writes it out."""
+    return [text.replace("\0", "\\x00") for text in column] if isinstance(column, list) else column.tolist()

@@ -1,0 +1,162 @@
+"""The bytes of a pack -> profiles, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from tracker import readers
+from tracker.errors import SourceError
+from tracker.profile import ROW_COLUMNS, Capture, Device, Packed, Profile, Rows, Source
+from tracker.readers._source import ReadOptions, content_blocks, open_source
+from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
+from tracker.units import is_plain
+
+_AGAIN: Final = "pack the profile again"
+_COPY: Final = "copy it again, or pack the profile again"
+
+
+def packed_in_file(path: Path, options: ReadOptions) -> tuple[Packed, ...]:
+    """The profiles in the pack at `path`; see `tracker.readers.pack.read`."""
+    with open_source(path) as file:
+        return packed_in(file, path, options)
+
+
+def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed, ...]:
+    """The profiles in a pack that is open, or at hand as bytes; `path` names it in errors."""
+    records = _records(file, path, options)
+    head = _header(path, next(records, b""))
+    profiles = []
+    for profile in head.profiles:
+        captures = tuple(_capture(path, next(records, b""), number + 1, profile) for number in range(profile.captures))
+        made = Profile(profile.format, _plain(profile.path), captures, tuple(map(_plain, profile.warnings)))
+        profiles.append(Packed(made, profile.said, profile.asked, profile.rules_version))
+    if next(records, None) is not None:
+        raise SourceError(path, "", "the pack goes on behind its last capture", remedy=_AGAIN)
+    return tuple(profiles)
+
+
+def capture_in(record: bytes) -> Capture:
+    """The capture in a record; a BadColumn or msgspec's own error where it is none."""
+    found = msgspec.msgpack.decode(record, type=schema.CaptureRecord)
+    pool = columns.unpacked_texts(found.texts)
+    capture = _with_rows(found, _rows(found, pool))
+    checks.check_capture(capture)
+    return capture
+
+
+def _header(path: Path, record: bytes) -> schema.Header:
+    try:
+        version = msgspec.msgpack.decode(record, type=schema.Version)
+        if version.schema != schema.SCHEMA:
+            writer = ascii(version.tracker)[1:-1][:40]
+            problem = f"tracker {writer} wrote it with schema {version.schema}, this one knows {schema.SCHEMA}"
+            remedy = "upgrade tracker here" if version.schema > schema.SCHEMA else _AGAIN
+            raise SourceError(path, "header", problem, remedy=remedy)
+        head = msgspec.msgpack.decode(record, type=schema.Header)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise SourceError(path, "header", f"damaged ({error})", remedy=_COPY) from error
+    for profile in head.profiles:
+        if profile.format not in readers.NAMES or profile.format == NAME:
+            problem = f"packed from the format {ascii(profile.format)[:40]}, which this tracker does not know"
+            raise SourceError(path, "header", problem, remedy="upgrade tracker here")
+    return head
+
+
+def _plain(text: str) -> str:
+    """What is printed as it is, without characters that a terminal acts on."""
+    return text if is_plain(text) else "".join(c if is_plain(c) else c.encode("unicode_escape").decode() for c in text)
+
+
+def _capture(path: Path, record: bytes, number: int, profile: schema.ProfileHead) -> Capture:
+    try:
+        return capture_in(record)
+    except (columns.BadColumn, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        place = f"capture {number} of {ascii(profile.path)[1:-1][-80:]}"
+        raise SourceError(path, place, f"damaged ({error})", remedy=_COPY) from error
+
+
+def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
+    if found.tables.keys() != ROW_COLUMNS.keys():
+        raise columns.BadColumn("has not the tables of a capture")
+    tables = {}
+    for name, kinds in ROW_COLUMNS.items():
+        try:
+            tables[name] = columns.unpacked_table(kinds, found.tables[name], pool)
+        except columns.BadColumn as error:
+            raise columns.BadColumn(f"table {name}: {error}") from error
+    calls = found.collective_calls
+    collective_calls = columns.unpacked_table(columns.COLLECTIVE_CALLS, calls, pool) if calls else {}
+    checks.check_tables(tables, collective_calls)
+    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, found.breakdowns, pool)
+    checks.check_breakdowns(breakdowns)
+    overall, steps = columns.unpacked_breakdowns(breakdowns)
+    return Rows(overall, steps, tables, collective_calls)
+
+
+def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:
+    return Capture(
+        rank=found.rank,
+        world_size=found.world_size,
+        host=found.host,
+        device=Device(*found.device),
+        device_ordinal=found.device_ordinal,
+        started_at_ns=found.started_at_ns,
+        ended_at_ns=found.ended_at_ns,
+        sources=tuple(Source(source.path, source.size_bytes, source.digest) for source in found.sources),
+        settings=found.settings,
+        facts=found.facts,
+        quality=found.quality,
+        quality_reason=found.quality_reason,
+        parallel=found.parallel,
+        labels=found.labels,
+        configuration=found.configuration,
+        rows=rows,
+    )
+
+
+def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:
+    """The records behind the first line, one at a time, unpacked no further than is asked for."""
+    waiting = bytearray()
+    wanted, is_first = len(MAGIC), True
+    for block in _blocks(file, path, options):
+        waiting += block
+        while len(waiting) >= wanted:
+            if is_first:
+                if not waiting.startswith(MAGIC):
+                    raise SourceError(path, "byte 0", "is no pack", remedy="tracker pack writes one")
+                is_first = False
+                del waiting[:wanted]
+                wanted = 4
+                continue
+            size = int.from_bytes(waiting[:4], "big")
+            if size > schema.MAX_RECORD_BYTES:
+                raise SourceError(path, "", f"a record of more than {schema.MAX_RECORD_BYTES >> 20} MiB", remedy=_AGAIN)
+            wanted = 4 + size
+            if len(waiting) < wanted:
+                break
+            yield bytes(waiting[4:wanted])
+            del waiting[:wanted]
+            wanted = 4
+    if waiting or is_first:
+        raise SourceError(path, "", "the pack ends early", remedy=_COPY)
+
+
+def _blocks(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:
+    """The content, block by block; a SourceError where it is cut, or larger than the limit."""
+    read, size = 0, file.seek(0, 2)
+    file.seek(0)
+    try:
+        for block in content_blocks(path, file):
+            read += len(block)
+            if read > options.max_bytes:
+                problem = f"the content is larger than the limit of {options.max_bytes} bytes"
+                raise SourceError(path, "", problem, remedy="raise limits.max_bytes in the settings")
+            if options.progress:
+                options.progress(file.tell(), size)
+            yield block
+    except EOFError as error:
+        raise SourceError(path, "", "the pack ends early", remedy=_COPY) from error
