@@ -67,9 +67,12 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         weights = Weights(step=step) if watched.is_time(family) and not np.isnan(step) else Weights()
         limits, older = watched.limits[family].level, windows.older(rows)
         if suspects is None:
-            judged = judge_series(x, y, weights, limits=limits, center=False, older=older)
+            judged = judge_series(x, y, weights, limits=limits, center=False, older=older, called_only=True)
         else:
-            judged = confirm(x, y, suspects[rows].astype(np.float64), weights, limits=limits, center=False, older=older)
+            signs = suspects[rows].astype(np.float64)
+            judged = confirm(
+                x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
+            )  # fmt: skip
         sign = _signs(judged.table, windows.enough(rows))
         put(said, rows, sign, judged.table)
         if family == watched.leaf:
