@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tracker.detectors import change_points, life, rule
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.families import more_is_better
-from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
+from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
@@ -43,8 +43,10 @@ def _keep(connection: Connection, line: Line, now_ns: int) -> bool:
     if _is_fresh(connection, line, now_ns):
         return False
     runs = judged.runs_of(connection, line)
-    made = made_findings(connection, line, runs, now_ns)
-    findings.write(connection, line, made, _fingerprint(connection, line))
+    known = findings.checkpoint_of(connection, line)
+    made, kept = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+    checkpoint = None if kept is None else (kept.runs, kept.key, kept.state)
+    findings.write(connection, line, made, _fingerprint(connection, line), checkpoint)
     return True
 
 
@@ -82,17 +84,25 @@ def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) ->
 
 
 def made_findings(
-    connection: Connection, line: Line, runs: Sequence[LineRun], now_ns: int | None = None
-) -> list[MadeFinding]:
-    """All findings of a line, as its runs and the actions of users make them."""
+    connection: Connection, line: Line, runs: Sequence[LineRun], now_ns: int | None, known: Checkpoint | None
+) -> tuple[list[MadeFinding], Checkpoint | None]:
+    """The findings of a line, from a checkpoint on where it holds, and the next checkpoint."""
     if not runs:
-        return []
+        return [], None
     watched, series = watched_line(connection, line, runs)
     rows = {number: row for row, number in enumerate(series)}
-    known = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
-    found = follow(watched, [_user_action(action, rows, runs) for action in known], now_ns=now_ns)
-    until = {action.key: action.until_version for action in known if action.action == "mute"}
-    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found]
+    actions = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
+
+    def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
+        own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
+        return judged.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
+
+    found, kept = resume(
+        watched, np.array(series, dtype=np.int64), [_user_action(action, rows, runs) for action in actions],
+        fingerprint, known=known, now_ns=now_ns,
+    )  # fmt: skip
+    until = {action.key: action.until_version for action in actions if action.action == "mute"}
+    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found], kept
 
 
 def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:

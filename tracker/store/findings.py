@@ -17,6 +17,7 @@ KEY: Final = ("series_id", "direction", "change", "first_run_id")
 
 EVENT_COLUMNS: Final = ("source", "target", "kind", "who", "when_ns", "run_id", "rule_version", "reason", "notifies")
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
+_MADE_FROM: Final = ("fingerprint", "checkpoint_runs", "checkpoint_key", "checkpoint")
 _OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
 _IDS: Final = text(f"SELECT id, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
 _INCIDENTS: Final = text(f"SELECT id, version_id, direction FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
@@ -25,13 +26,18 @@ _FORGET_EVENTS: Final = text(
 )
 _FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
 _FORGET_INCIDENTS: Final = text("DELETE FROM incident WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
+_CHECKPOINT: Final = text(
+    f"SELECT checkpoint_runs, checkpoint_key, checkpoint FROM followed "  # noqa: S608 the same
+    f"WHERE {_OF_LINE} AND checkpoint IS NOT NULL"
+)
 _FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  # noqa: S608 the same
 _EXPIRED: Final = text(
     f"SELECT COUNT(*) FROM finding WHERE {_OF_LINE} AND state = 'muted' AND until_ns <= :now_ns"  # noqa: S608 the same
 )
 _ADD_FOLLOWED: Final = text(
-    f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
-    f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
+    f"INSERT INTO followed ({', '.join(_LINE)}, {', '.join(_MADE_FROM)}) "  # noqa: S608 the same
+    f"VALUES (:{', :'.join(_LINE)}, :{', :'.join(_MADE_FROM)}) "
+    f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _MADE_FROM)}"
 )
 _ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version")
 
@@ -73,6 +79,12 @@ def fingerprint_of(connection: Connection, line: Line) -> bytes | None:
     return None if found is None else bytes(found)
 
 
+def checkpoint_of(connection: Connection, line: Line) -> tuple[int, bytes, bytes] | None:
+    """How far a line was followed: after how many runs, for what it holds, and the state then; None: not known."""
+    found = connection.execute(_CHECKPOINT, line.parameters).one_or_none()
+    return None if found is None else (found.checkpoint_runs, bytes(found.checkpoint_key), bytes(found.checkpoint))
+
+
 def expired(connection: Connection, line: Line, now_ns: int) -> bool:
     """Whether a mute of this line is over."""
     return bool(connection.execute(_EXPIRED, {**line.parameters, "now_ns": now_ns}).scalar_one())
@@ -100,8 +112,17 @@ def add_action(connection: Connection, line: Line, action: Action) -> None:
     bulk.insert(connection, "finding_action", (*line.parameters, *_ACTION), [(*own, *values)])
 
 
-def write(connection: Connection, line: Line, findings: Sequence[MadeFinding], fingerprint: bytes) -> None:
-    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents."""
+def write(
+    connection: Connection,
+    line: Line,
+    findings: Sequence[MadeFinding],
+    fingerprint: bytes,
+    checkpoint: tuple[int, bytes, bytes] | None,
+) -> None:
+    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents.
+
+    `checkpoint`: as in `checkpoint_of`, for the next time.
+    """
     incidents = _write_incidents(connection, line, findings)
     known = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
     connection.execute(_FORGET_EVENTS, line.parameters)
@@ -121,7 +142,8 @@ def write(connection: Connection, line: Line, findings: Sequence[MadeFinding], f
     unused = sorted(set(incidents.values()) - left)
     if unused:
         connection.execute(_FORGET_INCIDENTS, {"ids": unused})
-    connection.execute(_ADD_FOLLOWED, {**line.parameters, "fingerprint": fingerprint})
+    made_from = (fingerprint, *(checkpoint or (None, None, None)))
+    connection.execute(_ADD_FOLLOWED, {**line.parameters, **dict(zip(_MADE_FROM, made_from, strict=True))})
 
 
 def _incident(finding: MadeFinding, incidents: Mapping[tuple[int, str], int]) -> int | None:

@@ -4,28 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors.life import (
-    ENDED,
-    NOTIFIED,
-    OPEN,
-    Acted,
-    Event,
-    Finding,
-    LifeRule,
-    Observed,
-    Passed,
-    Transition,
-    step,
-)
-from tracker.detectors.within import two_modes
-from tracker.judgement.families import RUN, Family
+from tracker.detectors.life import ENDED, NOTIFIED, OPEN, Acted, Finding, LifeRule, Observed, Passed, Transition
 from tracker.judgement.follow.creeping import crept
+from tracker.judgement.follow.tracked import Key, Tracked, UserAction, effect_of, is_bistable, is_gone, step_back
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
@@ -33,66 +20,9 @@ from tracker.judgement.follow.windows import Windows
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
-_MODES_OF: Final = 20
-"""Runs before a suspicion in which two levels of a series are looked for."""
-
 _NEW_BASELINE: Final = "what got better is the new baseline"
 _BLOCKING: Final = OPEN | {"vanished"}
 """States in which the runs of a series are no baseline for it."""
-
-Key = tuple[int, int, Change]
-
-
-@dataclass(slots=True)
-class Tracked:
-    """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
-
-    `first`: the run (column) that raised the suspicion; `began`: the same, or of one that came back the run that raised
-    it again. `baseline`: the runs it is measured against, frozen then.
-    `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
-    last run that has the series, `last` that run.
-    """
-
-    row: int
-    sign: int
-    change: Change
-    first: int
-    baseline: tuple[int, ...]
-    candidate: tuple[int, ...]
-    gates: dict[str, Any]
-    life: LifeRule
-    finding: Finding = field(default_factory=Finding)
-    transitions: list[Transition] = field(default_factory=list)
-    suspected: int | None = None
-    effect: float = 0.0
-    last: int = 0
-    again: int | None = None
-
-    @property
-    def began(self) -> int:
-        """See above."""
-        return self.first if self.again is None else self.again
-
-    @property
-    def key(self) -> Key:
-        """One finding is open per key."""
-        return self.row, self.sign, self.change
-
-    def take(self, event: Event) -> list[Transition]:
-        """The next event of its life; the transitions that it made."""
-        self.finding, more = step(self.finding, event, self.life)
-        self.transitions += more
-        return more
-
-
-@dataclass(frozen=True, slots=True)
-class UserAction:
-    """What a user did to the finding of `key` that began with the run `first_run`, after the run `after_run`."""
-
-    key: Key
-    first_run: int
-    after_run: int | None
-    acted: Acted
 
 
 def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
@@ -100,18 +30,20 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
 
     `now_ns`: mutes whose end lies before are over; None: only runs make time pass.
     """
-    follower = _Follower(watched, actions)
+    follower = Follower(watched, actions)
     for run in range(len(watched.runs)):
         follower.observe(run)
-    if now_ns is not None:
-        for tracked in follower.found:
-            end = tracked.finding.until_ns
-            if tracked.finding.state == "muted" and end is not None and end <= now_ns:
-                tracked.take(Passed(end))
-    return sorted(follower.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
+    return follower.result(now_ns)
 
 
-class _Follower:
+class Follower:
+    """Where the following of a line stands: everything but the runs themselves that the next run is judged by.
+
+    `windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
+    `found`: all findings; `open`: those that a run may still change. `snapshots`: the windows as they were before a run
+    that raised suspicions. `creeps_from`: per series the first run that slow creep counts from.
+    """
+
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
         self.watched = watched
         self.windows = Windows(len(watched.names))
@@ -120,14 +52,19 @@ class _Follower:
         self.open: dict[Key, Tracked] = {}
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
-        self.telling: dict[Family, BOOL] = {
-            family: np.asarray(~np.isnan(watched.raw[rows]).all(axis=0)) for family, rows in watched.kinds.items()
-        }
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
-            self.actions.setdefault(self._place(action), []).append(action)
+            self.actions.setdefault(self.place(action), []).append(action)
 
-    def _place(self, action: UserAction) -> int:
+    def result(self, now_ns: int | None) -> list[Tracked]:
+        """All findings, after the mutes that are over by `now_ns`; see `follow`."""
+        for tracked in self.found if now_ns is not None else ():
+            end = tracked.finding.until_ns
+            if tracked.finding.state == "muted" and end is not None and now_ns is not None and end <= now_ns:
+                tracked.take(Passed(end))
+        return sorted(self.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
+
+    def place(self, action: UserAction) -> int:
         """The run after which an action counts: the last one here of those that were there when it was made, since runs
         are numbered as they come; so other runs may be excluded, or put into another order, without losing it.
         """
@@ -203,7 +140,7 @@ class _Follower:
     def _runs_since(self, tracked: Tracked, run: int) -> int:
         """How many runs after the suspicion, up to this one, tell of the series."""
         first = run if tracked.suspected is None else tracked.suspected
-        return sum(self._tells(tracked.row, place) for place in range(first + 1, run + 1))
+        return sum(self.watched.tells(tracked.row, place) for place in range(first + 1, run + 1))
 
     def _confirmed(self, run: int) -> dict[Key, bool]:
         """What the confirming runs say of the suspicions that have them all with this run."""
@@ -212,53 +149,45 @@ class _Follower:
             for one in self.open.values()
             if one.suspected is not None
             and self._runs_since(one, run) >= self.watched.thresholds.confirm
-            and self._effect(one, run) is not None  # what the run does not tell of waits for one that does
+            and effect_of(self.watched, one, run) is not None  # what the run does not tell of waits for one that does
         ]
         found: dict[Key, bool] = {}
         for place, change in dict.fromkeys((one.suspected or 0, one.change) for one in due):
             own = [one for one in due if one.suspected == place and one.change == change]
-            said = self._decide(change, place, list(range(place + 1, run + 1)), own)
-            all_runs = self._decide(change, place, list(range(place, run + 1)), None)
+            said = self._decide(change, place, list(range(place + 1, run + 1)), own, every=False)
+            all_runs = self._decide(change, place, list(range(place, run + 1)), own, every=True)
             for one in own:
                 agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
-                found[one.key] = agree and not self._bistable(one, range(place + 1, run + 1))
+                found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
                 if found[one.key]:
                     one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
                 one.suspected = None
         return found
 
-    def _decide(self, change: Change, place: int, columns: list[int], suspects: Sequence[Tracked] | None) -> Said:
-        """What `columns` say, against the windows as they were before the run `place`: of `suspects`, or of all."""
+    def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:
+        """What `columns` say, against the windows as they were before the run `place`: of the suspects `own` alone, or
+        of `every` series of their families.
+        """
         windows = Windows(len(self.watched.names))
         windows.columns = self.snapshots[place]
         windows.variance, windows.freedom = self.windows.variance, self.windows.freedom
+        families = {self.watched.families[one.row] for one in own}
         if change == "presence":
-            return presence(self.watched, place, columns)
+            return presence(self.watched, place, columns, families)
         if change == "calls":
-            return calls(self.watched, windows, columns)
-        if suspects is None:
-            return levels(self.watched, windows, columns)
+            return calls(self.watched, windows, columns, families)
+        if every:
+            return levels(self.watched, windows, columns, families=families)
         sign = np.zeros(len(self.watched.names), dtype=np.int64)
-        sign[[one.row for one in suspects]] = [one.sign for one in suspects]
+        sign[[one.row for one in own]] = [one.sign for one in own]
         return levels(self.watched, windows, columns, sign)
-
-    def _bistable(self, tracked: Tracked, columns: Sequence[int]) -> bool:
-        """Whether the series jumps between two levels from run to run, and this is one of them."""
-        if tracked.change != "level":
-            return False
-        before = slice(max(0, columns[0] - 1 - _MODES_OF), columns[0] - 1)
-        # what a confirmed finding did to it is no level between which it jumps
-        modes = two_modes(self.watched.centred[tracked.row, before][self.normal[tracked.row, before]])
-        if modes is None:
-            return False
-        known = self.watched.centred[tracked.row, list(columns)]
-        now = float(np.median(known[~np.isnan(known)]))
-        slack = tracked.life.effect
-        return math.log(modes.low) - slack <= math.log(now) <= math.log(modes.high) + slack
 
     def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
         """The next run of an open finding, and what its transitions do to the window of the series."""
-        event = self._event(tracked, run, confirms=confirms, gone=self._gone(tracked, run))
+        turned = step_back(self.watched, tracked, run)
+        size, tracked.turned = (0.0, tracked.turned) if turned is None else turned
+        gone = is_gone(self.watched, tracked, run)
+        event = self._event(tracked, run, confirms=confirms, gone=gone, opposite_step=size)
         self._settle(tracked, tracked.take(event), run)
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
@@ -332,7 +261,7 @@ class _Follower:
             event = self._observed(run, None if ratio is None else math.log1p(ratio))
             if ratio is not None:
                 tracked.effect, tracked.last = math.log1p(ratio), run
-            self._settle(tracked, tracked.take(replace(event, gone=self._gone(tracked, run))), run + 1)
+            self._settle(tracked, tracked.take(replace(event, gone=is_gone(self.watched, tracked, run))), run + 1)
         for row in np.flatnonzero(said.sign).tolist():
             key: Key = (row, 1, "creep")
             if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
@@ -352,21 +281,8 @@ class _Follower:
         for tracked in meant:
             self._settle(tracked, tracked.take(action.acted), run + 1)
 
-    def _gone(self, tracked: Tracked, run: int) -> bool:
-        """Whether no run of this version, so far, has the series."""
-        if tracked.change == "presence":
-            return False
-        runs = self.watched.runs
-        same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
-        told = [place for place in same if self._tells(tracked.row, place)]
-        return bool(told) and bool(np.isnan(self.watched.raw[tracked.row, told]).all())
-
-    def _tells(self, row: int, run: int) -> bool:
-        """Whether a run says anything of the family of a series: what was not recorded is not gone."""
-        return bool(self.telling[self.watched.families[row]][run])
-
     def _event(self, tracked: Tracked, run: int, **more: Any) -> Observed:
-        effect = self._effect(tracked, run)
+        effect = effect_of(self.watched, tracked, run)
         if effect is not None:
             tracked.effect, tracked.last = effect, run
         return replace(self._observed(run, effect), **more)
@@ -374,24 +290,3 @@ class _Follower:
     def _observed(self, run: int, effect: float | None) -> Observed:
         here = self.watched.runs[run]
         return Observed(here.run_id, here.version, here.started_at_ns, effect)
-
-    def _effect(self, tracked: Tracked, run: int) -> float | None:
-        """How much worse the run is than the baseline, as a log, in the direction of the finding; None: not known."""
-        row, columns = tracked.row, list(tracked.baseline)
-        value = self.watched.raw[row, run]
-        if tracked.change == "presence":
-            return float((not math.isnan(value)) == (tracked.sign > 0)) if self._tells(row, run) else None
-        if tracked.change == "calls":
-            before, now = self.watched.calls[row, columns], float(self.watched.calls[row, run])
-            known = before[before > 0]
-            return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
-        if math.isnan(value):
-            return None
-        before = self.watched.centred[row, columns]
-        level = float(np.log(before[~np.isnan(before)]).mean())
-        effect = tracked.sign * (math.log(self.watched.centred[row, run]) - level)
-        if self.watched.families[row][0] != RUN or not self.watched.is_clocked(row):
-            return effect
-        # of a whole run the part counts that the machine does not explain, as when it was found (JUDGEMENT 4.9)
-        shared = float(self.watched.shared[run] - self.watched.shared[columns].mean())
-        return min(effect, effect - tracked.sign * shared)

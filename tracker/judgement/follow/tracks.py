@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -16,7 +16,7 @@ from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.judgement.families import RUN, UNCOUNTED, more_is_better, telling
+from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
 from tracker.judgement.judging import run_totals
@@ -47,11 +47,18 @@ class Said:
         return {gate: _plain(values[row]) for gate, values in self.gates.items()}
 
 
-def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects: I64 | None = None) -> Said:
+def levels(
+    watched: Watched,
+    windows: Windows,
+    columns: Sequence[int],
+    suspects: I64 | None = None,
+    families: Collection[Family] | None = None,
+) -> Said:
     """Whether series got slower or faster in the runs `columns`, against their windows; with `suspects` (a sign per
-    series), whether those are confirmed.
+    series), whether those are confirmed. `families`: only of these, and of what they need; None: of all.
     """
     said = nothing(len(watched.names))
+    of_runs = families is None or any(family[0] == RUN for family in families)
     explained = 0.0
     run = list(columns)
     if run[0] < ENOUGH:
@@ -59,6 +66,8 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
     for family, rows in watched.kinds.items():
         if family[0] == RUN or (suspects is not None and not suspects[rows].any()):
+            continue
+        if families is not None and family not in families and (family != watched.leaf or not of_runs):
             continue
         x = gathered(watched.centred, rows, windows.columns[rows])
         y = cut(watched.centred, rows, run)
@@ -77,7 +86,7 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         put(said, rows, sign, judged.table)
         if family == watched.leaf:
             explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
-    for way, rows in watched.ways.items():
+    for way, rows in watched.ways.items() if of_runs else ():
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
         _totals(watched, windows, rows, run, named, said, suspects)
@@ -113,8 +122,12 @@ def _totals(
     put(said, rows, sign, table)
 
 
-def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
-    """Whether series are called more or less often in the runs `columns` than in their windows."""
+def calls(
+    watched: Watched, windows: Windows, columns: Sequence[int], families: Collection[Family] | None = None
+) -> Said:
+    """Whether series are called more or less often in the runs `columns` than in their windows. `families`: only of
+    these.
+    """
     said = nothing(len(watched.names))
     run = list(columns)
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
@@ -122,6 +135,8 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
         return said
     for family, rows in watched.kinds.items():
         if family[0] == RUN or family[0] in UNCOUNTED or not watched.is_time(family):
+            continue
+        if families is not None and family not in families:
             continue
         sides = [
             (gathered(values, rows, windows.columns[rows]), cut(values, rows, run))
@@ -137,14 +152,18 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
     return said
 
 
-def presence(watched: Watched, before: int, columns: Sequence[int]) -> Said:
-    """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`."""
+def presence(watched: Watched, before: int, columns: Sequence[int], families: Collection[Family] | None = None) -> Said:
+    """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`.
+    `families`: only of these.
+    """
     said = nothing(len(watched.names))
     baseline, run = list(range(max(0, before - WINDOW), before)), list(columns)
     if len(baseline) < ENOUGH:
         return said
     step = watched.larger_step(baseline, run)
     for family, rows in watched.kinds.items():
+        if families is not None and family not in families:
+            continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
         # a run that says nothing of a family has not lost its series
         x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]

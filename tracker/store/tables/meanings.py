@@ -190,6 +190,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "after_run_id": "newest run of the line when the user said so",
     "action": "ack, expect, mute, unmute or invalid",
     "followed.fingerprint": "digest of the runs, the actions and the rule that the findings were made from",
+    "checkpoint_runs": "how many runs of the line the checkpoint stands for; NULL: there is none",
+    "checkpoint_key": "digest of all that the checkpoint rests on: another one now, and it is not used",
+    "checkpoint": "how far the line was followed, packed: made again whenever it does not hold",
     # the breakdown
     "timeline": "device, or host where there is no device activity",
     "start_ns": "start, from the first event of the capture",
