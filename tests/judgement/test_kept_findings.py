@@ -6,8 +6,10 @@ from sqlalchemy import text
 
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
-from tracker.judgement import lines_of
+from tracker.judgement import Wish, act, findings, lines_of
+from tracker.judgement.follow import Checkpoint
 from tracker.judgement.keep import made_findings
+from tracker.store import findings as stored
 from tracker.store import judged
 from tracker.store import runs as edits
 
@@ -52,4 +54,28 @@ def test_findings_made_from_the_database_twice_are_the_same(store):
     with store.connect() as connection:
         made = [made_findings(connection, line, judged.runs_of(connection, line)) for _ in range(2)]
     assert made[0] == made[1]
-    assert len(made[0]) >= 1
+    assert len(made[0][0]) >= 1
+
+
+def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
+    """Run by run, with what a user does and a run that is excluded between them."""
+    runs(store, "v1", count=5)
+    for number in range(5, 10):
+        runs(store, "v2", {"op07": 1.3}, count=1, start=number)
+        judge(store)
+        if number == 8:
+            rows = findings(store).findings
+            act(store, Wish("ack", "ann", 1, "seen"), finding_ids=[int(rows["finding_id"].iloc[0])])
+    edits.exclude_all(store, [7], "noisy")
+    judge(store)
+    runs(store, "v3", {"op07": 1.3, "op09": 0.5}, count=2, start=10)
+    judge(store)
+    (line,) = lines_of(store)
+    with store.connect() as connection:
+        runs_now = judged.runs_of(connection, line)
+        known = Checkpoint(*stored.checkpoint_of(connection, line))
+        resumed, _ = made_findings(connection, line, runs_now, known=known)
+        whole, kept = made_findings(connection, line, runs_now)
+    assert known.runs == len(runs_now) - 1
+    assert (resumed, kept) == (whole, known)
+    assert {finding.columns["state"] for finding in whole} >= {"acknowledged", "suspect"}

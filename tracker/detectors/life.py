@@ -72,7 +72,8 @@ class Observed:
 
     `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
     ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
-    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other way, if any.
+    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other
+    way that was not told before; 0: none.
     """
 
     run: int

@@ -84,9 +84,15 @@ def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) ->
 
 
 def made_findings(
-    connection: Connection, line: Line, runs: Sequence[LineRun], now_ns: int | None, known: Checkpoint | None
+    connection: Connection,
+    line: Line,
+    runs: Sequence[LineRun],
+    now_ns: int | None = None,
+    known: Checkpoint | None = None,
 ) -> tuple[list[MadeFinding], Checkpoint | None]:
-    """The findings of a line, from a checkpoint on where it holds, and the next checkpoint."""
+    """All findings of a line, as its runs and the actions of users make them, from the checkpoint `known` on where that
+    holds; and the next checkpoint.
+    """
     if not runs:
         return [], None
     watched, series = watched_line(connection, line, runs)
