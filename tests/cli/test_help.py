@@ -90,6 +90,7 @@ def test_commands_come_in_the_order_of_the_work():
         "unmute",
         "invalid",
         "calibrate",
+        "thresholds",
         "db",
     ]
 

@@ -7,7 +7,9 @@ import json
 import pytest
 
 from tests.judgement.made import runs
+from tracker.cli.thresholds import MEANINGS
 from tracker.judgement import lines_of, update
+from tracker.results import THRESHOLDS
 from tracker.store import open_store
 
 
@@ -89,3 +91,9 @@ def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
     listed = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert {row["kind"]: row["threshold"] for row in listed}["op"] == 0.01
     assert {row["reason"] for row in listed} == {"eight repeats"}
+
+
+def test_the_help_says_what_every_threshold_means(tracker):
+    assert list(MEANINGS) == list(THRESHOLDS)
+    out = tracker("thresholds", "--help").out
+    assert all(name in out for name in THRESHOLDS)

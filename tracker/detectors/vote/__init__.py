@@ -26,7 +26,7 @@ _NEAR: Final = 2  # runs by which two detectors may differ over one change
 _REACH: Final = 5  # runs by which what they agree on may be out
 _YOUNG: Final = 24
 _CHANCE_OF_YOUNG: Final = 2e-5
-_CHANCE_OF_SHORT: Final = 1e-6
+_CHANCE_OF_NEWEST: Final = 1e-6
 _WHOLE: Final = 200  # runs that are looked at together
 _PART: Final = 120
 _END: Final = 20
@@ -57,21 +57,11 @@ def change_points(values: ArrayLike, *, min_ratio: float = 0.02) -> list[int]:
     logs = np.log(array[known])
     if len(logs) < 2 * MIN_SEGMENT:
         return []
-    return [int(known[place]) for place in _found(logs, math.log1p(min_ratio))]
-
-
-def _found(logs: F64, effect: float) -> list[int]:
-    """The places that the detectors agree on and that last, in two looks: once the levels of the first are taken out,
-    a small change beside a large one can be seen. At a long series one look must do.
-    """
-    found = _lasting(logs, _agreed(logs), effect)
-    if found and len(logs) <= _WHOLE:
-        flat = np.concatenate([part - np.median(part) for part in np.split(logs, found)])
-        more = [place for place in _agreed(flat) if all(abs(place - other) > _NEAR for other in found)]
-        found = _lasting(logs, sorted([*found, *more]), effect) if more else found
-    # A series is looked at after every run. Few runs do not say how noisy it is, and of many looks one shows a few runs
-    # that are alike by chance.
-    return prune(logs, found, _CHANCE_OF_YOUNG if len(logs) < _YOUNG else 1.0, short=_CHANCE_OF_SHORT)
+    lasting = _lasting(logs, _agreed(logs), math.log1p(min_ratio))
+    # A series is looked at after every run. Few runs do not say how noisy it is, and of many looks one shows a few last
+    # runs that are alike by chance.
+    chance = _CHANCE_OF_YOUNG if len(logs) < _YOUNG else 1.0
+    return [int(known[place]) for place in prune(logs, lasting, chance, newest=_CHANCE_OF_NEWEST)]
 
 
 def _agreed(logs: F64) -> list[int]:

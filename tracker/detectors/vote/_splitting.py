@@ -81,15 +81,15 @@ def noise(values: F64) -> float:
 
 
 SHORT: Final = 6
-"""Runs below which a level may be a chance one of many that were looked at."""
+"""Runs below which the newest level may be one that some look had to show by chance."""
 
 _TRUST: Final = 8.0  # degrees of freedom that the noise of the whole series is worth beside that of two levels
 
 
-def prune(values: F64, places: list[int], chance: float, *, short: float | None = None) -> list[int]:
+def prune(values: F64, places: list[int], chance: float, *, newest: float | None = None) -> list[int]:
     """The places whose two neighbouring levels differ at `chance`; the least sure goes first, until the rest all do.
 
-    `short`: the chance for places beside a level of fewer than SHORT runs; None: the same.
+    `newest`: the chance for the last place while fewer than SHORT runs follow it; None: the same.
 
     Two-sided t of two means, the variance moderated by the noise of the whole series: without that, three runs against
     three could never be sure.
@@ -112,7 +112,9 @@ def prune(values: F64, places: list[int], chance: float, *, short: float | None 
         if t[least] < surely:  # not enough even for the normal, which has the thinnest tail; no need to ask for more
             del places[least]
             continue
-        limits = np.where(np.minimum(number[:-1], number[1:]) < SHORT, chance if short is None else short, chance)
+        limits = np.full(len(t), chance)
+        if newest is not None and number[-1] < SHORT:
+            limits[-1] = newest
         excess = 2 * t_above(t, freedom) / limits
         worst = int(np.argmax(excess))
         if excess[worst] < 1.0:

@@ -13,13 +13,13 @@ from tracker.detectors.vote._splitting import noise
 
 TITLE: Final = "best segmentation under a Gaussian kernel"
 
-_PRICE: Final = 1.25
+_PRICE: Final = 1.1
 
 
 def change_points(values: F64) -> list[int]:
     """The changes of the segmentation with the least scatter within its segments. `values`: one finite number per run.
 
-    Arlot, Celisse and Harchaoui (2019), A kernel multiple change-point algorithm; the price of a change is 1.25 ln n,
+    Arlot, Celisse and Harchaoui (2019), A kernel multiple change-point algorithm; the price of a change is 1.1 ln n,
     the width of the kernel the median distance of two values, or the noise of neighbours where that is larger.
     """
     n = len(values)

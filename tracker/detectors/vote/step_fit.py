@@ -14,14 +14,14 @@ from tracker.detectors.vote._splitting import noise
 
 TITLE: Final = "steps fitted by least absolute deviations"
 
-_PRICE: Final = 3.0
+_PRICE: Final = 2.5
 
 
 def change_points(values: F64) -> list[int]:
     """The changes of the steps that fit best at a price per step. `values`: one finite number per run, in order.
 
     The cost of a segment is its sum of absolute deviations from its median, in units of their mean under the noise; a
-    change costs 3 ln n: the Schwarz criterion for Laplace noise, at a higher price since runs are not independent.
+    change costs 2.5 ln n: the Schwarz criterion for Laplace noise, at a higher price since runs are not independent.
     """
     n = len(values)
     unit = max(noise(values), float(np.median(np.abs(values - np.median(values)))) * 0.5)

@@ -1,4 +1,4 @@
-"""The twelve runs before against the twelve after, by Student's t: Perfherder's way, with a probability as limit."""
+"""The sixteen runs before against the sixteen after, by Student's t: Perfherder's way, with a probability as limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tracker.detectors.vote._splitting import MIN_SEGMENT, divide, noise, window
 
 TITLE: Final = "t test of the runs before against the runs after"
 
-_WINDOWS: Final = (12, 3)  # the short one for levels that come and go within a few runs
+_WINDOWS: Final = (16, 3)  # the short one for levels that come and go within a few runs
 _TRUST: Final = 8.0
 _CHANCE: Final = 2e-4
 _LEAST: Final = float(t_exceeded(0.5 * _CHANCE, np.array([math.inf]))[0])
