@@ -72,11 +72,15 @@ def reports() -> str:
 
 def dictionary() -> str:
     """All tables of the database and their columns: runs, their rows, the dimensions, what is judged of them."""
-    from tracker.store.tables import details, dimensions, judgement, runs
+    from tracker.store.tables import details, dimensions, findings, judgement, notifications, runs, watch
     from tracker.store.tables.meanings import meaning
 
     blocks = []
-    for found in (each for module in (runs, details, dimensions, judgement) for each in vars(module).values()):
+    for found in (
+        each
+        for module in (runs, details, dimensions, judgement, findings, notifications, watch)
+        for each in vars(module).values()
+    ):
         table = getattr(found, "__table__", None)
         if table is None:
             continue

@@ -107,7 +107,8 @@ def rows(
         for kind, total_ns, more in map(_entry, communication):
             _communicate(step, kind, total_ns, more, parts)
         for name, size, more in map(_entry, memory):
-            key = op_keys.at(name=name)
+            own = {column: more.pop(column) for column in list(more) if column in ROW_COLUMNS["op_key"]}
+            key = op_keys.at(name=name, **own)
             parts["memory"].append(
                 {"step": step, "op_key": key, "component": "device", "calls": 1, "bytes": size, **more}
             )

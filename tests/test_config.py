@@ -3,6 +3,7 @@ import re
 import pytest
 
 from tracker import config
+from tracker.config.layout import parse
 from tracker.errors import TrackerError
 
 
@@ -83,7 +84,7 @@ def test_database_is_a_url_or_a_path(text, database, monkeypatch):
         ("database = \n", r"tracker.toml: the settings file is no valid TOML: .*line 1.*"),
         (
             "databse = 'x'",
-            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, alerts",
+            r"tracker.toml: key databse: there is no such setting; known here: database, limits, watch, prune, alerts",
         ),
         ("database = 3", r"tracker.toml: key database: expected a text, got a whole number; .*"),
         ("database = ''", r"tracker.toml: key database: is '', expected a URL or a path; .*"),
@@ -167,6 +168,14 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[[watch.folders]]\npath = '/p'\nexpects = 1",
             "key watch.folders.expects of entry 1: there is no such setting; known here: ",
         ),
+        (
+            "[[watch.folders]]\npath = '/p'\nlayout = '{run}/*'",
+            "key watch.folders.layout: is '{run}/*': {run} is none of",
+        ),
+        (
+            "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/p/'",
+            "key watch.folders.path: is '/p' twice, expected each folder once",
+        ),
         ("[[alerts.channels]]\nname = 'a'", "key alerts.channels: channel 'a' has none, expected one of url_env, "),
         (
             "[[alerts.channels]]\nname = 'a'\nurl = 'b'\nurl_env = 'c'",
@@ -200,3 +209,54 @@ def test_an_address_stands_in_the_settings_file_only_where_nobody_else_reads_it(
     assert "slack" not in str(caught.value)
     path.chmod(0o600)
     assert config.load("/a.db", environ=environ).alerts.channels[0].url == "slack://secret"
+
+
+def test_an_address_in_a_file_has_a_path_that_cron_finds_too(tmp_path):
+    text = '[[alerts.channels]]\nname = "a"\nurl_file = "slack"\n'
+    with pytest.raises(TrackerError, match=r"channel 'a' has 'slack', expected a path from the root, or ~/"):
+        config.load(environ=settings_file(tmp_path, text))
+    assert config.load(environ=settings_file(tmp_path, text.replace('"slack"', '"~/slack"'))).alerts.channels
+
+
+def test_a_channel_shows_no_address(tmp_path):
+    file = settings_file(tmp_path, '[[alerts.channels]]\nname = "a"\nurl = "feishu://s3cret"\n')
+    (tmp_path / "tracker.toml").chmod(0o600)
+    assert "s3cret" not in repr(config.load(environ=file))
+
+
+@pytest.mark.parametrize(
+    ("layout", "problem"),
+    [
+        ("", "a part is empty, or no name; write it like {workload}/{version}/*"),
+        ("/a/*", "a part is empty"),
+        ("a//*", "a part is empty"),
+        ("../*", "a part is empty, or no name"),
+        ("**/*", "** is not known: write one part for each level of folders"),
+        ("{version", "'{version' has a brace without its other one"),
+        ("{}/*", "{} is none of {workload}, {version}, {config.KEY}, {tag.KEY}"),
+        ("{config.}/*", "{config.} is none of"),
+        ("{version}/{version}", "{version} stands there twice"),
+        ("{version}{tag.a}", "{version} and {tag.a} have nothing between them that could part them"),
+    ],
+)
+def test_a_layout_that_means_nothing_says_why(layout, problem):
+    with pytest.raises(ValueError, match=re.escape(problem)):
+        parse(layout)
+
+
+@pytest.mark.parametrize(
+    ("layout", "path", "said"),
+    [
+        ("*", "trace.json", {}),
+        ("{workload}/{version}/*", "gpt/v1.2/run 1", {"workload": "gpt", "version": "v1.2"}),
+        ("{version}_*", "v01_run1.json.gz", {"version": "v01"}),
+        ("b{config.batch}-{tag.image}/*", "b32-a-b/x", {"config.batch": "32", "tag.image": "a-b"}),
+        ("logs[1]/*", "logs[1]/x", {}),
+        ("logs[1]/*", "logs1/x", None),
+        ("*", ".hidden", None),
+        ("{version}_*", "_run1", None),
+    ],
+)
+def test_a_layout_reads_names(layout, path, said):
+    found = [part.match(name) for part, name in zip(parse(layout), path.split("/"), strict=True)]
+    assert (None if None in found else {key: value for one in found for key, value in one.items()}) == said

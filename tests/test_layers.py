@@ -39,7 +39,7 @@ def test_trackererror_is_caught_in_one_place():
     assert catching == ["cli/__init__.py"]
 
 
-@pytest.mark.parametrize("room", ["readers", "timeline", "store", "compare", "intake"])
+@pytest.mark.parametrize("room", ["readers", "timeline", "store", "compare", "intake", "watch"])
 def test_only_cli_and_the_package_itself_read_settings(room):
     """`tracker.open_store` and `store.open_store` take the database of the settings when none is named."""
     reading = [

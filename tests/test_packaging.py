@@ -66,7 +66,7 @@ def test_source_distribution_holds_everything(built):
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    for folder, pattern in (*PARTS, ("tests", "*.py"), ("scripts", "*.sh"), ("scripts", "*.py")):
+    for folder, pattern in (*PARTS, ("tests", "*.py"), ("scripts", "*.sh"), ("scripts", "*.py"), ("scripts", "*.yml")):
         assert set(files(folder, pattern)) <= names
     assert {"README.md", "pyproject.toml"} <= names
 

@@ -6,7 +6,9 @@ Times are integer nanoseconds from the door of a reader to the door of a report;
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
@@ -178,3 +180,34 @@ def age_ns(text: str) -> int:
     if found is None:
         raise ValueError(f"{text!r} is no time such as 30s, 5m, 12h, 3d or 2w")
     return int(found[1]) * _AGE_S[found[2]] * 10**9
+
+
+def is_plain(text: str) -> bool:
+    r"""Whether `text` holds no control characters, such as a line end, which would act on the terminals that show it.
+
+    >>> is_plain("v1"), is_plain("v1\n")
+    (True, False)
+    """
+    return not any(unicodedata.category(char) == "Cc" for char in text)
+
+
+def format_age(ns: int) -> str:
+    """How long something is, or ago, for people, in the largest unit of which there are two.
+
+    >>> format_age(119 * 10**9), format_age(7200 * 10**9), format_age(86400 * 10**9), format_age(10**8)
+    ('119 s', '2 h', '24 h', '0 s')
+    """
+    seconds = max(0, ns) // NS_PER_S
+    for letter, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {letter}"
+    return f"{seconds} s"
+
+
+def format_moment(ns: int) -> str:
+    """A moment in ns since 1970 for people, to the minute, in UTC.
+
+    >>> format_moment(90 * 10**9)
+    '1970-01-01 00:01'
+    """
+    return datetime.fromtimestamp(ns // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M")

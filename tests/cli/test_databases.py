@@ -63,3 +63,17 @@ def test_upgrade_makes_the_tables_of_an_empty_database(tracker, empty_url):
         return
     assert tracker("db", "upgrade", "--db", empty_url).out == f"schema none upgraded to {SCHEMA_HEAD}\n"
     assert "nothing to do" in tracker("db", "upgrade", "--db", empty_url).out
+
+
+def test_a_database_is_copied_whole_into_an_empty_one_only(tracker, db, tmp_path):
+    copy = tmp_path / "copy.db"
+    said = tracker("db", "copy", db, copy)
+    assert said.code == 0
+    assert said.out.rstrip().endswith(f"6 runs: copied to {copy}")
+    for words in (["runs"], ["diff", "v01", "v08", "--format", "json"], ["findings"]):
+        assert tracker(*words, "--db", copy).out == tracker(*words, "--db", db).out
+    assert tracker("db", "check", "--db", copy).code == 0
+    again = tracker("db", "copy", db, copy)
+    assert (again.code, "copy into a new, empty database" in again.err) == (2, True)
+    assert tracker("db", "copy", tmp_path / "gone.db", tmp_path / "new.db").code == 2
+    assert not (tmp_path / "new.db").exists()

@@ -76,6 +76,7 @@ def test_commands_come_in_the_order_of_the_work():
         "demo",
         "doctor",
         "ingest",
+        "run",
         "runs",
         "versions",
         "show",
@@ -91,6 +92,10 @@ def test_commands_come_in_the_order_of_the_work():
         "invalid",
         "calibrate",
         "thresholds",
+        "notify",
+        "watch",
+        "status",
+        "prune",
         "db",
     ]
 

@@ -92,6 +92,34 @@ def test_one_run_against_one_gives_ratios_only(store):
     )
 
 
+def test_one_run_against_one_is_judged_by_the_noise_of_older_versions(store):
+    runs(store, "v1", count=4)
+    runs(store, "v2", start=4, count=1)  # one run says nothing of noise
+    runs(store, "v3", start=5, count=2)
+    runs(store, "v4", {"op07": 1.2, "op08": 1.002}, start=7, count=1)
+    result = diff(store, "run:6", "v4")
+    assert verdicts(result.ops, "op07", "op08") == ["SUSPECT", "UNCHANGED"]
+    assert set(result.ops["verdict"]) <= {"SUSPECT", "UNCHANGED", "TOO_FEW_RUNS"}
+    assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
+    assert result.judgement.sentences[0].startswith(
+        "1 run against 1: the noise of 4 older runs of 1 version is the yardstick; suspicions only, the next 2 runs "
+        "confirm. Operators by name and shapes: 39 UNCHANGED, 1 SUSPECT."
+    )  # run 6 is of v3, whose other run alone tells no noise
+    assert "; suspects: op07 +" in result.explanation.answer
+    back = diff(store, "v4", "run:6")
+    assert verdicts(back.ops, "op07", "op08") == ["SUSPECT", "UNCHANGED"]
+
+
+def test_runs_of_newer_versions_and_of_other_lines_are_no_yardstick(store):
+    runs(store, "v1", count=1)
+    runs(store, "v2", start=1, count=1)
+    runs(store, "v3", start=2, count=3)
+    runs(store, "v0", start=9, count=3, device=Device("Ascend", "910B"))
+    assert nothing_judged(diff(store, "v1", "v2"))
+    by_its_own_version = diff(store, "run:3", "run:2")
+    assert nothing_judged(by_its_own_version)  # v3 is the newer of the two
+
+
 def test_another_device_or_configuration_is_never_a_regression(store):
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.2}, start=3, device=Device("Ascend", "910B"))

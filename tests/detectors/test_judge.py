@@ -81,6 +81,16 @@ def test_one_run_against_one_is_judged_by_what_older_versions_showed():
     values = candidate_slower(QUIET, 7, 1.5)
     table = judge_series(values[:, 4:5], values[:, 5:6], older=older).table
     assert table["verdict"][7] == "SUSPECT"
+    assert set(table["verdict"].drop(7)) <= {"UNCHANGED", "TOO_FEW_RUNS"}
+    assert table["detectable"].between(0.0, 0.2).all()
+
+
+def test_one_run_against_one_that_the_noise_hides_is_too_few_runs_and_not_unclear():
+    older = Spread(np.array([0.1**2]), np.array([4.0]))  # 10 % from run to run, by five older runs
+    table = judge_series(np.array([[100.0]]), np.array([[120.0]]), older=older).table
+    assert (table["verdict"][0], table["effect_passes"][0]) == ("TOO_FEW_RUNS", True)
+    assert table["reason"][0] == "effect and contribution pass, q does not, on one run each"
+    assert table["detectable"][0] > 0.2  # what such runs would have shown
 
 
 def test_missing_runs_leave_their_series_alone_and_the_rest_as_it_was():

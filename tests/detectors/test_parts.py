@@ -14,7 +14,8 @@ from tracker.detectors.centre import no_centre
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import judge_series
 from tracker.detectors.presence import judge_calls, judge_presence, split_by_calls
-from tracker.detectors.totals import judge_totals
+from tracker.detectors.spread import Spread
+from tracker.detectors.totals import Noise, judge_totals
 
 STEP = np.array([[100.0, 101.0, 99.0, 100.0, 100.0]])
 
@@ -63,6 +64,19 @@ def test_one_new_step_time_is_a_suspicion_and_one_against_one_nothing():
     assert judge_totals(STEP, STEP[:, :1] * 1.3, no_centre(5, 1), device_timed=True)["verdict"][0] == "SUSPECT"
     alone = judge_totals(STEP[:, :1], STEP[:, :1] * 1.3, no_centre(1, 1), device_timed=True)
     assert alone["verdict"][0] == "TOO_FEW_RUNS"
+
+
+def test_one_step_time_against_one_is_judged_by_what_older_versions_showed():
+    def judged(factor, deviation, timed=True):
+        older = Noise(*(Spread(np.array([spread**2]), np.array([6.0])) for spread in (deviation, 0.001)))
+        sides = STEP[:, :1], STEP[:, :1] * factor
+        clocked = np.array([timed])
+        return judge_totals(*sides, no_centre(1, 1), timed=clocked, device_timed=True, older=older)["verdict"][0]
+
+    assert judged(1.3, 0.01) == "SUSPECT"
+    assert judged(1.0, 0.005) == "UNCHANGED"
+    assert judged(1.3, 0.2) == "TOO_FEW_RUNS"  # as it is, it varies by 20 %
+    assert judged(1.3, 0.01, timed=False) == "SUSPECT"
 
 
 # series that come, go, or are called more often

@@ -105,6 +105,20 @@ def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
     assert reopened["version"] == "v4"
 
 
+def test_where_each_version_has_one_run_the_newest_one_confirms_what_an_older_one_began(store):
+    for number in range(8):
+        runs(store, f"v{number}", start=number, count=1)
+    for number in (8, 9):
+        slower(store, f"v{number}", start=number, count=1)
+    follow(store)
+    assert found(store, only_new=True, direction="regression", states=("new",)).findings.empty, "not decided yet"
+    slower(store, "v10", start=10, count=1)
+    new = the_finding(store, only_new=True)
+    assert (new["version"], new["state"], bool(new["is_new"])) == ("v8", "new", True)
+    slower(store, "v11", start=11, count=1)
+    assert found(store, only_new=True, direction="regression").findings.empty, "told once"
+
+
 def test_an_op_that_comes_is_new_and_one_of_another_name_for_the_same_time_is_renamed(store):
     runs(store, "v1")
     runs(store, "v2", {"op03_fused": 1_000_000, "gelu": 5_000_000}, start=3, without=("op03",))
@@ -140,7 +154,10 @@ def test_every_gate_is_explained_with_its_value_and_limit(regressed):
 
 def test_who_acknowledges_is_kept_and_it_stays_measured(regressed):
     number = the_finding(regressed)["finding_id"]
-    assert act(regressed, wish("ack", "ticket 7"), finding_ids=[number]) == [number]
+    done = act(regressed, wish("ack", "ticket 7"), finding_ids=[number])
+    shapes = [row for row in found(regressed, every=True).findings.to_dict("records") if row["under"] == number]
+    assert done == sorted([number, *(row["finding_id"] for row in shapes)]), "a word on an op holds for its shapes"
+    assert {row["state"] for row in shapes} == {"acknowledged"}
     assert the_finding(regressed)["state"] == "acknowledged"
     last = explain(regressed, number).events.iloc[-1]
     assert (last["kind"], last["who"], last["reason"]) == ("acknowledged", "ann", "ticket 7")

@@ -152,6 +152,9 @@ def test_a_finding_that_comes_back_began_with_the_run_that_raised_it_again():
     (tracked,) = of(follow(watched), LEVEL)
     assert "reopened" in kinds(tracked)
     assert (tracked.first, tracked.began) == (8, 20)
+    assert max(tracked.baseline) == 19, "it is measured against the runs after it had recovered"
+    baseline, candidate = (watched.centred[0, list(side)].mean() for side in (tracked.baseline, tracked.candidate))
+    assert tracked.gates["ratio"] == pytest.approx(candidate / baseline - 1, abs=0.002)
     expected = acted("expect", 24)
     values[0, 25:] *= 1.1
     found = of(follow(line(values, list(range(28))), [expected]), LEVEL)

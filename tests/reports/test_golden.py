@@ -62,5 +62,16 @@ def test_document_of_a_diff_with_verdicts_is_the_golden_one(golden, format):
     golden(f"diff_judged.{SUFFIXES.get(format, 'txt')}", reports.render_diff(builders.judged(), format))
 
 
+@pytest.mark.parametrize("format", ["junit", "github", "prometheus"])
+def test_document_for_a_build_system_is_the_golden_one(golden, format):
+    golden(f"diff_judged{reports.suffix(format)}", reports.render_diff(builders.judged(), format))
+    golden(f"findings{reports.suffix(format)}", reports.render_findings(builders.findings(), format))
+
+
+@pytest.mark.parametrize("format", ["text", *sorted(SUFFIXES)])
+def test_document_of_findings_is_the_golden_one(golden, format):
+    golden(f"findings.{SUFFIXES.get(format, 'txt')}", reports.render_findings(builders.findings(), format))
+
+
 def test_workbook_of_a_diff_with_verdicts_is_the_golden_one(golden):
     golden("diff_judged.xlsx.txt", workbooks.dump(reports.render_diff(builders.judged(), "xlsx")))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tests.reports import builders
 from tests.reports.builders import MS
-from tracker.reports import render_diff, render_show
+from tracker.reports import render_diff, render_findings, render_show
 from tracker.reports.to_markdown import MAX_LENGTH, escape
 
 
@@ -39,6 +39,45 @@ def test_length_is_bounded_and_the_cut_is_told():
     text = render_diff(builders.diff(ops=ops), "markdown", limit=0, tell=told.append)
     assert len(text) <= MAX_LENGTH
     assert "more" in text and len(told) == 1 and "rows per table" in told[0]
+
+
+def test_a_cut_page_says_so_itself_before_the_command_for_more():
+    ops = builders.frame("ops", [builders.op(f"{'|' * 300}{at}", "", MS, 2 * MS) for at in range(900)])
+    *_, note, _, hint = render_diff(builders.diff(ops=ops), "markdown", limit=0, tell=str).splitlines()
+    assert note.endswith(" rows per table, to stay below 60,000 characters; --format csv has them all.")
+    assert "Details: tracker diff" in hint
+
+
+def test_findings_fit_a_comment_too_and_older_incidents_are_folded():
+    incidents = [builders.incident(incident_id=number, version=f"v{number}") for number in range(40)]
+    rows = [
+        builders.finding(100 * number + at, f"aten::op{'|' * 40}{at}", incident_id=number)
+        for number in range(40)
+        for at in range(12)
+    ]
+    told = []
+    text = render_findings(builders.findings(rows, incidents), "markdown", limit=0, tell=told.append)
+    assert len(text) <= MAX_LENGTH and told
+    assert text.count("<details>") == text.count("</details>") > 5
+    assert text.splitlines()[0].startswith("### New: since v0, ")
+    assert [line for line in text.splitlines() if line.startswith("**Incident")][-1].startswith("**Incident 2: ")
+
+
+def test_what_no_number_of_rows_makes_short_loses_its_last_parts():
+    incidents = [builders.incident(incident_id=number, causes="x" * 900) for number in range(200)]
+    rows = [builders.finding(number, "aten::mm", incident_id=number) for number in range(200)]
+    told = []
+    text = render_findings(builders.findings(rows, incidents), "markdown", tell=told.append)
+    assert len(text) <= MAX_LENGTH
+    assert " more parts are left out, to stay below 60,000 characters." in text and len(told) == 2
+    assert text.splitlines()[-1].startswith("Why, gate by gate: tracker explain ")
+
+
+def test_long_tables_are_folded():
+    environment = [{"kind": "fact", "key": f"key{at}", "baseline": "1", "candidate": "2"} for at in range(16)]
+    text = render_diff(builders.diff(environment=builders.frame("environment", environment)), "markdown")
+    assert "<details><summary>What else changed</summary>" in text
+    assert "**Overall, per step and rank**" in text
 
 
 def test_a_run_has_its_summary_as_headline():

@@ -12,12 +12,15 @@ from tracker import reports
 from tracker.errors import UsageError
 from tracker.results import DIFF_COLUMNS, SECTIONS
 
+SHOWING = reports.able("show")
+
 
 @pytest.mark.parametrize("format", reports.NAMES)
-def test_every_format_has_title_suffix_and_both_documents(format):
+def test_every_format_has_title_suffix_and_documents(format):
     kind = bytes if reports.binary(format) else str
     assert isinstance(reports.render_diff(builders.diff(), format), kind)
-    assert isinstance(reports.render_show(builders.shown(), format), kind)
+    if format in SHOWING:
+        assert isinstance(reports.render_show(builders.shown(), format), kind)
     assert reports.title(format) and reports.suffix(format).startswith(".")
 
 
@@ -27,8 +30,15 @@ def test_names_are_sorted_and_are_the_modules_of_the_folder():
 
 
 def test_unknown_format_names_the_known_ones():
-    with pytest.raises(UsageError, match="choose one of csv, json, markdown, text, xlsx"):
+    with pytest.raises(UsageError, match="choose one of csv, github, json, junit, markdown, prometheus, text, xlsx"):
         reports.render_diff(builders.diff(), "pdf")
+
+
+@pytest.mark.parametrize("format", sorted(set(reports.NAMES) - set(SHOWING)))
+def test_a_format_of_build_systems_says_what_it_is_for(format):
+    message = f"{format} is for diff and findings; choose another --format: csv, json, markdown, text, xlsx"
+    with pytest.raises(UsageError, match=message):
+        reports.render_show(builders.shown(), format)
 
 
 def test_unknown_section_names_the_known_ones():
@@ -59,4 +69,5 @@ def test_every_section_can_be_chosen_alone_even_without_rows(format, section):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert reports.render_diff(empty, format, only=[section])
-        assert reports.render_show(nothing, format, only=[section])
+        if format in SHOWING:
+            assert reports.render_show(nothing, format, only=[section])

@@ -24,18 +24,23 @@ from tracker.cli import (
     history,
     ingest,
     log,
+    notify,
+    prune,
+    run,
     runs,
     show,
+    status,
     thresholds,
     versions,
+    watch,
 )
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
 _ORDER = (
-    "demo", "doctor", "ingest", "runs", "versions", "show", "diff", "history", "log", "findings", "explain", "ack",
-    "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "db",
+    "demo", "doctor", "ingest", "run", "runs", "versions", "show", "diff", "history", "log", "findings", "explain",
+    "ack", "expect", "mute", "unmute", "invalid", "calibrate", "thresholds", "notify", "watch", "status", "prune", "db",
 )  # fmt: skip
 """The commands in the order of the work, as the help lists them."""
 
@@ -87,6 +92,11 @@ def _tracker(
 app.command("demo", short_help="See a real diff of bundled profiles, in seconds.")(demo.demo)
 app.command("doctor", short_help="What a file or folder holds, before it is ingested.")(doctor.doctor)
 app.command("ingest", short_help="Read profiles into the database.")(ingest.ingest)
+app.command(
+    "run",
+    short_help="Run a job, then read the profiles that it left.",
+    context_settings={"allow_interspersed_args": False},
+)(run.run)
 app.add_typer(runs.app, name="runs", short_help="Find runs; edit, tag, exclude, restore, delete them.")
 app.add_typer(versions.app, name="versions", short_help="List versions; order them, pin the one to compare with.")
 app.command("show", short_help="Show one run: where its time went.")(show.show)
@@ -105,6 +115,12 @@ app.command("calibrate", short_help="From repeats of one version: how small a ch
 )
 app.add_typer(
     thresholds.app, name="thresholds", short_help="What counts as a change: list, set, take back limits of your own."
+)
+app.command("prune", short_help="Drop the details of old runs; history stays.")(prune.prune)
+app.command("watch", short_help="Watch folders: ingest what is complete, judge it, tell people.")(watch.watch)
+app.command("status", short_help="Who watches, what waits, what is stuck.")(status.status)
+app.command("notify", short_help="Tell people of findings: send what is due, test the channels, list what waits.")(
+    notify.notify
 )
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 

@@ -101,16 +101,17 @@ def _ending(path: str, others: Sequence[str], version: str) -> str:
 
 
 def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, int]:
-    """Workload -> findings of regressions that its newest version began, where this ingest added to that version."""
+    """Workload -> findings of regressions that the runs of this ingest confirmed, whatever version began them."""
     from tracker import judgement
     from tracker.results import FindingsOptions
 
-    added = {(result.workload, result.version) for result in results if result.created or result.joined}
+    added = {str(result.run_id) for result in results if result.created or result.joined}
     found: dict[str, int] = {}
-    for workload in dict.fromkeys(workload for workload, _ in added):
+    for workload in dict.fromkeys(result.workload for result in results if str(result.run_id) in added):
         chosen = FindingsOptions(workload=workload, only_new=True, direction="regression")
         rows = judgement.findings(store, options=chosen).findings
-        count = sum((workload, version) in added for version in rows["version"])
+        confirmed = rows[rows["is_new"].astype(bool)] if len(rows) else rows
+        count = sum(not added.isdisjoint(str(runs).split()) for runs in confirmed["candidate_runs"])
         if count:
             found[workload] = count
     return found

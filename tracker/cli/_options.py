@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
@@ -11,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tracker.errors import UsageError
-from tracker.units import NS_PER_US, us_to_ns
+from tracker.units import NS_PER_US, is_plain, us_to_ns
 
 _DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
 _STEPS = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
@@ -206,6 +205,9 @@ class Format(StrEnum):
     MARKDOWN = "markdown"
     CSV = "csv"
     XLSX = "xlsx"
+    JUNIT = "junit"
+    GITHUB = "github"
+    PROMETHEUS = "prometheus"
 
 
 ReportFormat = Annotated[
@@ -213,15 +215,25 @@ ReportFormat = Annotated[
     typer.Option(
         "--format",
         help="How to write it: text for people, json for scripts (schema 1, see the README), markdown for a pull "
-        "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o). Default: text.",
+        "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o); of diff and findings also junit (test "
+        "results for GitLab and Jenkins), github (annotations of a workflow), prometheus (a textfile for "
+        "node_exporter). Default: text.",
         show_default=False,
     ),
 ]
 
 
+class FailOn(StrEnum):
+    """What a build fails by."""
+
+    NEW = "new"
+    ANY = "any"
+    SUSPECT = "suspect"
+
+
 def one_line(what: str, text: str | None) -> str | None:
     """`text` as it is; UsageError for control characters, which would act on the terminals that show it."""
-    if text is not None and any(unicodedata.category(char) == "Cc" for char in text):
+    if text is not None and not is_plain(text):
         raise UsageError(f"{what} {text!r} holds control characters", remedy="write it on one line, as plain text")
     return text
 

@@ -9,9 +9,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import typer
 
 from tracker.cli._options import Format
 from tracker.errors import SourceError, UsageError
+
+if TYPE_CHECKING:
+    from tracker.results.gates import Gate
 
 PIPE_WIDTH = 120
 _EXIT_BROKEN_PIPE = 128 + 13  # what a shell reports of a program that a closed pipe ended
@@ -81,11 +87,32 @@ class Delivery:
             tell(f"written: {self.path}")
 
 
-def plan(asked: Format | None, output: str | None, stem: str) -> Delivery:
+def finish(gate: Gate) -> NoReturn:
+    """Say on one line, the last one, how the gate ends, and end with its exit code."""
+    tell(f"--fail-on {gate.word}: exit {gate.code}, {_one_line(gate.because)}")
+    raise typer.Exit(gate.code)
+
+
+def _one_line(text: str) -> str:
+    """`text` without characters that a terminal or the log of a build acts on; names may hold any."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+
+
+def plan(asked: Format | None, output: str | None, stem: str, what: str) -> Delivery:
     """What to write where, checked before any long work starts.
 
     `asked`: the user's --format. `output`: the user's -o, a file or a folder; a folder gets a file named after `stem`.
+    `what`: the result, as `reports.check` knows it.
     """
+    from tracker import reports
+
+    delivery = _planned(asked, output, stem)
+    for format in filter(None, (delivery.shown, delivery.written)):
+        reports.check(format.value, what)
+    return delivery
+
+
+def _planned(asked: Format | None, output: str | None, stem: str) -> Delivery:
     if output is None:
         if asked is Format.XLSX:
             raise UsageError("a workbook cannot be shown on screen", remedy="give -o FILE.xlsx")

@@ -10,15 +10,16 @@ Report = Callable[[str, int, int], None]
 
 
 @contextmanager
-def progress() -> Iterator[Report | None]:
-    """A function to call with (what, bytes done, bytes in all) as work goes on; None where nobody watches."""
+def progress(*, of_bytes: bool = True) -> Iterator[Report | None]:
+    """A function to call with (what, done, in all) as work goes on, in bytes or things; None where nobody looks."""
     if not sys.stderr.isatty():
         yield None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    amount = DownloadColumn() if of_bytes else MofNCompleteColumn()
+    columns = (TextColumn("{task.description}"), BarColumn(), amount, TimeRemainingColumn())
     bar = Progress(*columns, console=Console(stderr=True), transient=True)
 
     def report(what: str, done: int, total: int) -> None:

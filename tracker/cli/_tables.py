@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracker.units import MISSING_TEXT, NS_PER_S, format_ns
+from tracker.units import MISSING_TEXT, format_moment, format_ns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,7 +98,7 @@ def moment_of(key: str) -> Callable[[Mapping[str, Any]], str]:
         value = row[key]
         if value is None:
             return MISSING_TEXT
-        return datetime.fromtimestamp(value // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M")
+        return format_moment(value)
 
     return cell
 

@@ -26,6 +26,7 @@ By = Annotated[
     typer.Option("--by", metavar="NAME", help="Who says so. Default: the name of your account.", show_default=False),
 ]
 _INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
+_SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _LAST_NS: Final = 2**63 - 1
 
 
@@ -61,37 +62,130 @@ def invalid(targets: Targets, reason: Reason, by: By = None, db: options.Databas
 
 
 def mute(
-    targets: Targets,
     reason: Reason,
     until: Annotated[
         str,
         typer.Option(
             metavar="END",
             help="When the mute ends: a date (2026-12-31, or with a time 2026-12-31T18:00, UTC), an age (12h, 3d, 2w), "
-            "or version:LABEL for the first run of that version.",
+            "or version:LABEL for the first run of that version; a mute by pattern takes no version.",
         ),
     ],
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[ID...]",
+            help="Numbers of findings, or incident:N. Without any, --op says what is muted, now and later.",
+            show_default=False,
+        ),
+    ] = None,
+    op: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PATTERN",
+            help="Instead of IDs: all findings of operators like this, with * for anything; '*' for all of a workload. "
+            "Default: only IDs.",
+            show_default=False,
+        ),
+    ] = None,
+    workload: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="With --op: only these workloads. Default: any.")
+    ] = None,
+    device: Annotated[
+        str | None, typer.Option(metavar="PATTERN", help="With --op: only these hardware models. Default: any.")
+    ] = None,
     by: By = None,
     db: options.Database = None,
 ) -> None:
     """Not now: nothing is told of it until END. It is measured on, and unmutes early where it gets worse or recovers.
 
+    A mute by pattern (--op) holds for what is found until then, too, and does not end early; tracker notify --list
+    names it, tracker unmute silence:N ends it.
+
     \b
     Example:
       tracker mute 12 --until 2w --reason "fix is planned for the next release"
       tracker mute incident:3 --until version:v2.4 --reason "fixed there"
+      tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
-    _act("mute", targets, reason, by, db, until=until)
+    from tracker.errors import UsageError
+
+    if op is None:
+        if workload is not None or device is not None:
+            raise UsageError("--workload and --device go with --op", remedy="give --op '*' for all operators")
+        if not targets:
+            raise UsageError("nothing is named to be muted", remedy="give IDs, or --op PATTERN")
+        _act("mute", targets, reason, by, db, until=until)
+        return
+    if targets:
+        raise UsageError("IDs and --op do not go together", remedy="give one of them")
+    _silence(op, workload or "*", device or "*", reason=reason, by=by, db=db, until=until)
 
 
-def unmute(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
+def unmute(
+    targets: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="ID...",
+            help="Numbers of findings, incident:N, or silence:N for a mute by pattern.",
+            show_default=False,
+        ),
+    ],
+    reason: Reason,
+    by: By = None,
+    db: options.Database = None,
+) -> None:
     """End a mute before its time.
 
     \b
     Example:
       tracker unmute 12 --reason "the release is out"
+      tracker unmute silence:3 --reason "the copies are rewritten"
     """
-    _act("unmute", targets, reason, by, db)
+    silences = [found for target in targets if (found := _SILENCE.fullmatch(target))]
+    others = [target for target in targets if not _SILENCE.fullmatch(target)]
+    if others:
+        _act("unmute", others, reason, by, db)
+    for found in silences:
+        _end_silence(int(found[1]), db)
+
+
+def _silence(op: str, workload: str, device: str, *, reason: str, by: str | None, db: str | None, until: str) -> None:
+    import getpass
+    import time
+
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+    from tracker.cli._tables import moment_of
+    from tracker.errors import UsageError
+    from tracker.store import notifications
+
+    now = time.time_ns()
+    until_ns, until_version = _end(until, now)
+    if until_ns is None or until_version is not None:
+        raise UsageError("a mute by pattern ends at a time", remedy="give a date (2026-12-31) or an age (12h, 3d, 2w)")
+    if until_ns <= now:
+        raise UsageError("a mute needs an end that lies ahead", remedy="give a later one")
+    if not reason.strip() or not op:
+        raise UsageError("a reason or a pattern is empty", remedy="--op PATTERN --reason TEXT")
+    silence = notifications.Silence(0, op, workload, device, by or getpass.getuser(), reason, now, until_ns)
+    with _store.writing(config.load(db)) as store:
+        number = store.transact(lambda connection: notifications.add_silence(connection, silence))
+    emit(f"silence:{number}: nothing is told of {op} until {moment_of('until')({'until': until_ns})} UTC")
+
+
+def _end_silence(number: int, db: str | None) -> None:
+    import time
+
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+    from tracker.store import notifications
+
+    with _store.writing(config.load(db)) as store:
+        store.transact(lambda connection: notifications.end_silence(connection, number, time.time_ns()))
+    emit(f"silence:{number} has ended")
 
 
 def _act(
@@ -142,7 +236,7 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
 
     if until is None:
         return None, None
-    if until.startswith("version:"):
+    if until.startswith("version:") and until != "version:":
         return None, until.removeprefix("version:")
     if AGE.fullmatch(until):
         return _before_the_end_of_time(now_ns + age_ns(until), until), None

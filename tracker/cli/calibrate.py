@@ -73,7 +73,7 @@ def calibrate(
 
     if apply and not (reason or "").strip():
         raise UsageError("a reason is missing", remedy="--reason TEXT says why these thresholds are set")
-    delivery = plan(format, output, f"calibration_{repeats[0]}")
+    delivery = plan(format, output, f"calibration_{repeats[0]}", "calibration")
     chosen = CalibrateOptions(workload=workload, device=device, splits=splits, noisiest=noisiest)
     opened = _store.writing if apply else _store.reading
     with opened(configuration.load(db)) as store:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from tracker.cli import _options as options
@@ -10,7 +12,8 @@ app = typer.Typer(
     help="The database: where it is, whether it is sound, and its schema.\n\n"
     "\b\nExample:\n"
     "  tracker db info\n"
-    "  tracker db upgrade --db postgresql://tracker@db.example/tracker",
+    "  tracker db upgrade --db postgresql://tracker@db.example/tracker\n"
+    "  tracker db copy tracker.db postgresql://tracker@db.example/tracker",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -84,3 +87,41 @@ def upgrade(db: options.Database = None) -> None:
 
     before, after = connect.upgrade(config.load(db).database)
     emit(f"schema {after}, nothing to do" if before == after else f"schema {before or 'none'} upgraded to {after}")
+
+
+@app.command(short_help="Move to another database: SQLite, Postgres.")
+def copy(
+    source: Annotated[
+        str, typer.Argument(metavar="FROM", help="The database to copy: a SQLite file, or postgresql://USER@HOST/NAME.")
+    ],
+    target: Annotated[
+        str, typer.Argument(metavar="TO", help="Where to: a new SQLite file, or a Postgres database without rows.")
+    ],
+) -> None:
+    """Copy a whole database into an empty one: from a SQLite file to Postgres when a team grows, or back to take along.
+
+    Runs, findings and all other rows keep their numbers. FROM is only read, and may be in use; TO is complete, or
+    empty as it was.
+
+    \b
+    Example:
+      tracker db copy tracker.db postgresql://tracker@db.example/tracker
+      tracker db copy postgresql://tracker@db.example/tracker ./copy.db
+    """
+    from tracker import config
+    from tracker.cli import _store
+    from tracker.cli._output import emit
+    from tracker.cli._progress import progress
+    from tracker.store import copying
+    from tracker.units import counted
+
+    addresses = [config.load(named).database for named in (source, target)]
+    with (
+        progress(of_bytes=False) as report,
+        _store.opened(addresses[0], create=False, read_only=True) as reading,
+        _store.opened(addresses[1], create=True) as writing,
+    ):
+        counts = copying.copy(reading, writing, on_progress=report)
+        name = writing.url
+    runs = counted(counts.get("run", 0), "run")
+    emit(f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}")

@@ -55,7 +55,8 @@ def diff(
         Baseline | None,
         typer.Option(
             "--baseline",
-            help="What one side alone is compared with: the last 8 active runs of earlier versions (window), those of "
+            help="What one side alone is compared with: the last 8 accepted runs of earlier versions (window: none "
+            "with an open regression that matters, none before a step that was accepted; a note says which), those of "
             "the version before (previous), or of the pinned version. Always of its workload, configuration and "
             "device. Default: window.",
             show_default=False,
@@ -121,6 +122,20 @@ def diff(
     workload: options.Workload = None,
     format: options.ReportFormat = None,
     output: options.Output = None,
+    fail_on: Annotated[
+        options.FailOn | None,
+        typer.Option(
+            "--fail-on",
+            help="End with an exit code that says how the candidate did. any: 1 where something is REGRESSED, ADDED or "
+            "called more often, in any judged row of the sections and filters above; new: 1 where that was not found "
+            "before (open or expected in tracker findings, since the baseline and before the candidate, and no worse "
+            "now; for paths the same as any); suspect: 1 also for what is SUSPECT and worse. 0: nothing of it; 3: the "
+            "sides are never judged (another device, configuration or workload, the same runs, a part of the runs); 4: "
+            "too little data to say (one run against one without older runs, or suspicions that the next runs decide). "
+            "The last line on stderr says why. Default: 0 whatever is found.",
+            show_default=False,
+        ),
+    ] = None,
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
@@ -141,19 +156,24 @@ def diff(
       tracker diff v1 v2 v3 v4 --by kernel
       tracker diff v2 --baseline pinned
       tracker diff v1 v2 --format xlsx -o diff.xlsx
+      tracker diff latest --fail-on new --format junit -o gate.xml
     """
     from tracker import compare, reports
     from tracker import config as configuration
     from tracker.cli import _store
-    from tracker.cli._output import plan, screen, tell
+    from tracker.cli._output import finish, plan, screen, tell
     from tracker.cli._progress import progress
     from tracker.results import Diff, DiffOptions, Matrix, check_matrix
 
     if against and len(sides) > 1:
         raise UsageError("--baseline with two sides", remedy=f"name the candidate alone: tracker diff {sides[-1]}")
-    delivery = plan(format, output, "_".join(["diff", *(Path(side).name for side in sides)]))
-    chosen = options.sections(only)
     several, rows = len(sides) > 2, by.value if by else ""
+    stem = "_".join(["diff", *(Path(side).name for side in sides)])
+    delivery = plan(format, output, stem, "matrix" if several else "diff")
+    chosen = options.sections(only)
+    if several and fail_on:
+        two = " ".join(sides[-2:])
+        raise UsageError("--fail-on with several candidates", remedy=f"name two sides: tracker diff {two}")
     settings = configuration.load(db)
     asked = DiffOptions(
         baseline_steps=options.steps(baseline_step, "--baseline-step"),
@@ -191,16 +211,23 @@ def diff(
             result = replace(found, notes=(note, *found.notes))
         else:
             result = compare.diff(store, *sides, options=asked)
+        known = (
+            compare.known_before(store, result) if isinstance(result, Diff) and fail_on is options.FailOn.NEW else ()
+        )
+    word = fail_on.value if fail_on else "any"
+    gate = compare.gate_of_diff(result, word, known) if isinstance(result, Diff) else None
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:
         if isinstance(result, Matrix):
             return reports.render_matrix(result, wanted.value, limit=top, width=look.width, color=look.color, tell=tell)
         return reports.render_diff(
-            result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell
+            result, wanted.value, only=chosen, limit=top, width=look.width, color=look.color, tell=tell, gate=gate
         )
 
     delivery.deliver(render)
+    if fail_on and gate is not None:
+        finish(gate)
 
 
 def read_op_map(text: str) -> dict[str, str]:

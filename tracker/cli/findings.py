@@ -42,7 +42,8 @@ def findings(
         bool,
         typer.Option(
             "--new",
-            help="Only what the newest version of its line began and the next runs confirmed. Default: all open ones.",
+            help="Only what the runs of the newest version confirmed, whichever version began it, and what they made "
+            "suspicious; not what somebody acknowledged or muted. Default: all open ones.",
         ),
     ] = False,
     state: Annotated[
@@ -79,6 +80,19 @@ def findings(
     ] = None,
     format: options.ReportFormat = None,
     output: options.Output = None,
+    fail_on: Annotated[
+        options.FailOn | None,
+        typer.Option(
+            "--fail-on",
+            help="End with an exit code that says what is open, among the findings asked for. any: 1 for every "
+            "confirmed regression that is new, persisting, acknowledged or reopened (not for muted ones, nor for those "
+            "that recover); new: 1 for those that the newest version of their line began; suspect: 1 also for "
+            "suspicions. 0: nothing of it; 4: too little data to say (suspicions that the next runs decide, or no line "
+            "has the 4 runs from which on one can be judged). The last line on stderr says why. Default: 0 whatever is "
+            "found.",
+            show_default=False,
+        ),
+    ] = None,
     db: options.Database = None,
 ) -> None:
     """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
@@ -93,15 +107,19 @@ def findings(
       tracker findings --new
       tracker findings --workload gpt --version v8 --all
       tracker findings --state all --format xlsx -o findings.xlsx
+      tracker findings --new --fail-on new
+      tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
     from tracker import config, judgement, reports
     from tracker.cli import _store
-    from tracker.cli._output import plan, screen, tell
-    from tracker.results import OPEN_STATES, STATES, FindingsOptions
+    from tracker.cli._output import finish, plan, screen, tell
+    from tracker.results import CONFIRMED_STATES, OPEN_STATES, STATES, FindingsOptions
 
-    delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"))
+    delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"), "findings")
     words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES}
     states = [word for one in state or () for word in words.get(one, (one.value,))]
+    if fail_on and new and not state:
+        states = [*CONFIRMED_STATES, "suspect"]  # what may fail is shown as well
     chosen = FindingsOptions(
         workload=workload,
         device=device,
@@ -114,12 +132,15 @@ def findings(
     )
     with _store.reading(config.load(db)) as store:
         found = judgement.findings(store, options=chosen)
+    gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any")
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_findings(
-            found, wanted.value, limit=top, width=look.width, color=look.color, tell=tell
+            found, wanted.value, limit=top, width=look.width, color=look.color, tell=tell, gate=gate
         )
     )
+    if fail_on:
+        finish(gate)
 
 
 def explain(
@@ -141,7 +162,7 @@ def explain(
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
 
-    delivery = plan(format, output, f"finding_{finding}")
+    delivery = plan(format, output, f"finding_{finding}", "explained")
     with _store.reading(config.load(db)) as store:
         found = judgement.explain(store, finding)
     look = screen()

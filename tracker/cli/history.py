@@ -116,7 +116,7 @@ def history(
 
     if key is None and top is None and module is None:
         raise UsageError("nothing is named", remedy="give a name, a pattern, --module or --top N: tracker history step")
-    delivery = plan(format, output, f"history_{key or module or 'top'}")
+    delivery = plan(format, output, f"history_{key or module or 'top'}", "history")
     if plot is not None:
         reports.check_plot(plot.suffix)
         check_file(plot)

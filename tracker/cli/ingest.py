@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from tracker.cli import _labels as labels
 from tracker.cli import _options as options
 from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
-from tracker.errors import SourceError
+from tracker.errors import SourceError, UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
@@ -19,74 +20,19 @@ if TYPE_CHECKING:
 
 def ingest(  # one parameter per option
     paths: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="PATH...", help="Profiles: files, or folders that are searched for them.", show_default=False
         ),
-    ],
-    version: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
-            "versions. Default: what the file's name states, such as 20230808_69edec3bb7.",
-            show_default=False,
-        ),
     ] = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="The training job that is followed, such as resnet50. Only runs of one workload form a history. "
-            "Default: the model that a training log states.",
-            show_default=False,
-        ),
-    ] = None,
-    commit: Annotated[
-        str | None,
-        typer.Option(metavar="HASH", help="The version's commit, shown beside it. Default: none.", show_default=False),
-    ] = None,
-    note: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="A remark on the run. Default: none.", show_default=False)
-    ] = None,
-    config: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="What must be equal for runs to be compared, such as batch=32 or precision=bf16; may be given again. "
-            "Another value starts a history of its own. Default: the world size, and what a log's folder says of batch "
-            "size, precision and devices.",
-            show_default=False,
-        ),
-    ] = None,
-    tag: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="KEY=VALUE",
-            help="A mark to find the run by, such as image=2024-06; may be given again. It decides nothing. Default: "
-            "none.",
-            show_default=False,
-        ),
-    ] = None,
-    device: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL",
-            help="The hardware model, such as 'NVIDIA H100', where the profile does not name it. Default: read from "
-            "the profile; cpu without a device.",
-            show_default=False,
-        ),
-    ] = None,
-    expect_ranks: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Number of ranks until the run counts as complete; further ranks may come later and from other "
-            "machines. Default: those given now.",
-            show_default=False,
-        ),
-    ] = None,
+    version: labels.Version = None,
+    workload: labels.Workload = None,
+    commit: labels.Commit = None,
+    note: labels.Note = None,
+    config: labels.Configuration = None,
+    tag: labels.Tags = None,
+    device: labels.Device = None,
+    expect_ranks: labels.ExpectRanks = None,
     as_run: Annotated[
         bool,
         typer.Option(
@@ -108,6 +54,14 @@ def ingest(  # one parameter per option
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
     skip_bad_rows: options.SkipBadRows = False,
+    spooled: Annotated[
+        bool,
+        typer.Option(
+            "--spooled",
+            help="Take the profiles that jobs queued and could not deliver, each under the labels of its job. PATH: "
+            "spools, if others than the default ones. Default: read PATH.",
+        ),
+    ] = False,
     db: options.Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.
@@ -119,14 +73,22 @@ def ingest(  # one parameter per option
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
       tracker ingest ./benchmark_logs     # one run per log, labelled by their names
+      tracker ingest --spooled            # what jobs queued while the database was away
     """
     from tracker import config as configuration
     from tracker import intake
-    from tracker.cli import _store
+    from tracker.cli import _spooled, _store
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
 
     settings = configuration.load(db)
+    if spooled:
+        given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category)
+        if any(given) or as_run or allow_partial or skip_bad_rows:
+            raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
+        return _spooled.take(settings, paths)
+    if not paths:
+        raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:
         _check_name(path)
     options.one_line("--note", note)
@@ -180,7 +142,8 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     its own.
     """
     known = f", {' and '.join(result.formats)}" if len(formats) > 1 else ""
-    state = "already in" if result.already else "ranks added" if result.joined else "new"
+    states = {"already in": result.already, "ranks added": result.joined, "details restored": result.restored}
+    state = next((words for words, holds in states.items() if holds), "new")
     what = f"{result.version} of {result.workload} on {result.device}"
     ranks = f"rank {result.ranks[0]}" if len(result.ranks) == 1 else f"ranks {ranges(result.ranks)}"
     held = f"{ranks}, {counted(result.steps, 'step')}{known}"
@@ -192,8 +155,10 @@ def summary(results: list[IngestResult], regressions: Mapping[str, int] | None =
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
-    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already) else []
+    restored = sum(result.restored for result in results)
+    parts = [f"{counted(new, 'new run')}"] if new or not (joined or already or restored) else []
     parts += [f"ranks added to {counted(joined, 'run')}"] if joined else []
+    parts += [f"details of {counted(restored, 'run')} restored"] if restored else []
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
     parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
     return f"{', '.join(parts)}.  Next: {_next(results, regressions or {})}"

@@ -89,7 +89,7 @@ def log(
     from tracker.cli._output import plan, screen, tell
     from tracker.results import LogOptions
 
-    delivery = plan(format, output, f"log_{workload or ''}".rstrip("_"))
+    delivery = plan(format, output, f"log_{workload or ''}".rstrip("_"), "log")
     chosen = LogOptions(
         workload=workload,
         baseline=baseline,

@@ -76,7 +76,7 @@ def show(
     from tracker.cli._progress import progress
     from tracker.results import ShowOptions
 
-    delivery = plan(format, output, f"show_{run}")
+    delivery = plan(format, output, f"show_{run}", "show")
     chosen = options.sections(only)
     minimum_ns, steps = options.minimum_ns(min_us), options.steps(step, "--step")
     settings = configuration.load(db)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
-from tracker.cli.actions import By, Reason
+from tracker.cli.actions import By
 from tracker.cli.history import SeriesKind
 from tracker.units import counted
 
@@ -18,19 +18,18 @@ if TYPE_CHECKING:
 
     from tracker.judgement import Where
 
-MEANINGS: Final = {
-    "min_ratio": "smallest change of a series that counts; usual: 3 %, collectives 10 %,\n"
-    f"{'':19}whole runs 2 % (5 % where they are timed on the host)",
-    "min_contribution": "smallest change that counts, as a part of the step; usual: 0.1 %",
-    "alpha": "share of false findings that is borne; usual: 0.05",
-    "creep_ratio": "smallest slow creep that counts; usual: 8 %, or min_ratio if larger",
-    "confirm": "runs after a suspicion that decide; usual: 2",
-}
-"""Name of a limit -> what it means, with the value that holds where none is set."""
+_NAMES = "min_ratio, min_contribution, alpha, creep_ratio, confirm"
 
 app = typer.Typer(
     help="What counts as a change: list the thresholds, set your own, take them back. Without a command: list them.\n\n"
-    "\b\n" + "\n".join(f"  {name:16} {meaning}" for name, meaning in MEANINGS.items()) + "\n\n"
+    "\b\n"
+    "  min_ratio         smallest change of a series that counts; usual: 3 %, of collectives\n"
+    "                    10 %, of whole runs 2 %, 5 % where they are timed on the host\n"
+    "  min_contribution  smallest change that counts, as a part of the step; usual: 0.1 %\n"
+    "  alpha             share of false findings that is borne; usual: 0.05\n"
+    "  creep_ratio       smallest slow creep that counts; usual: 8 %, or min_ratio where\n"
+    "                    that is more\n"
+    "  confirm           runs after a suspicion that decide; usual: 2\n\n"
     "\b\nExample:\n"
     "  tracker thresholds\n"
     "  tracker thresholds set min_ratio=10% --kind op --series 'aten::copy_*' --reason 'bistable on this machine'\n"
@@ -39,6 +38,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; kept with the limit.")]
 Kind = Annotated[
     SeriesKind | None,
     typer.Option(help="For this kind of series, as in tracker history. Default: for all.", show_default=False),
@@ -96,7 +96,7 @@ def set_(
         list[str],
         typer.Argument(
             metavar="NAME=VALUE...",
-            help=f"The limits: {', '.join(MEANINGS)}. A fraction (0.1) or per cent (10%); of confirm a number of runs.",
+            help=f"The limits: {_NAMES}. A fraction (0.1) or per cent (10%); of confirm a number of runs.",
             show_default=False,
         ),
     ],
@@ -145,7 +145,7 @@ def set_(
 def unset(
     names: Annotated[
         list[str],
-        typer.Argument(metavar="NAME...", help=f"The limits: {', '.join(MEANINGS)}.", show_default=False),
+        typer.Argument(metavar="NAME...", help=f"The limits: {_NAMES}.", show_default=False),
     ],
     kind: Kind = None,
     series: Series = None,

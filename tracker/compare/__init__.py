@@ -21,6 +21,7 @@ from tracker.compare import (
 )
 from tracker.compare.baselines import baseline_of
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.gates import gate_of_diff, known_before
 from tracker.compare.log import log
 from tracker.compare.matrix import matrix
 from tracker.compare.notes import notes
@@ -31,7 +32,7 @@ from tracker.results import Diff, DiffOptions
 if TYPE_CHECKING:
     from tracker.store import Store
 
-__all__ = ["baseline_of", "diff", "log", "matrix", "needs_store", "resolve", "show"]
+__all__ = ["baseline_of", "diff", "gate_of_diff", "known_before", "log", "matrix", "needs_store", "resolve", "show"]
 
 
 def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
@@ -64,15 +65,15 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             communication=judged.into("communication", exchange),
             communication_details=exchange_details,
             communication_links=links.compare(left, right, options),
-            memory=memory,
+            memory=judged.into("memory", memory),
             memory_details=memory_details,
             modules=judged.into("modules", others.modules(left, right, options)),
-            api=others.api(left, right, options),
+            api=judged.into("api", others.api(left, right, options)),
             counters=counters.compare(left, right),
             explanation=explain.explain(left, right, found, measured, options, judged),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
-            tree=levels.compared(left, right, options) if options.tree else None,
+            tree=levels.compared(left, right, options, judged) if options.tree else None,
             judgement=judged.judgement,
             notes=(*notes(left, right, found, options), *measured.notes),
         )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from tracker.compare.sides import needs_store, resolve
 from tracker.errors import UsageError
+from tracker.judgement import Acceptance, acceptance_of, size_of, words_of
 from tracker.results import BASELINES
 from tracker.results.options import check_words
 from tracker.store import Store, judged, queries
@@ -16,15 +17,22 @@ from tracker.units import counted, format_numbers
 WINDOW: Final = 8
 """Runs of a window (JUDGEMENT section 3)."""
 
+_ENOUGH: Final = 3
+"""Runs that a window has wherever there are as many."""
+
+_REASONS: Final = 4
+"""Reasons for leaving runs out that are told, the newest ones."""
+
 
 def baseline_of(
     store: Store | None, candidate: str, against: str = "window", *, workload: str | None = None
 ) -> tuple[str, str]:
-    """The side that `candidate` is compared with, as `diff` takes it, and a sentence that says which runs it is.
+    """The side that `candidate` is compared with, as `diff` takes it, and sentences that say which runs it is, and why
+    others are not in it.
 
-    `against`: `window`, the last 8 active runs of earlier versions; `previous`, those of the version before; `pinned`,
-    those of the pinned version. All of the workload, configuration and device of the candidate. UsageError where there
-    are none.
+    `against`: `window`, the last 8 accepted runs of earlier versions (see `judgement.acceptance_of`), at least 3 where
+    there are 3 active ones; `previous`, all runs of the version before; `pinned`, those of the pinned version. All of
+    the workload, configuration and device of the candidate. UsageError where there are none.
     """
     check_words("baseline", (against,), BASELINES)
     if store is None or not needs_store(candidate):
@@ -39,7 +47,8 @@ def baseline_of(
             )
         runs = judged.runs_of(connection, lines[0])
     named = queries.runs_by_id(store, run_ids)
-    order = {label: at for at, label in enumerate(queries.versions(store, str(named["workload"].iloc[0]))["version"])}
+    of = str(named["workload"].iloc[0])
+    order = {label: at for at, label in enumerate(queries.versions(store, of)["version"])}
     first = min(order[label] for label in named["version"])
     earlier = [run for run in runs if order[run.version] < first]
     chosen = _chosen(earlier, [run for run in runs if run.pinned and run.run_id not in run_ids], against)
@@ -49,13 +58,19 @@ def baseline_of(
             f"{candidate} has no {what} runs on its device and configuration",
             remedy=f"name the baseline: tracker diff BASELINE {candidate}",
         )
+    if against == "window":
+        acceptance = acceptance_of(store, lines[0], of, runs, len(earlier))
+        places, because = window(acceptance)
+        chosen = [earlier[place] for place in places]
+    else:
+        because = ""
     words = {
-        "window": f"the last {counted(len(chosen), 'active run')} of earlier versions",
+        "window": f"the last {counted(len(chosen), 'accepted run')} of earlier versions",
         "previous": "the version before",
         "pinned": "the pinned version",
     }[against]
     side = ",".join(f"run:{number}" for number in sorted(run.run_id for run in chosen))
-    return side, f"The baseline is {words}: {_by_version(chosen)}."
+    return side, f"The baseline is {words}: {_by_version(chosen)}.{because}"
 
 
 def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str) -> Sequence[LineRun]:
@@ -63,7 +78,72 @@ def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str)
         return pinned
     if against == "previous":
         return [run for run in earlier if run.version_id == earlier[-1].version_id]
-    return earlier[-WINDOW:]
+    return earlier
+
+
+def window(acceptance: Acceptance) -> tuple[list[int], str]:
+    """The places of the runs of a window, in order, and sentences on why others are not in it, "" without any.
+
+    Where fewer than 3 runs are accepted, others stand in, the newest first: before the accepted step, then those with a
+    suspicion, then those with an open regression.
+    """
+    runs = acceptance.runs
+    accepted = [place for place in range(len(runs)) if acceptance.is_accepted(place)][-WINDOW:]
+    others = sorted(set(range(len(runs))) - set(accepted), key=lambda place: (_doubt(acceptance, place), -place))
+    standing_in = others[: max(0, _ENOUGH - len(accepted))]
+    places = sorted([*accepted, *standing_in])
+    # with a full window only the runs between its own were passed over; what is older was not its turn
+    since = places[0] if len(accepted) == WINDOW else 0
+    passed_over = [place for place in range(since, len(runs)) if not acceptance.is_accepted(place)]
+    sentences = [
+        _left_out(acceptance, [place for place in passed_over if place not in standing_in]),
+        _standing_in(acceptance, standing_in),
+        _inside(acceptance, places),
+    ]
+    return places, "".join(f" {sentence}" for sentence in sentences if sentence)
+
+
+def _doubt(acceptance: Acceptance, place: int) -> int:
+    spans = acceptance.open[place]
+    return 2 if any(span.confirmed for span in spans) else 1 if spans else 0
+
+
+def _left_out(acceptance: Acceptance, places: Sequence[int]) -> str:
+    reasons = _reasons(acceptance, places)
+    return f"Left out: {'; '.join(reasons)}." if reasons else ""
+
+
+def _standing_in(acceptance: Acceptance, places: Sequence[int]) -> str:
+    reasons = _reasons(acceptance, sorted(places))
+    return f"Fewer than {_ENOUGH} are accepted, so that others stand in: {'; '.join(reasons)}." if reasons else ""
+
+
+def _inside(acceptance: Acceptance, places: Sequence[int]) -> str:
+    """What was open in the runs of a window, though too small to leave them out."""
+    newest = len(acceptance.runs) - 1
+    spans = [span for place in places for span in acceptance.small[place] if span.holds(newest)]
+    found = {span.finding["finding_id"]: span.finding for span in spans if span.finding["kind"] != "op"}
+    rows = sorted(found.values(), key=lambda row: (-size_of(row), row["finding_id"]))
+    return f"Open in these runs already, and too small to leave them out: {words_of(rows)}." if rows else ""
+
+
+def _reasons(acceptance: Acceptance, places: Sequence[int]) -> list[str]:
+    """Per reason the runs that it holds for, in order, and the reason."""
+    found: dict[str, list[int]] = {}
+    for place in places:
+        found.setdefault(_reason(acceptance, place), []).append(acceptance.runs[place].run_id)
+    reasons = [f"run {format_numbers(sorted(numbers))} ({reason})" for reason, numbers in found.items()]
+    more = len(reasons) - _REASONS
+    return [*([f"{counted(more, 'more reason')} before"] if more > 0 else []), *reasons[-_REASONS:]]
+
+
+def _reason(acceptance: Acceptance, place: int) -> str:
+    spans = acceptance.open[place]
+    if not spans:
+        return f"before what was accepted: {words_of(acceptance.steps)}"
+    rows: list[Mapping[str, Any]] = [span.finding for span in spans]
+    word = "open" if any(span.confirmed for span in spans) else "suspected"
+    return f"{word}: {words_of(rows)}"
 
 
 def _by_version(runs: Sequence[LineRun]) -> str:

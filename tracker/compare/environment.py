@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tracker.compare.sides import FILES
+from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries
 from tracker.units import format_numbers
@@ -45,7 +46,8 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
         add("code", "commit", getattr(run, "commit", None))
         add("capture", "naming rules", run.rules_version)
     for fact in queries.facts(side.store, side.run_ids).itertuples():
-        add(fact.kind, fact.key, fact.value)
+        if fact.kind != "fact" or fact.key not in OF_A_RUN:
+            add("code" if fact.kind == "fact" and fact.key in OF_THE_CODE else fact.kind, fact.key, fact.value)
     for capture in side.captures.itertuples():
         add("host", "host", capture.host)
         add("capture", "timeline", capture.timeline)

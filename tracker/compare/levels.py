@@ -21,6 +21,8 @@ from tracker.compare.tree import (
     Tree,
     ordered,
 )
+from tracker.compare.tree_series import series_of
+from tracker.compare.verdicts import NO_SERIES, Judged
 from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
 from tracker.store import queries
 
@@ -49,11 +51,13 @@ def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
     for group in sorted(tree.values):
         values = tree.values[group]
         _complete(tree, values)
-        judged = _Judged.of(tree, values, own_time(side), _step_time(side, dict(zip(grains, group[1:], strict=True))))
+        numbered = _Numbered.of(
+            tree, values, own_time(side), _step_time(side, dict(zip(grains, group[1:], strict=True)))
+        )
         place: dict[int, int] = {}
-        for node, level in ordered(tree, judged.sizes(options.minimum_ns), options.depth):
+        for node, level in ordered(tree, numbered.sizes(options.minimum_ns), options.depth):
             place[node] = len(rows)
-            cells = (*values[node], judged.share(node), judged.step_share(node))
+            cells = (*values[node], numbered.share(node), numbered.step_share(node))
             rows.append([*group[1:], *_identity(tree, node, level, place), *cells])
     frame = pd.DataFrame(rows, columns=[*grains, *TREE_COLUMNS])
     for name in frame.columns:
@@ -62,11 +66,11 @@ def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
     return frame
 
 
-def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
-    """`Diff.tree`."""
+def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts: Judged) -> pd.DataFrame:
+    """`Diff.tree`, with verdicts where a row is what one series is."""
     tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
     flat = bool(options.op or options.module) or _lacks_contexts(sides)
-    judged = []
+    numbered = []
     for position, side in enumerate(sides):
         tree.values = {}
         wanted = Wanted(
@@ -79,8 +83,8 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Da
         )
         plant(tree, side, wanted)
         means = _means(side, tree)
-        judged.append(_Judged.of(tree, means, own_time(side), _mean_step_time(side)))
-    pair = _Pair(judged[0], judged[1])
+        numbered.append(_Numbered.of(tree, means, own_time(side), _mean_step_time(side)))
+    pair = _Pair(numbered[0], numbered[1])
     rows: list[list[Any]] = []
     place: dict[int, int] = {}
     for node, level in ordered(tree, pair.sizes(options.minimum_ns), options.depth):
@@ -90,11 +94,13 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Da
     numbers = list(_COMPARED[1:])
     frame[numbers] = frame[numbers].astype("float64")
     frame["diff"] = join.ratio(frame["baseline_ns"], frame["candidate_ns"])
-    return frame[list(TREE_DIFF_COLUMNS)]
+    frame = join.unjudged(frame)[list(TREE_DIFF_COLUMNS)]
+    series = series_of(tree, options, verdicts)
+    return verdicts.filled(frame, [series.get(node, NO_SERIES) for node in place])
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Numbered:
     """The numbers of the rows of a tree, and which of them the tree is judged by.
 
     `whole`: the sum of that time over all ops; `step_ns`: the time of the steps, None where a source does not say.
@@ -108,7 +114,7 @@ class _Judged:
     step_ns: float | None
 
     @classmethod
-    def of(cls, tree: Tree, values: Mapping[int, Numbers], own: str, step_ns: float | None) -> _Judged:
+    def of(cls, tree: Tree, values: Mapping[int, Numbers], own: str, step_ns: float | None) -> _Numbered:
         """`own`: the self time that ops are judged by."""
         total_at, self_at = _PLACES[own]
         roots = [values[node] for node in tree.roots if node in values]
@@ -151,8 +157,8 @@ class _Judged:
 class _Pair:
     """Both sides of one tree."""
 
-    baseline: _Judged
-    candidate: _Judged
+    baseline: _Numbered
+    candidate: _Numbered
 
     def cells(self, node: int) -> list[Any]:
         """The columns of _COMPARED for one row."""
@@ -162,7 +168,7 @@ class _Pair:
         return [status, *(cell for side in sides for cell in self._beside(side, node)), self._delta(node)]
 
     @staticmethod
-    def _beside(side: _Judged, node: int) -> Iterator[Any]:
+    def _beside(side: _Numbered, node: int) -> Iterator[Any]:
         if node not in side.values:
             yield from [None] * len(_BESIDE)
             return

@@ -136,9 +136,8 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
         sums = ["bytes", "calls", "held_ns", "unreleased_bytes"]
         parts.append(means.per_step(side, frame, [*match, "component"], sums))
     whole, detail = (join.with_difference(join.outer(*pair), "bytes", unit="bytes") for pair in (tables, parts))
-    return _typed(whole, frames, match)[list(DIFF_COLUMNS["memory"])], _typed(detail, frames, match)[
-        list(DIFF_COLUMNS["memory_details"])
-    ]
+    whole = join.unjudged(_typed(whole, frames, match))
+    return whole[list(DIFF_COLUMNS["memory"])], _typed(detail, frames, match)[list(DIFF_COLUMNS["memory_details"])]
 
 
 def _typed(joined: pd.DataFrame, frames: list[pd.DataFrame], match: list[str]) -> pd.DataFrame:
@@ -171,4 +170,4 @@ def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFra
         frame = side.ask(queries.api)
         sides.append(means.per_step(side, frame.rename(columns={"total_ns": "ns"}), key, ["calls", "ns", "self_ns"]))
     joined = join.with_difference(join.average(join.outer(*sides), "ns", "calls", "average_ns"), "ns")
-    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["api"])]
+    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["api"])]

@@ -37,7 +37,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     """
     options = options or ShowOptions()
     with ExitStack() as stack:
-        side = load(store, reference, options, stack, steps=options.steps)
+        side = load(store, reference, options, stack, steps=options.steps, or_pruned=True)
         if len(side.run_ids) > 1:
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
             raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=f"show one of {names}")

@@ -104,13 +104,19 @@ class Loaded:
 
 
 def load(
-    store: Store | None, reference: str, options: Selection, stack: ExitStack, *, steps: Sequence[int] = ()
+    store: Store | None,
+    reference: str,
+    options: Selection,
+    stack: ExitStack,
+    *,
+    steps: Sequence[int] = (),
+    or_pruned: bool = False,
 ) -> Loaded:
     """The side that `reference` names; `steps`: only these, empty for all. Databases opened on the way are closed by
-    `stack`.
+    `stack`. Runs whose details were dropped are no part of it, unless `or_pruned`; a warning names them.
 
-    Raises UsageError when nothing or too much is named, or a step that some rank does not have; the message lists what
-    there is.
+    Raises UsageError when nothing or too much is named, a step that some rank does not have, or only runs without
+    details; the message lists what there is.
     """
     if not reference.strip():
         raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
@@ -130,7 +136,21 @@ def load(
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
     run_ids, rank = resolve(store, reference, options.workload)
-    return _loaded(store, reference, run_ids, rank, options, steps)
+    left, warnings = _with_details(store, reference, run_ids)
+    if not left and not or_pruned:
+        raise UsageError(warnings[0], remedy="tracker history and tracker findings know the run without it")
+    loaded = _loaded(store, reference, run_ids if or_pruned else left, rank, options, steps)
+    return replace(loaded, warnings=warnings)
+
+
+def _with_details(store: Store, reference: str, run_ids: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The runs whose details are here, and a sentence on the others."""
+    gone = queries.pruned(store, run_ids)
+    if not gone:
+        return run_ids, ()
+    names = ", ".join(f"run:{run_id}" for run_id in sorted(gone))
+    said = f"{reference}: only totals are left of {names} (tracker prune); ingesting the profile again brings all back"
+    return tuple(run_id for run_id in run_ids if run_id not in gone), (said,)
 
 
 def needs_store(reference: str) -> bool:

@@ -6,7 +6,7 @@ diff's own (means over the steps, not medians).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -16,10 +16,11 @@ import pandas as pd
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
-from tracker.judgement import Thresholds, Verdicts, verdicts_of
+from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
+from tracker.results.verdicts import INCOMPARABLE, TOO_FEW
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -29,10 +30,12 @@ if TYPE_CHECKING:
 
 _ENOUGH: Final = 3
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
-_FIELD_OF: Final = {"step_ns": "duration_ns"}
+_TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {_ENOUGH} or more runs of each version for verdicts."
+FIELD_OF: Final = {"step_ns": "duration_ns"}
+"""Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
 Key = tuple[str, str, str, str, str]
-_NO_SERIES: Final[Key] = ("", "", "", "", "")
+NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,7 +58,15 @@ class Judged:
         """
         if self.table is None or name in self.left_out or frame.empty:
             return frame
-        index = pd.MultiIndex.from_tuples(_SERIES[name](self, frame), names=SERIES_KEY)
+        return self.filled(frame, _SERIES[name](self, frame))
+
+    def filled(self, frame: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
+        """The frame with its VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
+        that shares its series with others is not judged.
+        """
+        if self.table is None or frame.empty:
+            return frame
+        index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
         found = self.table.reindex(index).rename(columns={"diff": "judged_diff"})
         single = ~index.duplicated(keep=False)
         filled = {}
@@ -65,12 +76,15 @@ class Judged:
             filled[column] = values.to_numpy() if is_number else _texts(values)
         return frame.assign(**filled)
 
+    def op_key(self, name: str, input_shapes: str) -> Key:
+        """The series of an op with shapes, or without ("op_name")."""
+        return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
+
     def of_op(self, name: str, input_shapes: str) -> pd.Series | None:
         """The row of an op with shapes, or without ("op_name"), None where it has none."""
         if self.table is None or not self.of_ops:
             return None
-        kind = "op" if input_shapes or not self.by_name else "op_name"
-        return self._row((kind, self.metric, name, input_shapes, ""))
+        return self._row(self.op_key(name, input_shapes))
 
     def of_name(self, name: str) -> pd.Series | None:
         """The row of all shapes of an op together."""
@@ -79,7 +93,7 @@ class Judged:
     def of_total(self, total_metric: str) -> pd.Series | None:
         """The row of `step_ns` or `e2e_ns`."""
         name = total_metric.removesuffix("_ns")
-        rows = (self._row((_RUN, _FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
+        rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
     def findings(self) -> dict[str, pd.Series]:
@@ -110,15 +124,19 @@ class Judged:
 def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
-    left_out = frozenset([*(["ops"] if options.module or not whole_ops else []), *(["kernels"] if options.op else [])])
-    reason = _why_not(baseline, candidate)
-    judgement, table = Judgement(judged=False, sentences=(reason,)), None
+    left_out = _left_out(options, whole_ops)
+    older = _older(baseline, candidate)
+    reason = _why_not(baseline, candidate, older)
+    refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
+    judgement, table = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
     if not reason:
-        found = verdicts_of(baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store)
+        found = verdicts_of(
+            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, older=older
+        )
         by_name = options.match == "name"
         counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
         told = _told("by name" if by_name else "by name and shapes", counts)
-        runs = _strength(baseline.side.runs, candidate.side.runs, found.thresholds.confirm)
+        runs = _strength(baseline.side.runs, candidate.side.runs, older, found.thresholds.confirm)
         sentences = (f"{runs}.{told}", _shared(found), *_set(found.thresholds), *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
@@ -127,7 +145,21 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops)
 
 
-def _why_not(baseline: Loaded, candidate: Loaded) -> str:
+def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
+    """The frames of which a row is only a part of what was judged, or more."""
+    of_ops = ["ops"] if options.module or not whole_ops else []
+    of_memory = ["memory"] if options.match == "name" or options.op_map else []
+    return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
+
+
+def _older(baseline: Loaded, candidate: Loaded) -> tuple[tuple[int, ...], ...]:
+    """For one run against one: the older runs whose noise is the yardstick, by version; none in all other cases."""
+    if not baseline.side.runs == candidate.side.runs == 1 or baseline.store is not candidate.store:
+        return ()
+    return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids))
+
+
+def _why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]]) -> str:
     """One sentence, or "" where the two sides can be judged."""
     refusals = (
         _overlap(baseline, candidate),
@@ -137,9 +169,7 @@ def _why_not(baseline: Loaded, candidate: Loaded) -> str:
         "Not judged: one side was timed on the device, the other on the host."
         if own_time(baseline) != own_time(candidate)
         else "",
-        "1 run against 1: ratios only; give 3 or more runs of each version for verdicts."
-        if baseline.side.runs == candidate.side.runs == 1
-        else "",
+        _TOO_FEW_RUNS if baseline.side.runs == candidate.side.runs == 1 and not older else "",
     )
     return next(filter(None, refusals), "")
 
@@ -191,9 +221,13 @@ def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
     return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
 
 
-def _strength(a: int, b: int, confirm: int) -> str:
+def _strength(a: int, b: int, older: Sequence[Sequence[int]], confirm: int) -> str:
     """How much so many runs can tell."""
     runs = f"{counted(a, 'run')} against {b}"
+    if older:
+        noise = f"{counted(sum(map(len, older)), 'older run')} of {counted(len(older), 'version')}"
+        next_runs = counted(confirm, "run")
+        return f"{runs}: the noise of {noise} is the yardstick; suspicions only, the next {next_runs} confirm"
     if b == 1:
         return f"{runs}: suspicions only, the next {counted(confirm, 'run')} confirm"
     if a == 1:
@@ -231,11 +265,13 @@ def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
         yield f"Operators are listed without verdicts: with {option} a row is not what was judged."
     if "kernels" in left_out:
         yield "Kernels are listed without verdicts: with --op a row is not what was judged."
+    if "memory" in left_out and "memory" in options.only:
+        option = "--match name" if options.match == "name" else "--op-map"
+        yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
 
 
 def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    kind = "op_name" if judged.by_name else "op"
-    return [(kind, judged.metric, *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [judged.op_key(*pair) for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
 
 
 def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
@@ -243,18 +279,31 @@ def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 
 def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    sizes = frame["size_class_bytes"].fillna(0)
     return [
-        ("communication", "total_ns", kind, "", ", ".join(filter(None, (role, format_bytes(size) if size > 0 else ""))))
-        for kind, role, size in zip(frame["kind"], frame["group_role"], sizes, strict=True)
+        ("communication", "total_ns", kind, "", part_of_collective(role, size))
+        for kind, role, size in zip(frame["kind"], frame["group_role"], frame["size_class_bytes"], strict=True)
     ]
+
+
+def part_of_collective(role: str, size_class_bytes: float | None) -> str:
+    """What tells the series of a collective from others of its kind."""
+    known = size_class_bytes is not None and not pd.isna(size_class_bytes) and size_class_bytes > 0
+    return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
 
 
 def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
-        ("module", judged.metric, module, "", phase) if module else _NO_SERIES
+        ("module", judged.metric, module, "", phase) if module else NO_SERIES
         for module, phase in zip(frame["module"], frame["phase"], strict=True)
     ]
+
+
+def _memory(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [("memory", "bytes", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+
+
+def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+    return [("api", "self_ns", name, "", level) for level, name in zip(frame["level"], frame["name"], strict=True)]
 
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
@@ -262,7 +311,7 @@ def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     judged_runs = judged.table[judged.table["verdict"].notna()].index
     # what both sides measured in the same way, a trace before the others
     run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[0] == _RUN and key[4] == way}
-    return [run.get(_FIELD_OF.get(metric, metric), _NO_SERIES) for metric in frame["metric"]]
+    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
 
 
 _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
@@ -270,7 +319,9 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
     "ops": _ops,
     "kernels": _kernels,
     "communication": _communication,
+    "memory": _memory,
     "modules": _modules,
+    "api": _api,
 }
 
 

@@ -15,12 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tracker.config.entries import MAX_BYTES, Alerts, Channel, Entries, Folder, Owner, Rule, Watch, read
+from tracker.config.entries import MAX_BYTES, Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
 from tracker.errors import SourceError
 
 __all__ = [
-    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Rule", "Settings",
-    "Watch", "load", "make_default_folder",
+    "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Prune", "Rule",
+    "Settings", "Watch", "load", "make_default_folder",
 ]  # fmt: skip
 
 DATABASE_VARIABLE: Final = "TRACKER_DB"
@@ -32,8 +32,8 @@ class Settings:
     """What holds for one call of the program.
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of
-    the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch` and
-    `alerts`: as in the file; `file`: where that is, there or not.
+    the settings file, or `default`. `max_bytes`: largest decompressed size of one input file. `watch`,
+    `alerts` and `prune`: as in the file; `file`: where that is, there or not.
     """
 
     database: str
@@ -41,6 +41,7 @@ class Settings:
     max_bytes: int = MAX_BYTES
     watch: Watch = field(default_factory=Watch)
     alerts: Alerts = field(default_factory=Alerts)
+    prune: Prune | None = None
     file: Path | None = None
 
 
@@ -52,7 +53,7 @@ def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ
     path, asked_for = _file_path(environ)
     entries = read(path) if asked_for or path.is_file() else Entries()
     where, origin = _database(database, environ, entries, path)
-    return Settings(where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, path)
+    return Settings(where, origin, entries.limits.max_bytes, entries.watch, entries.alerts, entries.prune, path)
 
 
 def _database(asked: str | None, environ: Mapping[str, str], entries: Entries, path: Path) -> tuple[str, str]:

@@ -17,6 +17,11 @@ Everything is optional. A complete file:
     layout = "{workload}/{version}/*"   # what the folders below path mean; the last part is one run
     config = { batch = "32" }
     expect_every = "1d"              # no run for so long is an alert
+    shared = false                   # true: all machines see the same files there, as on NFS
+
+    [prune]                          # what the watch drops each night; nothing without this table
+    older_than = "90d"               # details of runs older than this
+    keep_versions = 5                # but never of the newest versions of a workload
 
     [alerts]
     wait = "2m"                      # what else belongs to an incident may still come
@@ -40,7 +45,6 @@ Everything is optional. A complete file:
 
 from __future__ import annotations
 
-import re
 import stat
 import tomllib
 from pathlib import Path
@@ -49,6 +53,8 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct, field
 
+from tracker.config import layout
+from tracker.config.refusals import told
 from tracker.errors import SourceError
 from tracker.units import age_ns
 
@@ -56,19 +62,9 @@ MAX_BYTES: Final = 64 * 1024**3
 """Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
 SEVERITIES: Final = ("info", "warning", "critical")
-_UNKNOWN: Final = "Object contains unknown field `"
-_BETTER: Final = {
-    "Object missing required field": "lacks",
-    "Invalid enum value": "is none of the words that may stand there:",
-    "Expected": "expected",
-    "object": "a table",
-    "array": "a list",
-    "str": "a text",
-    "int": "a whole number",
-    "bool": "true or false",
-}
-"""Words of msgspec, and those of people who write TOML."""
-
+_TIMES: Final = {
+    "watch": ("every", "settled", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
+}  # fmt: skip
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
@@ -84,7 +80,8 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     `layout`: what the folders below `path` mean, part by part: `{workload}`, `{version}`, `{config.KEY}`, `{tag.KEY}`,
     or `*`; what matches the last part, a file or a folder, is ingested by one call. What a profile says of itself (the
-    file that tracker's hooks write beside it) goes before this table, and the layout before its entries.
+    file that tracker's hooks write beside it) goes before this table, and the layout before its entries. `shared`:
+    every machine sees the same files under this path, so that the watchers of all of them take each profile once.
     """
 
     path: str
@@ -97,6 +94,7 @@ class Folder(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     format: str | None = None
     expect_ranks: int | None = None
     expect_every: str | None = None
+    shared: bool = False
 
     @property
     def expect_every_ns(self) -> int | None:
@@ -128,6 +126,18 @@ class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
         return age_ns(self.keep)
 
 
+class Prune(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which runs lose their details; samples, history and totals stay for ever."""
+
+    older_than: str = "90d"
+    keep_versions: int = 5
+
+    @property
+    def older_than_ns(self) -> int:
+        """Runs that started longer ago."""
+        return age_ns(self.older_than)
+
+
 class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Where messages go: an address of apprise, which is a secret.
 
@@ -142,12 +152,17 @@ class Channel(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     url: str | None = None
     form: Literal["long", "short", "json"] | None = None
 
+    def __repr__(self) -> str:
+        """Without the address, so that no trace of the program shows it."""
+        return f"Channel(name={self.name!r})"
+
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which incidents go to which channels. Patterns are globs, without regard to case; all entries must hold.
 
-    `op`: an operator of the incident. `severity`: this and above. `when`: at once; grouped with what else comes within
-    `alerts.wait`; or once a day. The default: critical incidents at once, others grouped.
+    `op`: an operator of the incident. `device`: with its vendor or without. `severity`: of regressions, this and above.
+    `when`: at once; grouped with what else comes within `alerts.wait`; or once a day (UTC). The default: critical
+    incidents at once, others grouped.
     """
 
     channels: tuple[str, ...]
@@ -160,7 +175,11 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
 
 class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Who answers for operators: named in messages on them, and told on channels of their own."""
+    """Who answers for operators: named in messages on them, and told on channels of their own.
+
+    `channels` hear of regressions of severity warning and above in which such an operator got worse, with these
+    operators shown; a channel that a rule names hears of the whole incident instead.
+    """
 
     op: str
     who: str = ""
@@ -200,6 +219,7 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     database: str | None = None
     limits: Limits = Limits()
     watch: Watch = Watch()
+    prune: Prune | None = None
     alerts: Alerts = Alerts()
 
 
@@ -226,17 +246,9 @@ def read(path: Path) -> Entries:
 
 def _refused(path: Path, said: str) -> SourceError:
     """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
-    what, _, where = said.partition(" - at `$")
-    key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
-    entry = re.search(r"\[([0-9]+)\]", where)
-    of = f" of entry {int(entry[1]) + 1}" if entry else ""
-    if what.startswith(_UNKNOWN):
-        unknown = what.removeprefix(_UNKNOWN).rstrip("`")
-        key = f"{key}.{unknown}".lstrip(".")
+    key, of, plain = told(said)
+    if not plain:
         return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {_known(key)}")
-    plain = what.replace("`", "").replace(" | null", "")
-    for word, better in _BETTER.items():
-        plain = re.sub(rf"\b{word}\b", better, plain)
     return SourceError(path, f"key {key}{of}" if key else "", plain, remedy="correct the settings file")
 
 
@@ -248,7 +260,7 @@ def _known(key: str) -> str:
     if place in kinds:
         return ", ".join(kinds[place].__struct_fields__)
     for part in filter(None, place.split(".")):
-        table = getattr(table, part, table)
+        table = Prune() if part == "prune" else getattr(table, part, table)
     return ", ".join(table.__struct_fields__)
 
 
@@ -261,14 +273,22 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
         found.append(
             ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
         )
-    for table, names in (("watch", ("every", "settled", "keep")), ("alerts", ("wait", "interval", "repeat"))):
+    for table, names in _TIMES.items():
         found += [
             (f"{table}.{name}", f"is {value!r}, expected a time such as 30s, 5m, 6h, 7d or 2w")
             for name in names
             if _no_age(value := tables.get(table, {}).get(name))
         ]
+    if entries.prune and entries.prune.keep_versions < 0:
+        found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
+    paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
     for folder in entries.watch.folders:
         found += _of_folder(folder)
+    found += [
+        ("watch.folders.path", f"is {path!r} twice, expected each folder once")
+        for path in dict.fromkeys(paths)
+        if paths.count(path) > 1
+    ]
     return found + _of_alerts(entries.alerts, private=private)
 
 
@@ -283,6 +303,10 @@ def _of_folder(folder: Folder) -> list[tuple[str, str]]:
     found = []
     if not folder.path:
         found.append(("watch.folders.path", "is '', expected a folder"))
+    try:
+        layout.parse(folder.layout)
+    except ValueError as error:
+        found.append(("watch.folders.layout", f"is {folder.layout!r}: {error}"))
     if _no_age(folder.expect_every):
         found.append(("watch.folders.expect_every", f"is {folder.expect_every!r}, expected a time such as 6h or 1d"))
     if folder.expect_ranks is not None and folder.expect_ranks < 1:
@@ -302,6 +326,9 @@ def _of_alerts(alerts: Alerts, *, private: bool) -> list[tuple[str, str]]:
             found.append(
                 ("alerts.channels", f"channel {channel.name!r} has {said}, expected one of url_env, url_file, url")
             )
+        if channel.url_file and not Path(channel.url_file).expanduser().is_absolute():
+            said = f"channel {channel.name!r} has {channel.url_file!r}, expected a path from the root, or ~/..."
+            found.append(("alerts.channels.url_file", said))
         if channel.url and not private:
             said = f"channel {channel.name!r} holds a secret, and others can read this file (chmod 600 it, or url_env)"
             found.append(("alerts.channels.url", said))

@@ -9,6 +9,9 @@ from tracker.detectors import rule
 CANCELLING: Final = 0.3
 """A total that moved by less of all movement has no parts of it: shares would mislead (JUDGEMENT 7)."""
 
+MATTERS: Final = 0.01
+"""Part of the step from which a finding is more than a remark."""
+
 CRITICAL_STEP_RATIO: Final = 0.05
 
 Severity = Literal["critical", "warning", "info"]
@@ -26,4 +29,4 @@ def severity(step_ratio: float | None, step_verdict: str, contribution: float) -
     regressed = step_verdict == rule.REGRESSED
     if regressed and step_ratio is not None and step_ratio >= CRITICAL_STEP_RATIO - rule.ROUNDING:
         return "critical"
-    return "warning" if regressed or contribution >= 0.01 - rule.ROUNDING else "info"
+    return "warning" if regressed or contribution >= MATTERS - rule.ROUNDING else "info"

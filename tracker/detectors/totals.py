@@ -14,14 +14,28 @@ from tracker.detectors import _distributions as distributions
 from tracker.detectors._arrays import BOOL, F64, I64, counts, mean_of_rows
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
-from tracker.detectors.spread import floored, pooled
+from tracker.detectors.spread import Spread, floored, pooled
 from tracker.detectors.verdicts import exceeded, ladder
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
 
 
-def judge_totals(
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """How much series varied within older versions, as they are and without what all operators share; None: unknown."""
+
+    raw: Spread | None = None
+    centred: Spread | None = None
+
+    def of(self, clocked: BOOL) -> Spread | None:
+        """Without what all operators share where a series is `clocked` with them."""
+        if self.raw is None or self.centred is None:
+            return None
+        return Spread(np.where(clocked, self.centred.variance, self.raw.variance), self.raw.freedom)
+
+
+def judge_totals(  # noqa: PLR0913 each says something else
     baseline: F64,
     candidate: F64,
     centre: Centre,
@@ -31,6 +45,7 @@ def judge_totals(
     device_timed: bool,
     alpha: float = rule.ALPHA,
     min_ratio: float | F64 | None = None,
+    older: Noise | None = None,
 ) -> pd.DataFrame:
     """Which run-level series changed (JUDGEMENT 4.9); their own family, plain t, Benjamini-Hochberg per direction.
 
@@ -40,27 +55,34 @@ def judge_totals(
     better (throughput), give the inverse. `explained`: per series the
     change that named findings (ops, added ops, calls, data loading) explain, in the unit of the values, signed; None or
     nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %;
-    `min_ratio`, one number or one per series, takes its place.
+    `min_ratio`, one number or one per series, takes its place. `older`: as in `judge_series`.
 
     REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
     explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most; two
-    runs in all say nothing. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`, `explained` (fraction of
-    the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
+    runs in all say nothing by themselves. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`, `explained`
+    (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
     """
     usual = rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO
     limits = rule.Limits(usual if min_ratio is None else min_ratio, alpha)
-    return changes_of_totals(baseline, candidate, centre, timed=timed, limits=limits).table(explained)
+    return changes_of_totals(baseline, candidate, centre, timed=timed, limits=limits, older=older).table(explained)
 
 
 def changes_of_totals(
-    baseline: F64, candidate: F64, centre: Centre, *, timed: BOOL | None, limits: rule.Limits
+    baseline: F64,
+    candidate: F64,
+    centre: Centre,
+    *,
+    timed: BOOL | None,
+    limits: rule.Limits,
+    older: Noise | None = None,
 ) -> ChangedTotals:
     """What `judge_totals` says before anything explains it."""
     one, other = _arrays.pair(baseline, candidate)
     x, y = _arrays.logs(one, "baseline"), _arrays.logs(other, "candidate")
+    noise = older or Noise()
     clock = np.ones((len(x), 1)) if timed is None else timed[:, None].astype(np.float64)
-    centred = _change(x - clock * centre.baseline, y - clock * centre.candidate, limits)
-    return ChangedTotals(x, y, _change(x, y, limits), centred, limits)
+    centred = _change(x - clock * centre.baseline, y - clock * centre.candidate, limits, noise.of(clock[:, 0] > 0))
+    return ChangedTotals(x, y, _change(x, y, limits, noise.raw), centred, limits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +133,8 @@ class _Change:
     passes: BOOL
 
 
-def _change(x: F64, y: F64, limits: rule.Limits) -> _Change:
-    spread = floored(pooled(x, y))
+def _change(x: F64, y: F64, limits: rule.Limits, older: Spread | None) -> _Change:
+    spread = floored(pooled(x, y, older=older))
     d = mean_of_rows(y) - mean_of_rows(x)
     known = (counts(x) > 0) & (counts(y) > 0) & (spread.freedom > 0)
     weight = [np.divide(1.0, counts(side), out=np.full(len(d), np.nan), where=known) for side in (x, y)]
@@ -135,12 +157,14 @@ def _words(
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
     inside = np.abs(raw.d) + exceeded(0.05, raw.freedom) * raw.standard_error <= limits.effect + rule.ROUNDING
+    pair = np.maximum(before, after) == 1
     rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),
         (finding & single, rule.SUSPECT, cause),
         (finding & (raw.d > 0), rule.REGRESSED, cause),
         (finding, rule.IMPROVED, cause),
         (raw.passes, rule.UNCHANGED, "machine drift: the operators share it and no finding explains it"),
+        (raw.effect & pair, rule.TOO_FEW_RUNS, "effect passes, q does not, on one run each"),
         (raw.effect, rule.UNCLEAR, "effect passes, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
     ]

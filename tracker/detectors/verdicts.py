@@ -90,6 +90,7 @@ def _ladder(
         (passes & significant & ~single, rule.IMPROVED, "effect, q and contribution pass"),
         (passes & significant & single, rule.SUSPECT, "effect, q and contribution pass, on a single run"),
         (passes & e.apart & single & (more > 1), rule.SUSPECT, "beyond all runs of the other side, on a single run"),
+        (passes & (more == 1), rule.TOO_FEW_RUNS, "effect and contribution pass, q does not, on one run each"),
         (passes, rule.UNCLEAR, "effect and contribution pass, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
         (effect & significant, rule.UNCHANGED, "below the contribution floor"),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker import readers
-from tracker.doctor import command, rules, runs, unclaimed
+from tracker.doctor import command, rules, runs, sidecars, unclaimed
 from tracker.doctor.findings import CaptureFound, Failure, Findings
 from tracker.errors import SourceError
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, read_pieces
@@ -39,6 +39,7 @@ class _Notebook:
     readable: list[Path] = field(default_factory=list)
     broken: list[Path] = field(default_factory=list)
     passed: list[Path] = field(default_factory=list)
+    sidecars: list[Path] = field(default_factory=list)
     contents: dict[tuple[bytes, ...], str] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
 
@@ -73,7 +74,8 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
             if look.path.resolve() not in seen:
                 seen.add(look.path.resolve())
                 _note(book, look, options)
-    formed = runs.formed(_grouped(book), book.pieces, book.captures)
+    groups = _grouped(book)
+    formed = runs.formed(groups, book.pieces, book.captures)
     looks_like, others = unclaimed.gather(book.passed, paths)
     return Findings(
         paths=tuple(str(path) for path in paths),
@@ -82,14 +84,21 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
         failures=tuple(book.failures),
         unclaimed=looks_like,
         passed_over=others,
-        notes=(*book.copies, *filter(None, [formats_beside(book.pieces)]), *runs.notes(formed, book.pieces)),
-        command=command.words(paths, book.readable, book.broken, [piece.capture for piece in book.pieces], options),
+        notes=(
+            *book.copies,
+            *filter(None, [formats_beside(book.pieces)]),
+            *runs.notes(formed, book.pieces),
+            *sidecars.notes(groups, book.sidecars, book.broken),
+        ),
+        command=command.words(paths, book.readable, book.broken, [*map(sidecars.labelled, book.pieces)], options),
     )
 
 
 def _note(book: _Notebook, look: readers.Seen, options: IngestOptions) -> None:
     if look.problem is not None:
         book.fail(look.path, look.claims, look.problem)
+    elif readers.is_sidecar(look.path):
+        book.sidecars.append(look.path)
     elif not look.claims:
         book.passed.append(look.path)
     elif len(look.claims) > 1:
@@ -104,7 +113,7 @@ def _note(book: _Notebook, look: readers.Seen, options: IngestOptions) -> None:
 
 
 def _capture(piece: Piece) -> CaptureFound:
-    capture, rows = piece.capture, piece.capture.rows
+    capture, rows = sidecars.labelled(piece), piece.capture.rows
     if rows is None:
         raise ValueError("a capture that was read has rows")
     counts = counts_of(rows)

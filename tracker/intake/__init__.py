@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside, why_apart
-from tracker.intake.ingesting import IngestResult, Read, ingest
+from tracker.intake.ingesting import IngestResult, Read, ingest, ingest_of_job
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
-from tracker.intake.records import parse_device
+from tracker.intake.sidecar import Sidecar
+from tracker.intake.spooled import Spooled, Waiting, take_spooled, waiting
 
 __all__ = [
     "IngestOptions",
     "IngestResult",
     "Piece",
     "Read",
+    "Sidecar",
+    "Spooled",
+    "Waiting",
     "form_runs",
     "formats_beside",
     "ingest",
+    "ingest_of_job",
     "parse_device",
     "read_pieces",
+    "take_spooled",
+    "waiting",
     "why_apart",
 ]

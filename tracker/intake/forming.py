@@ -14,7 +14,7 @@ from tracker.profile import Capture
 
 def form_runs(pieces: Sequence[Piece], *, as_run: bool = False) -> list[list[Piece]]:
     """Which captures are one run: distinct known ranks, equal world size, overlapping windows, one device model, and
-    the same labels and configuration where files state these.
+    the same job, labels and configuration where files state these.
 
     Anything else (three models in a folder, two captures of one rank) is a run each. The captures of one file are never
     parted. `as_run` forces one run; then ranks must still be distinct, and files without a rank get the free ones in
@@ -51,17 +51,17 @@ def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
     """
     a, b = one[0].capture, other[0].capture
     ranks = _known_ranks(one), _known_ranks(other)
-    if not ranks[0] or not ranks[1]:
-        return "a file names no rank"
-    if set(ranks[0]) & set(ranks[1]):
-        return "the same rank"
-    if a.labels != b.labels or a.configuration != b.configuration:
-        return "other labels"
-    if a.world_size != b.world_size:
-        return "another world size"
-    if a.device != b.device:
-        return "another device"
-    return None if _windows_overlap(a, b) else "not at the same time"
+    jobs = a.facts.get("job_id"), b.facts.get("job_id")
+    apart = {
+        "a file names no rank": not ranks[0] or not ranks[1],
+        "the same rank": bool(set(ranks[0]) & set(ranks[1])),
+        "another job": None not in jobs and jobs[0] != jobs[1],
+        "other labels": a.labels != b.labels or a.configuration != b.configuration,
+        "another world size": a.world_size != b.world_size,
+        "another device": a.device != b.device,
+        "not at the same time": not _windows_overlap(a, b),
+    }
+    return next((why for why, holds in apart.items() if holds), None)
 
 
 def _windows_overlap(a: Capture, b: Capture) -> bool:

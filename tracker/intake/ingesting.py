@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tracker import timeline
+from tracker import config, timeline
 from tracker.errors import UsageError
+from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece, read_all
-from tracker.intake.records import HOW_TO_LABEL, date_of, parse_device, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
+from tracker.intake.sidecar import Sidecar
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class IngestResult:
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
-    nothing changed.
+    nothing changed; `restored`: details that were dropped are back.
     """
 
     run_id: int
@@ -37,6 +39,7 @@ class IngestResult:
     formats: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +61,13 @@ def ingest(
 ) -> list[IngestResult]:
     """Read all profiles under `paths` into `store` as runs of `version`, and say which runs they formed.
 
-    Without `version` or `workload` the files must state them; files that state different ones are different runs.
+    Without `version` or `workload` the sidecars of the files, `options.otherwise` or the files themselves must state
+    them; files that state different ones are different runs.
     Everything is read before anything is written; the write is one transaction for all runs of the call, so that a
     bad file leaves the database untouched. Files already in under the same version and workload change nothing; under
     another label they are a UsageError. Runs come in order of the dates of their versions where files state these, then
-    of their start. Then the versions that they are of are judged, each in a transaction of its own.
+    of their start. Then the versions that they are of are judged, each in a transaction of its own, unless
+    `options.judge` says that the caller does it.
     """
     from tracker import judgement
     from tracker.store.save import save_runs
@@ -85,7 +90,7 @@ def ingest(
     ]
     done = save_runs(store, batch)
     changed = [saved.run_id for saved in done if not saved.already]
-    if changed:
+    if changed and options.judge:
         judgement.update(store, judgement.lines_of(store, changed))
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
@@ -93,6 +98,30 @@ def ingest(
     if results and (warning := formats_beside(pieces)):
         results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
     return results
+
+
+def ingest_of_job(
+    store: Store,
+    paths: Sequence[Path],
+    *,
+    said: Sidecar,
+    otherwise: Sidecar,
+    format: str | None = None,
+    max_bytes: int = config.MAX_BYTES,
+) -> list[IngestResult]:
+    """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
+    options = IngestOptions(
+        commit=said.commit,
+        note=said.note,
+        configuration=said.configuration,
+        tags=said.tags,
+        device=said.device,
+        expect_ranks=said.expect_ranks,
+        otherwise=otherwise,
+        format=format,
+        max_bytes=max_bytes,
+    )
+    return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
@@ -131,5 +160,6 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         paths=tuple(dict.fromkeys(path for piece in group for path in piece.paths)),
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
+        restored=saved.restored,
         captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
     )

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tracker import timeline
 from tracker.errors import SourceError, UsageError
+from tracker.intake import sidecar
+from tracker.intake.devices import parse_device
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.profile import Device
 
@@ -17,29 +19,49 @@ HOW_TO_LABEL: Final = {
     "version": "give --version LABEL, for example --version v1",
     "workload": "give --workload NAME, for example --workload resnet50",
 }
-_VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "ascend": "Huawei", "intel": "Intel"}
 
 
 def record_of(group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions) -> RunRecord:
-    """The record of the run that `group` is; a UsageError where nobody says its version or workload."""
+    """The record of the run that `group` is; a UsageError where nobody says its version or workload.
+
+    The first that says something counts: the options, the sidecars of the run's profiles, `options.otherwise`, and what
+    the files state themselves. A commit belongs to the version that is said with it.
+    """
     from tracker.store.save import RunRecord
 
-    # the commit that files state is that of the version they state
-    commits = {piece.capture.labels.get("commit") for piece in group} if version is None else set()
+    own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
     return RunRecord(
-        workload=workload if workload is not None else _stated(group, "workload"),
-        version=version if version is not None else _stated(group, "version"),
-        commit=options.commit or (commits.pop() if len(commits) == 1 else None),
-        note=options.note,
-        configuration=_configuration(group, options),
-        tags=dict(options.tags),
+        workload=workload or own.workload or otherwise.workload or _stated(group, "workload"),
+        version=version or own.version or otherwise.version or _stated(group, "version"),
+        commit=options.commit or (None if version else _commit(group, own, otherwise)),
+        note=options.note or own.note or otherwise.note,
+        configuration=_configuration(group, own, options),
+        tags={**otherwise.tags, **own.tags, **options.tags},
         facts=_common_facts(group),
         device=_device(group, options),
         started_at_ns=min(starts, default=None),
-        ranks_expected=options.expect_ranks,
+        ranks_expected=options.expect_ranks or own.expect_ranks or otherwise.expect_ranks,
         rules_version=timeline.RULES_VERSION,
     )
+
+
+def _of_sidecars(
+    group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions
+) -> sidecar.Sidecar:
+    """What the sidecars of a run say together, where no option decides."""
+    given = {"version": version, "workload": workload, "device": options.device, **options.configuration}
+    said = {piece.place: piece.said for piece in group if piece.said is not None}
+    return sidecar.agreed(said, ignoring={name for name, value in given.items() if value is not None})
+
+
+def _commit(group: Sequence[Piece], own: sidecar.Sidecar, otherwise: sidecar.Sidecar) -> str | None:
+    """The commit of the version, said by whoever says the version."""
+    for said in (own, otherwise):
+        if said.version is not None:
+            return said.commit
+    commits = {piece.capture.labels.get("commit") for piece in group}
+    return own.commit or otherwise.commit or (commits.pop() if len(commits) == 1 else None)
 
 
 def _stated(group: Sequence[Piece], name: str) -> str:
@@ -60,19 +82,6 @@ def date_of(group: Sequence[Piece]) -> str:
     return min(piece.capture.labels.get("date", "") for piece in group)
 
 
-def parse_device(text: str) -> Device:
-    """A hardware model as a user names it; a known vendor in front is told apart from the model.
-
-    >>> parse_device("NVIDIA H100"), parse_device("cpu")
-    (Device(vendor='NVIDIA', model='H100'), Device(vendor='', model='cpu'))
-    """
-    words = text.split()
-    if not words:
-        raise UsageError("the device is empty", remedy="give --device MODEL, for example --device 'NVIDIA H100'")
-    vendor = _VENDORS.get(words[0].lower(), "") if len(words) > 1 else ""
-    return Device(vendor, " ".join(words[1:] if vendor else words))
-
-
 def _device(group: Sequence[Piece], options: IngestOptions) -> Device:
     if options.device is not None:
         return parse_device(options.device)
@@ -88,9 +97,9 @@ def _device(group: Sequence[Piece], options: IngestOptions) -> Device:
     return group[0].capture.device
 
 
-def _configuration(group: Sequence[Piece], options: IngestOptions) -> dict[str, str]:
+def _configuration(group: Sequence[Piece], own: sidecar.Sidecar, options: IngestOptions) -> dict[str, str]:
     """What must be equal to be compared: the world size where a source says it, what else all its files say alike, and
-    over these the user's own `--config`.
+    over these what the sidecars say, and the user's own `--config`.
     """
     sizes = {piece.capture.world_size for piece in group if piece.capture.world_size is not None}
     known = {"world_size": str(sizes.pop())} if len(sizes) == 1 else {}
@@ -100,7 +109,7 @@ def _configuration(group: Sequence[Piece], options: IngestOptions) -> dict[str, 
         for key, value in first.items()
         if all(piece.capture.configuration.get(key) == value for piece in group)
     }
-    return {**known, **stated, **options.configuration}
+    return {**known, **stated, **options.otherwise.configuration, **own.configuration, **options.configuration}
 
 
 def _common_facts(group: Sequence[Piece]) -> dict[str, str]:

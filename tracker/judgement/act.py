@@ -12,7 +12,8 @@ from sqlalchemy import Connection
 from tracker.detectors.life import OPEN, Acted, Action, refusal
 from tracker.errors import UsageError
 from tracker.judgement.keep import keep
-from tracker.judgement.tell import line_of
+from tracker.judgement.tell import found_rows, line_of
+from tracker.results import FindingsOptions
 from tracker.store import Store, findings, judged, queries
 from tracker.store.judged import Line
 
@@ -49,11 +50,23 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
         why = refusal(row["state"], _acted(wish))
         if why is not None:
             raise UsageError(f"finding {row['finding_id']}: {why}", remedy=f"tracker explain {row['finding_id']}")
+    chosen += _covered(store, chosen, wish)
     lines = {line_of(row): [own for own in chosen if line_of(own) == line_of(row)] for row in chosen}
     store.transact(partial(_write, wish=wish, lines=lines))
     for line in lines:
         keep(store, line, now_ns=wish.when_ns)
     return sorted(int(row["finding_id"]) for row in chosen)
+
+
+def _covered(store: Store, chosen: Sequence[dict[Any, Any]], wish: Wish) -> list[dict[Any, Any]]:
+    """What says the same as the chosen findings further down, and can take it: a word on an op holds for its shapes."""
+    numbers = {int(row["finding_id"]) for row in chosen}
+    rows = found_rows(store, FindingsOptions())
+    return [
+        row
+        for row in rows
+        if row["under"] in numbers and row["finding_id"] not in numbers and refusal(row["state"], _acted(wish)) is None
+    ]
 
 
 def settle(store: Store, lines: Sequence[Line], now_ns: int) -> None:

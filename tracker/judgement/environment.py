@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import pandas as pd
 
 from tracker.judgement.find import Place
+from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import HISTORY_COLUMNS
 from tracker.store import Store, queries
 
@@ -18,8 +19,7 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     """
     version_of = {run.run_id: run.version for run in place.runs}
     known: dict[str, dict[str, set[str]]] = {run.version: {} for run in place.runs}
-    facts = queries.facts(store, list(version_of))
-    for fact in facts[facts["kind"] == "fact"].itertuples():
+    for fact in facts_of(store, list(version_of)).itertuples():
         known[version_of[int(fact.run_id)]].setdefault(fact.key, set()).add(fact.value)
     rows = []
     before: dict[str, set[str]] | None = None
@@ -30,12 +30,41 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(HISTORY_COLUMNS["environment"]), dtype=object)
 
 
+def facts_of(store: Store, run_ids: list[int]) -> pd.DataFrame:
+    """The environment of runs: run_id, key, value; without what names the run and its code."""
+    facts = queries.facts(store, run_ids)
+    return facts[(facts["kind"] == "fact") & ~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
+
+
 def differing(
     before: Mapping[str, set[str]], after: Mapping[str, set[str]]
 ) -> list[tuple[str, str | None, str | None]]:
-    """Keys of which the two sides share no value, with what each says; None for nothing."""
-    pairs = [(key, before.get(key, set()), after.get(key, set())) for key in sorted(before.keys() | after.keys())]
-    return [(key, _text(one), _text(other)) for key, one, other in pairs if not one & other]
+    """Keys of which the two sides share no value, with what each says; None for nothing.
+
+    What only one side says is no change where the other one does not know: it counts for settings of the profiler, and
+    for a variable of a job that told its variables.
+
+    >>> differing({"driver": {"535"}}, {"driver": {"550"}, "python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('driver', '535', '550')]
+    >>> differing({"python_version": {"3.11"}}, {"python_version": {"3.11"}, "NCCL_ALGO": {"Ring"}})
+    [('NCCL_ALGO', None, 'Ring')]
+    """
+    found = []
+    for key in sorted(before.keys() | after.keys()):
+        one, other = before.get(key, set()), after.get(key, set())
+        told = bool(one and other) or key.startswith("profiler ")
+        if not one & other and (told or (_is_variable(key) and _tells_variables(after if one else before))):
+            found.append((key, _text(one), _text(other)))
+    return found
+
+
+def _is_variable(key: str) -> bool:
+    return key[:1].isupper()
+
+
+def _tells_variables(side: Mapping[str, set[str]]) -> bool:
+    """Whether the environment was read inside of the jobs, where it is known of a variable that it is not set."""
+    return "python_version" in side or any(map(_is_variable, side))
 
 
 def _text(values: set[str]) -> str | None:

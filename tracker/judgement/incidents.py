@@ -18,7 +18,7 @@ from tracker.detectors.contribution import CANCELLING, severity
 from tracker.detectors.judging import Weights, large_enough
 from tracker.detectors.totals import EXPLAINED
 from tracker.judgement.causes import Row
-from tracker.judgement.environment import differing
+from tracker.judgement.environment import differing, facts_of
 from tracker.judgement.families import Family, leaf_of, telling, way_of
 from tracker.judgement.judging import Values, steps_of
 from tracker.results import CONFIRMED_STATES
@@ -143,15 +143,21 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
 
 
 def _operators(same: Sequence[Row], leaf: Family | None) -> list[float]:
-    """What each finding of an operator changes of the step."""
-    return [
-        float(row["delta"])
+    """What each finding of an operator changes of the step: of its shapes, and of its name where no shape is found."""
+    if leaf is None:
+        return []
+    known = [
+        row
         for row in same
         if row["delta"] is not None
         and row["change"] != "creep"
         and row["state"] != "invalid"
-        and (row["kind"], row["metric"]) == leaf
+        and row["metric"] == leaf[1]
     ]
+    shapes = [row for row in known if row["kind"] == leaf[0]]
+    named = {row["name"] for row in shapes}
+    whole = [row for row in known if (leaf[0], row["kind"]) == ("op", "op_name") and row["name"] not in named]
+    return [float(row["delta"]) for row in (*shapes, *whole)]
 
 
 def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | None]:
@@ -201,8 +207,7 @@ def _environment(store: Store, sides: Sequence[Sequence[int]], incident_id: int)
     known: list[dict[str, set[str]]] = []
     for side in sides:
         own: dict[str, set[str]] = {}
-        facts = queries.facts(store, list(side))
-        for fact in facts[facts["kind"] == "fact"].itertuples():
+        for fact in facts_of(store, list(side)).itertuples():
             own.setdefault(fact.key, set()).add(fact.value)
         for capture in queries.captures(store, list(side)).itertuples():
             settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}

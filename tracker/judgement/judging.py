@@ -14,7 +14,7 @@ from tracker.detectors import rule
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.totals import changes_of_totals
+from tracker.detectors.totals import Noise, changes_of_totals
 from tracker.judgement.families import (
     OWN_CLOCK,
     RUN,
@@ -28,6 +28,7 @@ from tracker.judgement.families import (
     way_of,
 )
 from tracker.judgement.thresholds import NONE, Thresholds
+from tracker.judgement.yardstick import noise_of
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
@@ -40,18 +41,27 @@ FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REM
 @dataclass(frozen=True, slots=True)
 class Values:
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
-    (series, runs), nan where a run does not have a series.
+    (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
+    is the yardstick of one run against one.
     """
 
     families: Sequence[Family]
     names: Sequence[str]
     values: F64
     calls: F64
+    older: Sequence[Sequence[int]] = ()
 
     @classmethod
-    def of_keys(cls, keys: Sequence[tuple[str, str, str, str, str]], values: F64, calls: F64) -> Values:
+    def of_keys(
+        cls,
+        keys: Sequence[tuple[str, str, str, str, str]],
+        values: F64,
+        calls: F64,
+        older: Sequence[Sequence[int]] = (),
+    ) -> Values:
         """With the families and names of series keys: (kind, metric, name, input_shapes, part)."""
-        return cls([family_of(key[0], key[1], key[4]) for key in keys], [key[2] for key in keys], values, calls)
+        families = [family_of(key[0], key[1], key[4]) for key in keys]
+        return cls(families, [key[2] for key in keys], values, calls, older)
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
@@ -177,7 +187,8 @@ def _judge_family(
     kind, metric = line.families[rows[0]][:2]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    judged = judge_series(x, y, weights, limits=limits, center=shared)
+    noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
+    judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
     found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
@@ -196,6 +207,16 @@ def _judge_family(
     absent = (np.isnan(x).all(axis=1)) & (np.isnan(y).all(axis=1))
     found.loc[absent, ["verdict", "reason", "calls_verdict"]] = None
     return found, judged.centre
+
+
+def _noise(line: Values, rows: I64, step: float) -> Noise:
+    """What older versions showed of `rows`; nothing where the line has none."""
+    kind = line.families[rows[0]][0]
+    leaf = leaf_of(line.families)
+    if not line.older:
+        return Noise()
+    shared = rows if kind in OWN_CLOCK else line.of(leaf) if leaf else rows[:0]
+    return noise_of(line.values, line.older, rows, shared, step)
 
 
 def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
@@ -243,8 +264,10 @@ def _judge_run(
 ) -> pd.DataFrame:
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
-    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits)
-    presence = judge_presence(x, y, step_of(line, baseline, candidate), min_contribution=limits.min_contribution)
+    step = step_of(line, baseline, candidate)
+    noise = _noise(line, rows, step)
+    found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits, older=noise)
+    presence = judge_presence(x, y, step, min_contribution=limits.min_contribution)
     one_sided = (presence["verdict"] != "").to_numpy()
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
     words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
@@ -261,7 +284,7 @@ def _judge_run(
     )
 
 
-def run_totals(
+def run_totals(  # noqa: PLR0913 each says something else
     families: Sequence[Family],
     names: Sequence[str],
     x: F64,
@@ -271,6 +294,7 @@ def run_totals(
     *,
     device_timed: bool,
     limits: rule.Limits,
+    older: Noise | None = None,
 ) -> pd.DataFrame:
     """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
@@ -281,7 +305,7 @@ def run_totals(
     inverse = more_is_better(families)
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
     timed = inverse | np.array([metric.endswith("_ns") for _, metric, *_ in families], dtype=bool)
-    changed = changes_of_totals(x, y, centre, timed=timed, limits=limits)
+    changed = changes_of_totals(x, y, centre, timed=timed, limits=limits, older=older)
     first = changed.table()
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}

@@ -12,6 +12,7 @@ from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_renamed, split_of
 from tracker.judgement.families import RUN
 from tracker.judgement.show import unit_of
+from tracker.judgement.standing import standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.store import Store, judged, queries, thresholds
@@ -48,6 +49,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         _frame([one.row for one in newest_first], "incidents"),
         _frame(shown, "findings"),
         _frame(environment, "environment"),
+        standing(store, options),
         hidden=len(chosen) - len(shown),
         options=options,
     )
@@ -71,7 +73,8 @@ def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
             raise UsageError(f"there is no version {options.version!r}", remedy="tracker versions lists them")
     newest, confirm = _of_lines(store, rows)
     for row in rows:
-        row["is_new"] = row["state"] in CONFIRMED_STATES and row["version_id"] == newest[line_of(row)]
+        row["is_newest"] = row["version_id"] == newest[line_of(row)]
+        row["is_new"] = row["state"] in _NEW
         row["unit"], row["confirm"] = unit_of(row["metric"]), confirm[line_of(row)]
         before, after = row["baseline_value"], row["candidate_value"]
         row["delta"] = _delta(row, before, after)
@@ -98,7 +101,7 @@ def _wanted(row: Row, options: FindingsOptions) -> bool:
     states = options.states or (CONFIRMED_STATES if options.only_new else OPEN_STATES)
     return (
         row["state"] in states
-        and (not options.only_new or row["is_new"])
+        and (not options.only_new or row["is_new"] or (row["state"] == "suspect" and row["is_newest"]))
         and options.version in (None, row["version"])
         and options.kind in (None, row["kind"])
         and options.direction in (None, row["direction"])
@@ -115,6 +118,11 @@ def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, int], dict[
             confirm[line] = Thresholds(thresholds.of_line(connection, line)).confirm
     return newest, confirm
 
+
+_NEW: Final = frozenset({"new", "reopened"})
+"""States of what the runs of the newest version confirmed; the first run of the next one ends them, and so does a word
+of a user. The version that a finding began with may be an older one: where a version has one run, later ones confirm.
+"""
 
 _WHOLE: Final = {"e2e": "step"}
 """Run-level series -> the one that says the same of markers."""

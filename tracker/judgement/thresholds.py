@@ -44,7 +44,7 @@ def check(limit: Threshold) -> None:
     known = THRESHOLDS.get(limit.name)
     if known is None:
         raise UsageError(f"there is no threshold {limit.name!r}", remedy=f"choose from {', '.join(THRESHOLDS)}")
-    low, high = known
+    low, high, _ = known
     whole = limit.name == CONFIRM
     if not low <= limit.value <= high or (whole and limit.value != int(limit.value)):
         kind = "a whole number" if whole else "a fraction (0.03, or 3%)"

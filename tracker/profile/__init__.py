@@ -67,6 +67,8 @@ __all__ = [
     "MODULE_CALLS",
     "NO_OP",
     "NO_STEP",
+    "OF_A_RUN",
+    "OF_THE_CODE",
     "PHASES",
     "ROW_COLUMNS",
     "UNKNOWN_DEVICE",
@@ -129,6 +131,11 @@ class Device:
 
 CPU: Final = Device("", "cpu")
 UNKNOWN_DEVICE: Final = Device("", "unknown")
+OF_A_RUN: Final = frozenset({"job_id"})
+"""Facts that name a run: they differ from run to run and tell nothing of a version."""
+
+OF_THE_CODE: Final = frozenset({"git_commit", "git_dirty"})
+"""Facts of the code that ran: they differ from version to version, and are no environment."""
 
 
 @dataclass(frozen=True, slots=True)

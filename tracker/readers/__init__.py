@@ -4,7 +4,8 @@ A reader is a module (or folder) of this package, named in `NAMES`, that exports
 and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
 leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
-claimed file is a part of. Modules load on use. Names that start with `_` are no readers.
+claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet. Modules load on use.
+Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -17,12 +18,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tracker.errors import SourceError, UsageError
+from tracker.hooks import job
+from tracker.readers._facts import short_word
 from tracker.readers._source import SAVE_AS_UTF_8, UTF_16, ReadOptions, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["NAMES", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "load", "read", "survey"]
+__all__ = [
+    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find", "is_sidecar", "load",
+    "read", "short_word", "survey", "unfinished",
+]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
     "ascend_db",
@@ -39,6 +45,10 @@ NAMES: Final[tuple[str, ...]] = (
 
 _LEVELS_OF_A_CAPTURE: Final = 4
 """How deep files lie in the folder of a capture: PROF_*/device_0/timeline inside that of a framework."""
+
+
+PARTIAL: Final = ".part"
+"""The end of the names of files that are still being written; their writer renames them when they are whole."""
 
 
 class Reader(Protocol):
@@ -85,6 +95,9 @@ def claim(path: Path | str, format: str | None = None) -> str:
     if format is not None:
         load(format)
         return format
+    if is_sidecar(path):
+        profile = path.parent if path.name == job.SIDECAR else Path(str(path).removesuffix(f".{job.SIDECAR}"))
+        raise SourceError(path, "", "this file only tells of a profile", remedy=f"give the profile itself: {profile}")
     claims = _claims(path, NAMES)
     if len(claims) == 1:
         return claims[0]
@@ -121,7 +134,8 @@ def find(path: Path | str, format: str | None = None) -> list[Found]:
 def survey(path: Path | str, format: str | None = None) -> Iterator[Seen]:
     """Every file at or below `path`, and every claimed folder: what `find` takes, what it refuses, what it passes over.
 
-    A conflict or a damaged file is reported and the survey goes on. Hidden files are left out, as in `find`.
+    A conflict or a damaged file is reported and the survey goes on. Hidden files and PARTIAL ones are left out, as in
+    `find`.
     """
     path = Path(path)
     if format is not None:
@@ -147,6 +161,12 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
     return load(found.format).read(found.path, options or ReadOptions())
 
 
+def unfinished(seen: Seen) -> str:
+    """Why the profiler is not done with what was seen; '' where it is, or no reader can tell."""
+    reasons = (getattr(load(name), "unfinished", None) for name in seen.claims)
+    return next((said for ask in reasons if ask is not None and (said := ask(seen.path))), "")
+
+
 def _existing(path: Path | str) -> Path:
     path = Path(path)
     if not path.exists():
@@ -154,7 +174,14 @@ def _existing(path: Path | str) -> Path:
     return path
 
 
+def is_sidecar(path: Path) -> bool:
+    """Whether `path` is a file that tells of a profile, and none itself, by its name."""
+    return (path.name == job.SIDECAR or path.name.endswith(f".{job.SIDECAR}")) and path.is_file()
+
+
 def _claims(path: Path, names: tuple[str, ...]) -> list[str]:
+    if is_sidecar(path):
+        return []
     head = read_head(path) if path.is_file() else b""
     return [name for name in names if load(name).sniff(path, head)]
 
@@ -186,7 +213,7 @@ def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = here / name
-            if not name.startswith(".") and path.is_file():
+            if not name.startswith(".") and not name.endswith(PARTIAL) and path.is_file():
                 yield _look(path, names)
 
 

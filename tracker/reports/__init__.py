@@ -1,7 +1,7 @@
 """Results -> documents: one module `to_<name>.py` per format, loaded on use; knows no SQL and no input format.
 
-To add a format: write `to_<name>.py` with `TITLE`, `SUFFIX`, `BINARY`, `diff(diff, style)` and `show(shown, style)`,
-and put `<name>` into `NAMES`.
+To add a format: write `to_<name>.py` with `TITLE`, `SUFFIX`, `BINARY` and a function per result that it can show
+(`diff(diff, style)`, `show(shown, style)`, ...), and put `<name>` into `NAMES`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.results import Calibration, Diff, History, Log, Matrix, Shown
+    from tracker.reports._message import Limits, Written
+    from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
+    from tracker.results.gates import Gate
 
-NAMES = ("csv", "json", "markdown", "text", "xlsx")
+NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
 
 class Look(TypedDict, total=False):
@@ -44,9 +46,30 @@ class Sections(Rows, total=False):
     only: Iterable[str]
 
 
-def render_diff(diff: Diff, format: str = "text", **look: Unpack[Sections]) -> str | bytes:
+class GatedRows(Rows, total=False):
+    """`gate`: as in `Gated`."""
+
+    gate: Gate | None
+
+
+class Gated(Sections, total=False):
+    """`gate`: what fails a build, for the formats that build systems read; None for what regressed at all."""
+
+    gate: Gate | None
+
+
+def render_diff(diff: Diff, format: str = "text", **look: Unpack[Gated]) -> str | bytes:
     """The document of `diff`: text of a format, or bytes where `binary(format)`."""
     return _render("diff", diff, format, **look)
+
+
+def render_message(
+    message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None
+) -> Written:
+    """Title and body of a message, long, short or json, as it fits into `limits`."""
+    from tracker.reports import _message
+
+    return _message.write(message, form, markdown=markdown, limits=limits)
 
 
 def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
@@ -69,7 +92,7 @@ def render_history(history: History, format: str = "text", **look: Unpack[Look])
     return _render("history", history, format, **look)
 
 
-def render_findings(findings: results.Findings, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
+def render_findings(findings: results.Findings, format: str = "text", **look: Unpack[GatedRows]) -> str | bytes:
     """The document of incidents with their findings; result as in `render_diff`."""
     return _render("findings", findings, format, **look)
 
@@ -106,6 +129,27 @@ def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]
     return _render("doctor", findings, format, **look)
 
 
+def render_status(status: results.Status, format: str = "text", **look: Unpack[Look]) -> str | bytes:
+    """The document of what watches and what waits, as `text` or `json`; result as in `render_diff`."""
+    if format not in ("text", "json"):
+        raise UsageError(f"no status in the format {format!r}", remedy="choose text or json")
+    return _render("status", status, format, **look)
+
+
+def able(what: str) -> list[str]:
+    """The formats that can show a result; `what`: the word behind `render_`."""
+    return [name for name in NAMES if hasattr(_module(name), what)]
+
+
+def check(format: str, what: str) -> None:
+    """UsageError where a format cannot show a result; `what` as in `able`."""
+    if not hasattr(_module(format), what):
+        shows = " and ".join(other for other in ("diff", "findings") if hasattr(_module(format), other))
+        raise UsageError(
+            f"{format} is for {shows or 'other results'}", remedy=f"choose another --format: {', '.join(able(what))}"
+        )
+
+
 def suffix(format: str) -> str:
     """The file name suffix of `format`, with its dot: `.xlsx`."""
     return str(_module(format).SUFFIX)
@@ -127,25 +171,23 @@ def _module(format: str) -> ModuleType:
     return import_module(f"tracker.reports.to_{format}")
 
 
-def _render(
-    what: str,
-    result: object,
-    format: str,
-    *,
-    only: Iterable[str] = (),
-    limit: int | None = None,
-    width: int | None = None,
-    color: bool = False,
-    tell: Callable[[str], None] = warnings.warn,
-) -> str | bytes:
+def _render(what: str, result: object, format: str, **look: Unpack[Gated]) -> str | bytes:
     """What the function `what` of a format makes of a result."""
     from tracker.reports._shared import Style
     from tracker.results import check_sections
 
-    sections = tuple(only)
+    sections, limit = tuple(look.get("only", ())), look.get("limit")
     check_sections(sections)
     if limit is not None and limit < 0:
         raise UsageError(f"{limit} rows per table", remedy="give a limit of 1 or more, or 0 for all rows")
-    style = Style(only=sections, limit=limit, width=width, color=color, tell=tell)
+    check(format, what)
+    style = Style(
+        only=sections,
+        limit=limit,
+        width=look.get("width"),
+        color=look.get("color", False),
+        tell=look.get("tell", warnings.warn),
+        gate=look.get("gate"),
+    )
     document: str | bytes = getattr(_module(format), what)(result, style)
     return document

@@ -152,9 +152,11 @@ def memory(diff: Diff, limit: int | None) -> Table:
     """Ops by change of the bytes that they allocate."""
     rows, more = top(diff.memory, limit)
     columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(calls="allocations")]
+    columns += verdict_columns(diff.memory)
     cells = []
     for row in rows:
         line = [readable(row["name"]), _shapes(row), *side_cells(row, of="bytes", unit="bytes")]
+        line += _human_verdicts.cells(diff.memory, row)
         cells.append((tone(row, row["delta_bytes"]), line))
     return make("Memory allocated by operators", columns, cells, more=more)
 
@@ -179,9 +181,11 @@ def api(diff: Diff, limit: int | None) -> Table:
     """Host API calls by change of their total time."""
     rows, more = top(diff.api, limit)
     columns = [Column("API call", **NAME), Column("level", left=True, drop=2), *side_columns()]
+    columns += verdict_columns(diff.api)
     cells = []
     for row in rows:
         line = [readable(row["name"]), readable(row["level"]), *side_cells(row)]
+        line += _human_verdicts.cells(diff.api, row)
         cells.append((tone(row, row["delta_ns"]), line))
     return make("Host API calls by change of total time", columns, cells, more=more)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -12,12 +11,14 @@ from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, 
 from tracker.reports._human_history import form, sparkline
 from tracker.reports._shared import command, records
 from tracker.results import ExplainedFinding, Findings
-from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, time_unit
+from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 
-_KINDS: Final = {
+KINDS: Final = {
     "run": "whole run", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "communication": "collective",
     "module": "module", "phase": "phase", "api": "host API", "memory": "memory of an op",
 }  # fmt: skip
+"""Kinds of series, in words."""
+
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _WORDS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
@@ -30,6 +31,7 @@ _WITHOUT_INCIDENT: Final = {
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
+_GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 
 def summary(findings: Findings) -> str:
@@ -45,7 +47,8 @@ def summary(findings: Findings) -> str:
         f"{counted(cleared, 'suspicion')} that were cleared" if cleared else "",
     ]
     hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
-    return ", ".join(filter(None, parts)) + hidden
+    centred = ". DIFF of operators is without what all of them share: the machine, not the code." if rows else ""
+    return ", ".join(filter(None, parts)) + hidden + centred
 
 
 def tables(findings: Findings, limit: int | None) -> list[Table]:
@@ -81,10 +84,18 @@ def answer(findings: Findings) -> str:
     new = [row for row in incidents if row["is_new"] and row["direction"] == "regression"]
     if new:
         worst = new[0]
-        return f"New in {worst['version']}: {_headline(worst)}."
+        own = [row for row in records(findings.findings) if row["incident_id"] == worst["incident_id"]]
+        whole = findings.options.states is None and findings.options.kind is None
+        return f"New: since {worst['version']}, {headline(worst, own, whole=whole)}."
+    waiting = sum(row["state"] == "suspect" for row in records(findings.findings))
+    if waiting:
+        decided = "Nothing new is confirmed" if findings.options.only_new else "Nothing new got worse for sure"
+        return f"{decided}; {counted(waiting, 'suspicion')} that the next runs decide."
+    if findings.options.only_new:
+        return "Nothing new got worse; tracker findings lists what is open."
     if any(row["direction"] == "regression" for row in incidents):
-        return "Nothing new got worse; what is open began earlier."
-    return "No regression is open." if incidents else "Nothing was found."
+        return "Nothing new got worse; what is listed began earlier."
+    return "No regression is listed." if incidents else "Nothing was found."
 
 
 def hint(findings: Findings) -> str:
@@ -95,18 +106,35 @@ def hint(findings: Findings) -> str:
     return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
 
 
-def _headline(incident: Row) -> str:
+def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
+    """What an incident is, in a line. `own`: its findings, all that are not under others or, unless `whole`, some.
+
+    The step goes first only where it is a finding itself: a change of it that is not told from the machine's is none.
+    """
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
+    named = [row for row in own if row["kind"] != "run" and row["under"] is None]
+    more = counted(len(named) - 1, "more finding") if len(named) > 1 else ""
+    first = f"{_largest(named[0])}{f' and {more}' if more else ''}" if named else ""
     if delta is None or not before:
-        return f"{counted(incident['findings'], 'finding')}"
+        return first or counted(incident["findings"], "finding")
     unit = time_unit(before, after)
-    return f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
+    step = f"step {format_ns(before, unit)} -> {format_ns(after, unit)} ({format_diff(delta / before)})"
+    if any(row["kind"] == "run" and row["name"] in ("step", "e2e") for row in own) or not first:
+        return step
+    return f"{first}; the step itself is no finding ({format_diff(delta / before)})" if whole else first
+
+
+def _largest(row: Row) -> str:
+    shown = form(row["unit"], [row["delta"]] if row["delta"] is not None else [])
+    change = f" {signed(shown(row['delta']), row['delta'])}" if row["delta"] is not None else ""
+    return f"{readable(row['name'])}{change} ({diff_cell(row)})"
 
 
 def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], limit: int | None) -> Table:
     where = ", ".join(filter(None, (incident["workload"], incident["device"], incident["configuration"])))
     new = "new, " if incident["is_new"] else ""
-    since = f" (good until {incident['good_version']})" if incident["good_version"] else ""
+    good = incident["good_version"]
+    since = f" (good until {good})" if good and good != incident["version"] else ""
     title = (
         f"Incident {incident['incident_id']}: {_WORDS[incident['direction']]} in {incident['version']}{since}, "
         f"{new}{incident['severity']}: {where}"
@@ -164,16 +192,29 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     before, after = row["baseline_value"], row["candidate_value"]
     shown = form(row["unit"], [value for value in (before, after, row["delta"]) if value is not None])
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
-    of = ", ".join(filter(None, (_KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
+    of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else row["state"],
+        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else _standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
 
 
+def _standing(row: Row) -> str:
+    """Where a finding stands: until when it is muted, and how bad it is now where that is much else than at first."""
+    if row["state"] == "muted":
+        end = row["until_version"] or (_when(row["until_ns"])[:10] if row["until_ns"] else "")
+        return f"muted until {end}" if end else "muted"
+    effect, ratio = row["effect"], row["ratio"]
+    if row["state"] in _GOING_ON and None not in (effect, ratio) and abs(effect - ratio) > max(0.05, abs(ratio) / 2):
+        return f"{row['state']}, now {format_diff(effect)}"
+    return str(row["state"])
+
+
 def diff_cell(row: Mapping[str, Any]) -> str:
     """DIFF of a finding, or that it came or went."""
+    if row["change"] == "calls":
+        return f"calls {format_diff(row['ratio'])}"
     return _VERDICTS.get((row["direction"], row["change"])) or format_diff(row["ratio"])
 
 
@@ -188,11 +229,12 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     shown = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     word = _VERDICTS.get((row["direction"], row["change"])) or _WORDS[row["direction"]]
-    since = f", good until {row['good_version']}" if row["good_version"] else ""
+    good = row["good_version"]
+    since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
-        f"Finding {row['finding_id']}: {name} ({_KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
+        f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
         f"{where}; {row['state']}; {before} -> {after} per step ({diff_cell(row)})"
         + (f"; cause: {row['cause']}" if row["cause"] else ""),
     ]
@@ -290,9 +332,7 @@ def _events(rows: Sequence[Row]) -> Table:
 
 
 def _when(when_ns: int | None) -> str:
-    if not when_ns:
-        return MISSING_TEXT
-    return datetime.fromtimestamp(when_ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M")
+    return format_moment(when_ns) if when_ns else MISSING_TEXT
 
 
 def explained_hint(found: ExplainedFinding) -> str:

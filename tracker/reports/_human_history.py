@@ -23,7 +23,9 @@ KINDS: Final = {
     "run": "of the run as a whole", "op_name": "op, all shapes", "op": "op", "kernel": "kernel", "api": "host API call",
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
-NOTE: Final = "Per step, medians over runs. DIFF, but for the run as a whole, is without what all operators share."
+NOTE: Final = (
+    "Medians per step over runs. DIFF: of geometric means; but for whole runs, without what all operators share."
+)
 
 _PROFILER: Final = "profiler"
 _WAYS: Final = {

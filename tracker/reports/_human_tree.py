@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import pandas as pd
 
+from tracker.reports import _human_verdicts
 from tracker.reports._human import (
     UNDER,
     WORDS,
@@ -23,6 +24,7 @@ from tracker.reports._human import (
     side_cells,
     side_columns,
     tone,
+    verdict_columns,
 )
 from tracker.reports._shared import records
 from tracker.results import GRAINS, Diff, Shown
@@ -77,13 +79,14 @@ def diff(diff: Diff, limit: int | None, *, hide_small: bool) -> Table:
     """The tree of two sides: calls, time on both, change, DIFF; the largest change first."""
     frame, word = known(diff.tree), diff.options.tree
     columns = [Column(word, **WORDS), Column("input shapes", **UNDER), *side_columns()]
-    columns += [Column("share", drop=2)]
+    columns += [Column("share", drop=2), *verdict_columns(frame)]
     largest = frame.loc[frame["level"] == 0, "delta_ns"].abs().max() if len(frame) else None
     small = partial(_small_change, largest) if hide_small and largest else _never
     rows = []
     for row in _cut(records(frame), [], limit, small, ("baseline_ns", "candidate_ns", "delta_ns")):
         shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
         cells = [_indented(row), str(row["input_shapes"] or ""), *side_cells(row), shares]
+        cells += _human_verdicts.cells(frame, row)
         rows.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
     return make(f"{_TITLES[word]} by change of {words}, per step and rank", columns, rows, note=_note(word, frame))

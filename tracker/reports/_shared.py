@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
+from tracker.results.gates import Gate
 from tracker.units import NS_PER_US
 
 DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
@@ -59,6 +60,7 @@ class Style:
     width: int | None = None
     color: bool = False
     tell: Callable[[str], None] = print
+    gate: Gate | None = None
 
     def sections(self, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
         """The sections to show, in reading order."""

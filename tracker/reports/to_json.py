@@ -25,6 +25,7 @@ from tracker.results import (
     Matrix,
     Selection,
     Shown,
+    Status,
 )
 from tracker.results import Findings as Found
 
@@ -168,6 +169,11 @@ def doctor(findings: Findings, style: Style) -> str:
     found = plain(asdict(findings))
     words = found.pop("command")
     return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None})
+
+
+def status(status: Status, style: Style) -> str:
+    """All of it: watchers, folders with what is expected there, and profiles that are not in the database yet."""
+    return _dump({"schema": SCHEMA, **plain(asdict(status))})
 
 
 def _options(chosen: Selection) -> dict[str, Any]:

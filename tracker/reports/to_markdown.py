@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from tracker.reports import (
     _empty,
@@ -29,8 +29,10 @@ TITLE = "a comment for a pull request"
 SUFFIX = ".md"
 BINARY = False
 
-MAX_LENGTH = 60_000  # GitHub takes 65,536 characters in a comment
+MAX_LENGTH = 60_000  # GitHub takes 65,536 characters in a comment; who posts it may add some
 _ROWS = 10
+_LONG = 15  # rows from which on a table is folded
+_OPEN_INCIDENTS = 3
 _FEWER_ROWS = (1000, 300, 100, 50, 30, 20, 10, 5, 3, 1)
 _CELL = 100
 _PAGE = 160  # characters of a table of the log, before it is parted
@@ -54,7 +56,7 @@ def log(log: Log, style: Style) -> str:
         "\n".join(f"- {_paragraph(x)}" for x in _human_log.header(log)),
     ]
     blocks += [_titled(table) for table in _human_log.tables(log, _PAGE)]
-    return "\n\n".join([*blocks, _paragraph(_human_log.hint(log))]) + "\n"
+    return _cut([*blocks, _paragraph(_human_log.hint(log))], style)
 
 
 def calibration(calibration: Calibration, style: Style) -> str:
@@ -64,7 +66,7 @@ def calibration(calibration: Calibration, style: Style) -> str:
     lines = [*human.header(calibration), *calibration.notes]
     blocks.append("\n".join(f"- {_paragraph(line)}" for line in lines))
     blocks += [_titled(table) for table in human.tables(calibration)]
-    return "\n\n".join([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")]) + "\n"
+    return _cut([*blocks, _paragraph(f"{human.NOTE} {human.hint(calibration)}")], style)
 
 
 def history(history: History, style: Style) -> str:
@@ -72,15 +74,12 @@ def history(history: History, style: Style) -> str:
     blocks = [f"### {_paragraph(_human_history.answer(history))}"]
     blocks.append("\n".join(f"- {_paragraph(line)}" for line in [*_human_history.header(history), *history.notes]))
     blocks += [_titled(table) for table in _human_history.tables(history)]
-    return "\n\n".join([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")]) + "\n"
+    return _cut([*blocks, _paragraph(f"{_human_history.NOTE} {_human_history.hint(history)}")], style)
 
 
 def findings(found: Findings, style: Style) -> str:
-    """What matters as headline, and a table per incident."""
-    blocks = [f"### {_paragraph(_human_findings.answer(found))}", _paragraph(_human_findings.summary(found))]
-    blocks += [_paragraph(f"Note: {note}") for note in found.notes]
-    blocks += [_titled(table) for table in _human_findings.tables(found, style.rows(_ROWS))]
-    return "\n\n".join([*blocks, _paragraph(_human_findings.hint(found))]) + "\n"
+    """What matters as headline, and a table per incident; older incidents and suspicions folded."""
+    return _bounded(lambda rows: _findings_blocks(found, rows), style)
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
@@ -88,12 +87,22 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     first, *lines = _human_findings.explained_header(found)
     blocks = [f"### {_paragraph(first)}", "\n".join(f"- {_paragraph(line)}" for line in lines)]
     blocks += [_titled(table) for table in _human_findings.explained_tables(found)]
-    return "\n\n".join([*blocks, _paragraph(_human_findings.explained_hint(found))]) + "\n"
+    return _cut([*blocks, _paragraph(_human_findings.explained_hint(found))], style)
 
 
 def matrix(matrix: Matrix, style: Style) -> str:
     """What changed as headline, the sides, and both tables with a column per side."""
     return _bounded(lambda rows: _matrix_blocks(matrix, rows), style)
+
+
+def _findings_blocks(found: Findings, rows: int | None) -> Iterator[str]:
+    yield f"### {_paragraph(_human_findings.answer(found))}"
+    yield _paragraph(_human_findings.summary(found))
+    yield from (_paragraph(f"Note: {note}") for note in found.notes)
+    incidents = len(found.incidents)
+    for place, table in enumerate(_human_findings.tables(found, rows)):
+        yield _titled(table) if place < min(_OPEN_INCIDENTS, incidents) else _folded(table)
+    yield _paragraph(_human_findings.hint(found))
 
 
 def _matrix_blocks(matrix: Matrix, rows: int | None) -> Iterator[str]:
@@ -147,17 +156,41 @@ def _bounded(blocks: Callable[[int | None], Iterable[str]], style: Style) -> str
     """The page with as many rows per table as the limit asks for and the length allows."""
     wanted = style.rows(_ROWS)
     for rows in (wanted, *(fewer for fewer in _FEWER_ROWS if wanted is None or fewer < wanted)):
-        page = "\n\n".join(blocks(rows)) + "\n"
-        if len(page) <= MAX_LENGTH:
+        found = list(blocks(rows))
+        if rows != wanted:
+            # before the last block, the command for more
+            line = f"{rows} rows per table, to stay below {MAX_LENGTH:,} characters; --format csv has them all."
+            found.insert(-1, line)
+        if _length(found) <= MAX_LENGTH:
             break
     if rows != wanted:
-        style.tell(
-            f"markdown: {rows} rows per table, to stay below {MAX_LENGTH:,} characters; --format csv has them all"
-        )
-    return page
+        style.tell(f"markdown: {found[-2].rstrip('.')}")
+    return _cut(found, style)
+
+
+def _length(blocks: Iterable[str]) -> int:
+    return sum(len(block) + 2 for block in blocks)
+
+
+def _cut(blocks: Sequence[str], style: Style) -> str:
+    """The page; where it is too long however few rows there are, the parts at its end are left out, and a line says so.
+    The first block, the headline, and the last one, the command for more, stay.
+    """
+    kept = list(blocks)
+    while _length(kept) > MAX_LENGTH - 200 and len(kept) > 2:
+        kept.pop(-2)
+    left_out = len(blocks) - len(kept)
+    if left_out:
+        line = f"{left_out} more parts are left out, to stay below {MAX_LENGTH:,} characters."
+        style.tell(f"markdown: {line.rstrip('.')}")
+        kept.insert(-1, line)
+    return "\n\n".join(kept) + "\n"
 
 
 def _titled(table: Table) -> str:
+    """The table with its title; a long one folded."""
+    if table.title and len(table.rows) > _LONG:
+        return _folded(table)
     return f"**{escape(table.title)}**\n\n{_table(table)}" if table.title else _table(table)
 
 

@@ -24,14 +24,16 @@ from tracker.reports import (
     _human_log,
     _human_matrix,
     _human_show,
+    _human_status,
     _human_tree,
     _human_verdicts,
 )
 from tracker.reports._human import Table, metric_words, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown
+from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
 from tracker.results import Findings as Found
+from tracker.units import format_moment
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -105,6 +107,15 @@ def doctor(findings: Findings, style: Style) -> str:
     page.lines("Worth knowing", _human_doctor.remarks(findings))
     page.lines("Taken by no reader, though they look like profiles", _human_doctor.unclaimed(findings))
     return page.end(_human_doctor.next_step(findings))
+
+
+def status(status: Status, style: Style) -> str:
+    """Who watches, which folders, what is stuck and what waits; on the last line what matters and the command."""
+    page = _Page(style)
+    page.text(f"{status.database} at {format_moment(status.now_ns)} UTC")
+    for title, lines in _human_status.sections(status):
+        page.lines(title, lines)
+    return page.end(_human_status.answer(status))
 
 
 def log(log: Log, style: Style) -> str:

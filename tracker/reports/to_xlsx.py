@@ -306,6 +306,7 @@ def _memory(book: Book, diff: Diff, limit: int | None) -> None:
         *_diff_fields("delta_bytes", "kb"),
         *_both("Duration Held (us)", "us", "held_ns"),
         *_both("Unreleased (KB)", "kb", "unreleased_bytes"),
+        *_verdict_fields(diff.memory),
     ]
     rows = _nested(diff.memory, diff.memory_details, OP_KEY, limit)
     book.sheet("MemoryCompare", fields, rows, len(rows))
@@ -359,6 +360,7 @@ def _api(book: Book, diff: Diff, limit: int | None) -> None:
         field("Level", "text", "level", 12),
         *_blocks(*times),
         *_diff_fields("delta_ns", "us"),
+        *_verdict_fields(diff.api),
     ]
     _write(book, "ApiCompare", fields, diff.api, limit)
 
@@ -377,6 +379,7 @@ def _tree(book: Book, diff: Diff, limit: int | None) -> None:
         *_both(f"{place} Self Time (us)", "us", "self_ns"),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
         *_both("Device Total Time (us)", "us", "device_total_ns"),
+        *([] if diff.tree is None else _verdict_fields(diff.tree)),
         field("Path", "text", "path", 60),
     ]
     rows = [] if diff.tree is None else records(pruned(diff.tree, limit))

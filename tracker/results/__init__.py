@@ -56,6 +56,12 @@ from tracker.results.matrix import (
     Matrix,
     check_matrix,
 )
+from tracker.results.messages import (
+    MESSAGE_SCHEMA,
+    Message,
+    ToldFinding,
+    ToldIncident,
+)
 from tracker.results.options import (
     DiffOptions,
     LogOptions,
@@ -66,6 +72,7 @@ from tracker.results.options import (
 from tracker.results.shown import (
     Shown,
 )
+from tracker.results.status import Status
 from tracker.results.thresholds import (
     THRESHOLDS,
     Bounds,
@@ -131,6 +138,7 @@ __all__ = [
     "MATCHES",
     "MATRIX_COLUMNS",
     "MATRIX_ROWS",
+    "MESSAGE_SCHEMA",
     "METRIC_KEY",
     "MODULE_KEY",
     "NODE",
@@ -169,12 +177,16 @@ __all__ = [
     "Log",
     "LogOptions",
     "Matrix",
+    "Message",
     "Part",
     "Rename",
     "Selection",
     "ShowOptions",
     "Shown",
     "Side",
+    "Status",
+    "ToldFinding",
+    "ToldIncident",
     "check_matrix",
     "check_sections",
 ]

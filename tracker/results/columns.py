@@ -61,12 +61,14 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
         "delta_ns", "diff",
     ),
-    "memory": (*OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff"),
+    "memory": (*OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff", *VERDICT_COLUMNS),
     "memory_details": (
         *OP_KEY, "component", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes", "diff",
     ),
     "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff", *VERDICT_COLUMNS),
-    "api": (*API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff"),
+    "api": (
+        *API_KEY, "status", *_sides("calls", "ns", "self_ns", "average_ns"), "delta_ns", "diff", *VERDICT_COLUMNS,
+    ),
     "counters": (*COUNTER_KEY, *_sides("calls", "mean", "min", "max"), "delta", "diff"),
 }  # fmt: skip
 """The columns of each frame of `Diff`, in order; `Diff` says what they mean."""
@@ -77,7 +79,7 @@ TREE_COLUMNS: Final = (
 """The columns of `Shown.tree` behind those of the grain."""
 TREE_DIFF_COLUMNS: Final = (
     *NODE, "status", *_sides("ns", "self_ns"), "delta_ns", "diff", *_sides("share", "step_share", "calls", "op_calls"),
-    *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"),
+    *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"), *VERDICT_COLUMNS,
 )  # fmt: skip
 """The columns of `Diff.tree`."""
 

@@ -195,7 +195,8 @@ class Diff:
     - counters: what both profilers counted in tables of their own (hbm, llc, ai_core_freq, ...), but for those that
       other sections are made of; mean over `calls` values of the run, by |diff|; delta in the unit that `attribute`
       names
-    - judgement: what the runs can tell; overall, ops, kernels, communication and modules end with VERDICT_COLUMNS
+    - judgement: what the runs can tell; overall, ops, kernels, communication, memory, modules, api (by its self time)
+      and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
     - bottlenecks: of the baseline and of the candidate
     - tree: what `options.by` asks for, None without; the rows of NODE, below each row those with the largest change
       first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows below that are no

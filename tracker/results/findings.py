@@ -37,6 +37,11 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "candidate_runs", "until_ns", "until_version", "confirm",
     ),
     "environment": ("incident_id", "key", "before", "after"),
+    "lines": (
+        "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
+        "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
+        "peak_allocated_bytes", "samples_per_second", "previous_diff", "pinned_diff", "best_diff",
+    ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "gates": ("gate", "value", "limit", "passes", "limit_from", "meaning"),
@@ -52,8 +57,9 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 class FindingsOptions:
     """Which findings to show; None lets all through.
 
-    `states`: words of STATES; None: the open ones. `only_new`: confirmed ones that the newest version of their line
-    began. `device`: part of vendor and model. `every`: also those that others of the incident cover.
+    `states`: words of STATES; None: the open ones. `only_new`: those that the runs of the newest version of their line
+    confirmed, and where `states` asks for them its suspicions. `device`: part of vendor and model. `every`: also those
+    that others of the incident cover.
     """
 
     workload: str | None = None
@@ -89,11 +95,15 @@ class Findings:
       many runs after a suspicion decide. `under`: the finding that says the same one level up, or NA; `covers`: how
       many it covers itself
     - environment: what else changed with the version of an incident
+    - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
+      runs, all active `runs`, when the last run started (UTC ns), the medians of its whole-run numbers, and DIFF of its
+      step against the version before, the pinned one and the best one; NA: not known
     """
 
     incidents: pd.DataFrame
     findings: pd.DataFrame
     environment: pd.DataFrame
+    lines: pd.DataFrame
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()

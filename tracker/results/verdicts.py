@@ -12,13 +12,19 @@ discoveries among all that are as sure; detectable: the smallest DIFF that these
 verdict. All NA where nothing was judged."""
 
 
+INCOMPARABLE: Final = "incomparable"
+TOO_FEW: Final = "too few runs"
+"""Why two sides were not judged."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What the runs of both sides can tell. `judged`: whether rows have verdicts.
 
     `sentences`: how much the runs can tell, or why there are no verdicts; what was taken out; which tables have none.
     `shared`: how much slower all operators of the candidate are together, a quotient, which the verdicts leave out;
-    None where nothing was taken out. `operators`: on how many that rests. `counts`: verdict -> operators.
+    None where nothing was taken out. `operators`: on how many that rests. `counts`: verdict -> operators. `refusal`: ""
+    where it was judged; INCOMPARABLE where no number of runs would do, else TOO_FEW.
     """
 
     judged: bool
@@ -26,3 +32,4 @@ class Judgement:
     shared: float | None = None
     operators: int = 0
     counts: tuple[tuple[str, int], ...] = ()
+    refusal: str = ""

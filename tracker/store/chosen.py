@@ -34,7 +34,7 @@ class ChosenRuns:
 
 def values_of_runs(connection: Connection, run_ids: Sequence[int]) -> ChosenRuns:
     """The samples of these runs, in their order. Reads only: samples that are missing or by older rules are made for
-    the answer and not stored.
+    the answer and not stored, where the details are here.
     """
     rows = {row.run_id: row for row in connection.execute(statement("run_lines"), {"run_ids": list(run_ids) or [-1]})}
     found: dict[Key, tuple[F64, F64]] = {}
@@ -45,7 +45,7 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int]) -> ChosenRuns
     up_to_date: dict[Line, list[int]] = {}
     for at, run_id in enumerate(run_ids):
         row = rows[run_id]
-        if row.sample_rules == SAMPLE_RULES:
+        if row.sample_rules == SAMPLE_RULES or row.pruned_at_ns is not None:
             line = Line(row.workload_id, row.configuration_id, row.device_id)
             up_to_date.setdefault(line, []).append(at)
             continue

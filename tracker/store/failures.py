@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
 from tracker.errors import StoreError
 
@@ -38,6 +38,10 @@ _POSTGRES: Final = (
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
 
 
+CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
+"""What SQLAlchemy raises where the fault lies between us and the database, and `explain` knows no words for it."""
+
+
 class Raced(Exception):
     """Another writer was faster with the same files, labels or run; looking again will show it."""
 
@@ -58,6 +62,11 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
         if part in lowered:
             return StoreError(f"{name}: {problem} ({text})", remedy=remedy)
     return None
+
+
+def is_connection_lost(error: BaseException) -> bool:
+    """Whether the fault lies between us and the database, not in what was asked of it."""
+    return isinstance(error, CONNECTION_ERRORS) or (isinstance(error, DBAPIError) and error.connection_invalidated)
 
 
 def is_collision(error: BaseException | None) -> bool:

@@ -34,6 +34,7 @@ _FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  #
 _EXPIRED: Final = text(
     f"SELECT COUNT(*) FROM finding WHERE {_OF_LINE} AND state = 'muted' AND until_ns <= :now_ns"  # noqa: S608 the same
 )
+_MUTED: Final = text("SELECT COUNT(*) FROM finding WHERE state = 'muted'")
 _ADD_FOLLOWED: Final = text(
     f"INSERT INTO followed ({', '.join(_LINE)}, {', '.join(_MADE_FROM)}) "  # noqa: S608 the same
     f"VALUES (:{', :'.join(_LINE)}, :{', :'.join(_MADE_FROM)}) "
@@ -90,6 +91,16 @@ def expired(connection: Connection, line: Line, now_ns: int) -> bool:
     return bool(connection.execute(_EXPIRED, {**line.parameters, "now_ns": now_ns}).scalar_one())
 
 
+def lines_to_settle(connection: Connection, now_ns: int) -> list[Line]:
+    """The lines in which a mute is over."""
+    return [Line(*row) for row in connection.execute(statement("ended_mutes"), {"now_ns": now_ns})]
+
+
+def muted(connection: Connection) -> int:
+    """How many findings are muted."""
+    return int(connection.execute(_MUTED).scalar_one())
+
+
 def actions_of(connection: Connection, line: Line) -> list[Action]:
     """What users did to the findings of a line, in order."""
     rows = connection.execute(statement("finding_actions"), line.parameters).all()
@@ -100,6 +111,23 @@ def actions_of(connection: Connection, line: Line) -> list[Action]:
         )
         for row in rows
     ]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentEvent:
+    """A transition that somebody may want to hear of. `run_id`, `version`: of the run that made it, if one did."""
+
+    kind: str
+    run_id: int | None
+    version: str | None
+
+
+def incident_events(connection: Connection) -> dict[int, list[IncidentEvent]]:
+    """Finding of an incident -> what happened to it that somebody may want to hear of, in order."""
+    found: dict[int, list[IncidentEvent]] = {}
+    for row in connection.execute(statement("incident_events")):
+        found.setdefault(row.finding_id, []).append(IncidentEvent(row.kind, row.run_id, row.version))
+    return found
 
 
 def add_action(connection: Connection, line: Line, action: Action) -> None:

@@ -50,7 +50,8 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class LineRun:
-    """An active run of a line. `stale`: its samples were never made, or by older rules. `ranks`: that came.
+    """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
+    are here. `ranks`: that came.
 
     `started_at_ns`: 0 where nobody knows.
     """
@@ -98,8 +99,8 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     rows = connection.execute(statement("line_runs"), line.parameters).all()
     return [
         LineRun(
-            row.run_id, row.version_id, row.version, bool(row.pinned), row.sample_rules != SAMPLE_RULES, row.ranks,
-            row.timeline, row.started_at_ns,
+            row.run_id, row.version_id, row.version, bool(row.pinned),
+            row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None, row.ranks, row.timeline, row.started_at_ns,
         )
         for row in rows
     ]  # fmt: skip

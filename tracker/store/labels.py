@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from tracker.profile import Device
 from tracker.store.bulk import clean
 from tracker.store.dimensions import digest_of
 from tracker.store.failures import Raced
+from tracker.units import is_plain
 
 MAX_LABEL: Final = 400
 """Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
@@ -180,6 +180,5 @@ def _label(what: str, label: str) -> str:
 
 
 def _check_plain(what: str, text: str) -> None:
-    # a line end or an escape sequence would act on the terminal of whoever lists it
-    if any(unicodedata.category(char) == "Cc" for char in text):
+    if not is_plain(text):
         raise UsageError(f"the {what} {text!r} holds control characters", remedy="write it on one line, as plain text")

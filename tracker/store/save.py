@@ -53,7 +53,8 @@ class RunRecord:
 
 @dataclass(frozen=True, slots=True)
 class SavedRun:
-    """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`.
+    """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`; or whose
+    dropped details they `restored`.
 
     `device`, `ranks`: of that run as it is stored now, whatever was asked for and with the ranks that were there.
     """
@@ -64,6 +65,7 @@ class SavedRun:
     already: bool
     device: Device
     ranks: tuple[int, ...]
+    restored: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +79,8 @@ class _Incoming:
     window: tuple[int, int] | None
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
+    pruned: Sequence[details.Placed] = ()
+    """Captures that are in, without their details."""
 
     @property
     def ranks(self) -> list[int]:
@@ -88,7 +92,7 @@ class _Home:
     """The run that captures belong to."""
 
     run_id: int
-    how: Literal["created", "joined", "already"]
+    how: Literal["created", "joined", "already", "restored"]
 
 
 def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
@@ -101,7 +105,8 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
 
     Captures whose files are in already change nothing; under another version or workload, or in a deleted run, they
     are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
-    configuration, version, device and world size whose capture window overlaps theirs; otherwise they are a new run.
+    configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
+    otherwise they are a new run.
     """
     return store.transact(lambda connection: _save_all(connection, batch))
 
@@ -114,8 +119,10 @@ def _save_all(
     for record, captures, formats in batch:
         incoming = _incoming(record, captures, formats)
         fresh = _without_known(connection, incoming)
+        _make_room(connection, fresh.pruned)
+        to_load += fresh.pruned
         if not fresh.captures:
-            homes.append(_Home(min(fresh.run_ids), "already"))
+            homes.append(_Home(min(fresh.run_ids), "restored" if fresh.pruned else "already"))
             continue
         home = _place(connection, fresh, {(item.run_id, item.rank) for item in to_load})
         homes.append(home)
@@ -137,6 +144,7 @@ def _saved(connection: Connection, home: _Home) -> SavedRun:
         created=home.how == "created",
         joined=home.how == "joined",
         already=home.how == "already",
+        restored=home.how == "restored",
         device=Device(rows[0].vendor, rows[0].model),
         ranks=tuple(row.rank for row in rows),
     )
@@ -183,13 +191,16 @@ def _without_known(connection: Connection, incoming: _Incoming) -> _Incoming:
     for row in known:
         _check_label(row, sources[bytes(row.digest)], incoming.record)
         run_of[bytes(row.digest)] = row.run_id
-    fresh = []
+    bare = _bare_ranks(connection, set(run_of.values()))
+    fresh, pruned = [], []
     for capture, format in zip(incoming.captures, incoming.formats, strict=True):
         inside = [source.digest in run_of for source in capture.sources]
         if not any(inside):
             fresh.append((capture, format))
         elif not all(inside):
             raise _half_known(capture, run_of)
+        elif (place := (run_of[capture.sources[0].digest], _rank(capture))) in bare:
+            pruned.append(details.Placed(*place, capture))
     captures = [capture for capture, _ in fresh]
     return _Incoming(
         incoming.record,
@@ -198,7 +209,25 @@ def _without_known(connection: Connection, incoming: _Incoming) -> _Incoming:
         incoming.world_size,
         _window(captures) if captures else None,
         frozenset(run_of.values()),
+        pruned,
     )
+
+
+def _bare_ranks(connection: Connection, run_ids: Set[int]) -> set[tuple[int, int]]:
+    """(run, rank) of the captures of these runs whose details were dropped."""
+    if not run_ids:
+        return set()
+    rows = connection.execute(statement("pruned_ranks"), {"run_ids": sorted(run_ids)}).all()
+    return {(row.run_id, row.rank) for row in rows}
+
+
+def _make_room(connection: Connection, pruned: Sequence[details.Placed]) -> None:
+    """Forget what is left of captures that come in whole again."""
+    for item in pruned:
+        for table in ("step", "capture"):
+            values = {"run_id": item.run_id, "rank": item.rank}
+            # the names are those above
+            connection.execute(text(f"DELETE FROM {table} WHERE run_id = :run_id AND rank = :rank"), values)  # noqa: S608
 
 
 def _check_label(row: Any, source: Source, record: RunRecord) -> None:
@@ -259,6 +288,7 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
         home = _Home(_add_run(connection, incoming, where), "created")
     else:
         home = _Home(run_id, "joined")
+        _refuse_bare(connection, incoming, run_id)
         _join(connection, incoming, run_id)
     _add_facts(connection, home.run_id, record)
     _add_sources(connection, home.run_id, incoming)
@@ -268,8 +298,12 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
 def _run_to_join(
     connection: Connection, incoming: _Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
 ) -> int | None:
-    """The run that has other captures of the same group, or else the one whose window overlaps most."""
-    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks}).all()
+    """The run that has other captures of the same group, or else the one whose window overlaps most.
+
+    Two jobs that run at the same time, each with ranks of its own profiled, are told apart by their job ids.
+    """
+    job_id = incoming.record.facts.get("job_id")
+    found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks, "job_id": job_id}).all()
     candidates = [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
     same_group = [row.id for row in candidates if row.id in incoming.run_ids]
     if same_group:
@@ -284,6 +318,17 @@ def _run_to_join(
     ]
     longest, number = max(overlaps, default=(-1, 0))
     return -number if longest >= 0 else None
+
+
+def _refuse_bare(connection: Connection, incoming: _Incoming, run_id: int) -> None:
+    """UsageError where the other ranks of a run lost their details: one rank alone would speak for all of them."""
+    left = _bare_ranks(connection, {run_id}) - {(item.run_id, item.rank) for item in incoming.pruned}
+    if left:
+        path = next((source.path for capture in incoming.captures for source in capture.sources), "the profile")
+        raise UsageError(
+            f"{path} is a rank of run {run_id}, whose details were dropped by tracker prune",
+            remedy="ingest the profiles of its other ranks with it, which brings them back",
+        )
 
 
 def _add_run(connection: Connection, incoming: _Incoming, where: Mapping[str, int]) -> int:

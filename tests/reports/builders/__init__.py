@@ -15,6 +15,7 @@ from tests.reports.builders.diffs import (
     overall,
     side,
 )
+from tests.reports.builders.found import finding, findings, incident, line
 from tests.reports.builders.matrices import matrix
 from tests.reports.builders.shown import METRIC, SHOWN_TABLES, breakdown, nullable, shown
 from tests.reports.builders.trees import diff_with_tree, shown_with_tree
@@ -31,9 +32,13 @@ __all__ = [
     "diff",
     "diff_with_tree",
     "explanation",
+    "finding",
+    "findings",
     "frame",
+    "incident",
     "judged",
     "kernels",
+    "line",
     "matrix",
     "nullable",
     "op",

@@ -47,14 +47,15 @@ def shown_with_tree(**changes):
 
 
 def diff_with_tree(**changes):
-    """Every module takes twice as long on the candidate; the last row is there alone."""
+    """Every module takes twice as long on the candidate, which was judged of ops; the last row is there alone."""
 
     def columns(kind, calls, ms):
         before = None if ms == 10.0 and kind == "op" and calls == 2 else ms * MS
         after = 2 * ms * MS
         sides = {"baseline_ns": before, "candidate_ns": after, "candidate_share": ms / 100, "baseline_share": ms / 100}
+        judged = {"verdict": "REGRESSED", "q": 0.001, "judged_diff": 1.0} if kind == "op" and before else {}
         return {
-            **sides, "status": "both" if before else "ADDED", "delta_ns": after - (before or 0),
+            **sides, **judged, "status": "both" if before else "ADDED", "delta_ns": after - (before or 0),
             "diff": 1.0 if before else None, "baseline_calls": calls if before else None, "candidate_calls": calls,
         }  # fmt: skip
 

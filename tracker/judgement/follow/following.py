@@ -116,14 +116,19 @@ class Follower:
 
     def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
         row, sign, change = key
-        window = self.windows.columns[row]
-        baseline = tuple(window[window >= 0].tolist())
-        if change == "presence":
-            baseline = tuple(range(max(0, run - len(window)), run))
+        baseline = self._baseline(self.windows.columns, row, change, run)
         number = max((old.finding.number for old in self.found if old.key == key), default=0)
         tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), Finding(number=number))
         self.found.append(tracked)
         return tracked
+
+    @staticmethod
+    def _baseline(windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
+        """The runs that the change of a series with `run` is measured against; `windows`: as they were then."""
+        window = windows[row]
+        if change == "presence":
+            return tuple(range(max(0, run - len(window)), run))
+        return tuple(window[window >= 0].tolist())
 
     def _life(self, key: Key, run: int) -> LifeRule:
         row, _, change = key
@@ -161,6 +166,8 @@ class Follower:
                 found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
                 if found[one.key]:
                     one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
+                    if one.finding.state == "recovered":  # it comes back: against the level that it recovered to
+                        one.baseline = self._baseline(self.snapshots[place], one.row, change, place)
                 one.suspected = None
         return found
 

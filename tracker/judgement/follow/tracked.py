@@ -31,7 +31,7 @@ class Tracked:
     """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
 
     `first`: the run (column) that raised the suspicion; `began`: the same, or of one that came back the run that raised
-    it again. `baseline`: the runs it is measured against, frozen then.
+    it again. `baseline`: the runs it is measured against, frozen then (and when it came back).
     `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
     last run that has the series, `last` that run. `turned`: the run with which the last step back began that was told.
     """

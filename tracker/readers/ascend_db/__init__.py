@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
+from tracker.readers._ascend.done import still_parsed
 from tracker.readers._source import ReadOptions
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["TITLE", "read", "sniff"]
+__all__ = ["TITLE", "read", "sniff", "unfinished"]
 
 TITLE: Final = "Ascend profiler database (PyTorch, MindSpore, msprof), .db or its folder"
 NAME: Final = "ascend_db"
@@ -62,3 +63,8 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
         raise SourceError(path, "table TASK", problem, remedy="profile at least one step with ProfilerActivity.NPU")
     warnings = tuple(dict.fromkeys(text for _, said in read_all for text in said))
     return Profile(NAME, str(path), captures, warnings)
+
+
+def unfinished(path: Path) -> str:
+    """Why the profiler is not done with the capture at `path`; '' where it is, as far as can be seen."""
+    return still_parsed(path)

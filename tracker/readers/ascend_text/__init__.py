@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError
+from tracker.readers._ascend.done import still_parsed
 from tracker.readers._pause import collector_paused
 from tracker.readers._source import BOM, ReadOptions, read_head
 from tracker.readers.ascend_text import folders
@@ -19,7 +20,7 @@ from tracker.readers.ascend_text import folders
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["TITLE", "read", "sniff"]
+__all__ = ["TITLE", "read", "sniff", "unfinished"]
 
 TITLE: Final = (
     "Ascend PyTorch or MindSpore profile as text (*_ascend_pt, *_ascend_ms, trace_view.json, kernel_details.csv)"
@@ -53,8 +54,19 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     from tracker.readers.ascend_text.reading import profile_of
 
     if path.is_dir() and folders.is_unparsed(path):
-        package = "mindspore" if path.name.endswith("ms") else "torch_npu"
-        line = f'python -c "from {package}.profiler.profiler import analyse; analyse({str(path)!r})"'
-        raise SourceError(path, "", "the capture was never parsed, it holds only raw data", remedy=f"parse it: {line}")
+        problem = "the capture was never parsed, it holds only raw data"
+        raise SourceError(path, "", problem, remedy=_how_to_parse(path))
     with collector_paused():
         return profile_of(NAME, folders.layout_of(path), options or ReadOptions())
+
+
+def unfinished(path: Path) -> str:
+    """Why the profiler is not done with the capture at `path`; '' where it is, as far as can be seen."""
+    if path.is_dir() and folders.is_unparsed(path):
+        return f"{path.name} is not parsed yet; {_how_to_parse(path)}"
+    return still_parsed(path)
+
+
+def _how_to_parse(path: Path) -> str:
+    package = "mindspore" if path.name.endswith("ms") else "torch_npu"
+    return f'parse it: python -c "from {package}.profiler.profiler import analyse; analyse({str(path)!r})"'

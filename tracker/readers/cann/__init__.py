@@ -19,7 +19,7 @@ from tracker.readers._source import ReadOptions, read_head
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["TITLE", "read", "sniff"]
+__all__ = ["TITLE", "read", "sniff", "unfinished"]
 
 TITLE: Final = "CANN msprof export as text (PROF_* folder, mindstudio_profiler_output, msprof_*.json, op_summary_*.csv)"
 NAME: Final = "cann"
@@ -46,11 +46,24 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     """The captures at `path`; a SourceError names the file and place where it cannot be read."""
     from tracker.readers.cann.reading import profile_of
 
-    if path.is_dir() and not _is_output(path) and not _is_exported(path):
-        line = f"msprof --export=on --output={path.resolve()}"
-        raise SourceError(path, "", "the capture was never parsed, it holds only raw data", remedy=f"parse it: {line}")
+    if _is_unparsed(path):
+        problem = "the capture was never parsed, it holds only raw data"
+        raise SourceError(path, "", problem, remedy=_how_to_parse(path))
     with collector_paused():
         return profile_of(NAME, path, options or ReadOptions())
+
+
+def unfinished(path: Path) -> str:
+    """Why the profiler is not done with the capture at `path`; '' where it is, as far as can be seen."""
+    return f"{path.name} is not parsed yet; {_how_to_parse(path)}" if _is_unparsed(path) else ""
+
+
+def _is_unparsed(path: Path) -> bool:
+    return path.is_dir() and not _is_output(path) and not _is_exported(path)
+
+
+def _how_to_parse(path: Path) -> str:
+    return f"parse it: msprof --export=on --output={path.resolve()}"
 
 
 def _is_output(folder: Path) -> bool:

@@ -21,11 +21,21 @@ from tracker.store.queries.details import (
     ops,
 )
 from tracker.store.queries.findings import finding_events, findings
-from tracker.store.queries.history import drifted, line_series, lines, samples, series_diffs, series_runs, thresholds
+from tracker.store.queries.history import (
+    drifted,
+    line_series,
+    lines,
+    run_level,
+    samples,
+    series_diffs,
+    series_runs,
+    thresholds,
+)
 from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
 from tracker.store.queries.runs import (
     captures,
     facts,
+    pruned,
     run_numbers,
     runs,
     runs_by_id,
@@ -58,8 +68,10 @@ __all__ = [
     "op_tree",
     "ops",
     "pinned",
+    "pruned",
     "require_run",
     "run_ids_of_version",
+    "run_level",
     "run_numbers",
     "runs",
     "runs_by_id",

@@ -26,6 +26,11 @@ def line_series(store: Store, line: Line) -> pd.DataFrame:
     return frame(store, "line_series", line.parameters)
 
 
+def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+    """What runs say of their run-level series. Columns: see sql/run_level.sql."""
+    return frame_of_runs(store, "run_level", run_ids)
+
+
 def series_runs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """What active runs say of series, in the order of versions. Columns: see sql/series_runs.sql."""
     return frame(store, "series_runs", {"series_ids": whole(series_ids) or [-1]})

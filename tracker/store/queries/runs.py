@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.store import pruning
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of_runs, whole
@@ -55,6 +56,12 @@ def runs_by_id(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """These runs, in whatever state, the newest first; columns as in `runs`."""
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
     return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1})
+
+
+def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
+    """Those of these runs that lost details of any rank -> when, UTC ns."""
+    with store.connect() as connection:
+        return pruning.pruned(connection, run_ids)
 
 
 def versions(store: Store, workload: str | None = None) -> pd.DataFrame:

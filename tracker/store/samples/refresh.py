@@ -26,15 +26,26 @@ _LINE: Final = ("workload_id", "configuration_id", "device_id")
 _SERIES: Final = Dimension("series", (*_LINE, *SeriesKey._fields))
 _FORGET: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
+_KEYS: Final = text(
+    f"SELECT s.id, {', '.join(f's.{name}' for name in (*_LINE, *SeriesKey._fields))} "  # noqa: S608 names of above
+    "FROM sample AS m INNER JOIN series AS s ON m.series_id = s.id WHERE m.run_id = :run_id ORDER BY s.id"
+)
+_MOVE: Final = text("UPDATE sample SET series_id = :new WHERE run_id = :run_id AND series_id = :old")
 _ROUNDED_FROM: Final = 1_000.0
 
 
 def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Placed] = ()) -> None:
     """Make the samples of these runs again, in the open transaction, whose lock on the run rows keeps others from it.
 
-    `at_hand`: captures whose rows need not be read back from the database.
+    `at_hand`: captures whose rows need not be read back from the database. Samples of a run whose details were dropped
+    cannot be made again: they stay, in the series of the line that the run is in now.
     """
-    found = {run_id: samples_of(connection, run_id, at_hand) for run_id in sorted(set(run_ids))}
+    wanted = sorted(set(run_ids))
+    rows = connection.execute(statement("pruned_runs"), {"run_ids": wanted or [-1]}).all()
+    pruned = {row.run_id for row in rows}
+    for run_id in sorted(pruned):
+        _move(connection, run_id)
+    found = {run_id: samples_of(connection, run_id, at_hand) for run_id in wanted if run_id not in pruned}
     lines = {run_id: _line(connection, run_id) for run_id in found}
     keys = {(*lines[run_id], *key) for run_id, samples in found.items() for key in samples.keys}
     numbers = ids(connection, _SERIES, keys) if keys else {}
@@ -44,6 +55,18 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
         connection.execute(_FORGET, {"run_id": run_id})
         bulk.load(connection, "sample", _columns(run_id, series, samples, order))
         connection.execute(_MARK, {"run_id": run_id, "rules": SAMPLE_RULES})
+
+
+def _move(connection: Connection, run_id: int) -> None:
+    """Put the samples of a run into the series of the line that it is in now."""
+    line = _line(connection, run_id)
+    rows = connection.execute(_KEYS, {"run_id": run_id}).all()
+    other = [row for row in rows if tuple(row)[1:4] != line]
+    if not other:
+        return
+    numbers = ids(connection, _SERIES, {(*line, *row[4:]) for row in other})
+    moved = [{"run_id": run_id, "old": row[0], "new": numbers[(*line, *row[4:])]} for row in other]
+    connection.execute(_MOVE, moved)
 
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:

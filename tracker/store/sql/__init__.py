@@ -9,7 +9,9 @@ from typing import Final
 
 from sqlalchemy import TextClause, bindparam, text
 
-_LISTS: Final = frozenset({"run_ids", "ranks", "steps", "digests", "finding_ids", "series_ids"})
+_LISTS: Final = frozenset(
+    {"run_ids", "ranks", "steps", "digests", "finding_ids", "series_ids", "states", "message_ids"}
+)
 """Parameters that stand for a list."""
 
 _PARAMETER: Final = re.compile(r"(?<!:):(\w+)")

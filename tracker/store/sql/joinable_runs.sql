@@ -1,5 +1,5 @@
--- Which runs of this identity lack all of these ranks? One row per run, deleted ones left out.
--- Parameters: workload_id, configuration_id, version_id, device_id; ranks (list of rank)
+-- Which runs of this identity lack all of these ranks? One row per run, deleted ones and those of other jobs left out.
+-- Parameters: workload_id, configuration_id, version_id, device_id; ranks (list of rank); job_id (NULL: not known)
 -- Columns: id; world_size (NULL: unknown); started_at_ns, ended_at_ns: window of its captures, UTC ns, NULL: unknown
 SELECT
     r.id,
@@ -17,5 +17,10 @@ WHERE
         SELECT 1
         FROM capture AS c
         WHERE c.run_id = r.id AND c.rank IN :ranks
+    )
+    AND NOT EXISTS (
+        SELECT 1
+        FROM run_fact AS f
+        WHERE f.run_id = r.id AND f.kind = 'fact' AND f.key = 'job_id' AND f.value <> CAST(:job_id AS TEXT)
     )
 ORDER BY r.id

@@ -1,8 +1,8 @@
 -- Which runs follow each other in this line? One row per active run, by the order of versions, then by start.
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
---   NULL: none; ranks: that came; timeline: device where any rank has one, else host;
---   started_at_ns: 0 where nobody knows
+--   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; ranks: that came;
+--   timeline: device where any rank has one, else host; started_at_ns: 0 where nobody knows
 SELECT
     r.id AS run_id,
     v.id AS version_id,
@@ -10,6 +10,7 @@ SELECT
     v.pinned,
     r.sample_rules,
     COUNT(c.rank) AS ranks,
+    MAX(c.pruned_at_ns) AS pruned_at_ns,
     MIN(c.timeline) AS timeline,
     COALESCE(r.started_at_ns, 0) AS started_at_ns
 FROM run AS r

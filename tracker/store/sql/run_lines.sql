@@ -1,13 +1,15 @@
 -- To which line do these runs belong, and are their samples up to date? One row per run, whatever its state.
 -- Parameters: run_ids (list)
 -- Columns: run_id; workload_id, configuration_id, device_id: its line; sample_rules: that its samples were made by,
---   NULL: none; timeline: device where any rank has one, else host
+--   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never;
+--   timeline: device where any rank has one, else host
 SELECT
     r.id AS run_id,
     r.workload_id,
     r.configuration_id,
     r.device_id,
     r.sample_rules,
+    MAX(c.pruned_at_ns) AS pruned_at_ns,
     MIN(c.timeline) AS timeline
 FROM run AS r
 INNER JOIN capture AS c ON r.id = c.run_id

@@ -24,6 +24,7 @@ from tracker.store.tables.details import (
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series, Threshold
+from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.runs import (
     Capture,
     Configuration,
@@ -35,6 +36,7 @@ from tracker.store.tables.runs import (
     Version,
     Workload,
 )
+from tracker.store.tables.watch import Expectation, Inbox, Lease, WatchedFolder, Watcher
 
 __all__ = [
     "Api",
@@ -48,17 +50,21 @@ __all__ = [
     "Counter",
     "Device",
     "DiffHistory",
+    "Expectation",
     "Finding",
     "FindingAction",
     "FindingEvent",
     "Followed",
+    "Inbox",
     "Incident",
     "Judged",
     "Kernel",
     "KernelKey",
     "KernelMetric",
+    "Lease",
     "Memory",
     "MemoryCurve",
+    "Notification",
     "Op",
     "OpKey",
     "OpTree",
@@ -67,10 +73,13 @@ __all__ = [
     "RunFact",
     "Sample",
     "Series",
+    "Silence",
     "Source",
     "Step",
     "Threshold",
     "Version",
+    "WatchedFolder",
+    "Watcher",
     "Workload",
     "metadata",
 ]

@@ -150,3 +150,4 @@ class Capture(BreakdownColumns, CaptureKey, table=True):
     """One rank of a run: its place, the profiler's settings (JSON), and the breakdown of the whole capture."""
 
     __tablename__ = "capture"
+    pruned_at_ns: int | None = value()

@@ -1,12 +1,12 @@
-"""Thresholds that users set in place of those of the rule, and checkpoints of how far each line was followed."""
+"""Thresholds: the limits that users set for a workload, or for a part of it, in place of those of the rule."""
 
 from __future__ import annotations
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0007"
-down_revision = "0006"
+revision = "0010"
+down_revision = "0009"
 branch_labels = None
 depends_on = None
 
@@ -14,7 +14,6 @@ TEXT = sa.Text(collation="C").with_variant(sa.Text(), "sqlite")
 ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 PLACE = ("workload_id", "configuration_id", "device_id")
 WHICH = ("kind", "pattern", "name")
-CHECKPOINT = ("checkpoint_key", "checkpoint")
 
 
 def upgrade() -> None:
@@ -30,12 +29,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name="pk_threshold"),
         sa.UniqueConstraint(*PLACE, *WHICH, name="uq_threshold_place"),
     )
-    op.add_column("followed", sa.Column("checkpoint_runs", sa.BigInteger(), nullable=True))
-    for name in CHECKPOINT:
-        op.add_column("followed", sa.Column(name, sa.LargeBinary(), nullable=True))
 
 
 def downgrade() -> None:
-    for name in ("checkpoint_runs", *CHECKPOINT):
-        op.drop_column("followed", name)
     op.drop_table("threshold")

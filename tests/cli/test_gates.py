@@ -1,0 +1,112 @@
+"""`--fail-on` and the formats that build systems read, as a pipeline calls them."""
+
+from __future__ import annotations
+
+import os
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.reports.prometheus import parse
+
+
+def last(done):
+    return done.err.splitlines()[-1]
+
+
+def test_a_regression_is_printed_and_ends_with_1(tracker, db):
+    done = tracker("diff", "v01", "v08", "--fail-on", "any", "--db", db)
+    assert done.code == 1
+    assert "Operators by change of host self time" in done.out
+    assert last(done).startswith("--fail-on any: exit 1, ") and "aten::mul +" in last(done)
+    assert tracker("diff", "v01", "v08", "--db", db).code == 0  # nobody asked
+
+
+def test_the_way_back_is_an_improvement_and_ends_with_0(tracker, db):
+    done = tracker("diff", "v08", "v01", "--only", "operator", "--op", "aten::mul", "--fail-on", "any", "--db", db)
+    assert (done.code, last(done)) == (0, "--fail-on any: exit 0, nothing fails that could be judged")
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "why"),
+    [
+        (("diff", "v01", "v01"), 3, "Not judged: both sides are the same runs"),
+        (("diff", "v01", "v08", "--rank", "0"), 3, "Not judged: v01 is only chosen ranks of its runs"),
+        (("diff", "run:1", "run:2"), 4, "1 run against 1: ratios only; give 3 or more runs"),
+        (("findings", "--new", "--kind", "memory", "--direction", "improvement"), 0, "nothing fails"),
+        (("findings", "--new"), 1, "regressions: step +"),
+    ],
+)
+def test_each_end_has_its_code_and_its_line(tracker, db, words, code, why):
+    done = tracker(*words, "--fail-on", "new", "--db", db)
+    assert (done.code, last(done).startswith(f"--fail-on new: exit {code}, ")) == (code, True)
+    assert why in last(done)
+    assert done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("diff", "v01", "v99"), "there is no version 'v99'"),
+        (
+            ("diff", "v01", "v08", "latest"),
+            "--fail-on with several candidates; name two sides: tracker diff v08 latest",
+        ),
+        (("findings", "--workload", "nobody"), "no runs of workload 'nobody'"),
+    ],
+)
+def test_what_cannot_be_done_is_2_whatever_the_gate(tracker, db, words, problem):
+    done = tracker(*words, "--fail-on", "any", "--db", db)
+    assert done.code == 2 and problem in done.err
+
+
+def test_paths_have_no_history_so_that_new_is_any(tracker, trace):
+    done = tracker("diff", trace["v01"], trace["v08"], "--fail-on", "new")
+    assert done.code == 4 and "1 run against 1" in last(done)
+
+
+def test_the_report_of_a_gate_agrees_with_its_exit_code(tracker, db, tmp_path):
+    for word in ("any", "suspect"):
+        path = tmp_path / f"{word}.xml"
+        done = tracker("diff", "v01", "v08", "--fail-on", word, "-o", path, "--db", db)
+        (suite,) = ElementTree.parse(path).getroot()
+        assert (done.code, int(suite.get("failures")) > 0) == (1, True)
+        assert done.err.splitlines()[-2] == f"written: {path}"
+    calm = tracker("diff", "v08", "v01", "--only", "operator", "--op", "aten::mul", "--format", "junit", "--db", db)
+    (suite,) = ElementTree.fromstring(calm.out)
+    assert suite.get("failures") == "0"
+
+
+def test_annotations_go_to_the_log_of_the_build(tracker, db):
+    done = tracker("diff", "v01", "v08", "--fail-on", "any", "--format", "github", "--db", db)
+    lines = done.out.splitlines()
+    assert done.code == 1 and all(line.startswith(("::error ", "::warning ")) for line in lines)
+    assert sum(line.startswith("::error ") for line in lines) <= 10
+    assert not any(line.startswith("::") for line in done.err.splitlines())
+
+
+def test_metrics_are_written_whole_and_replaced(tracker, db, tmp_path):
+    path = tmp_path / "tracker.prom"
+    path.write_text("old")
+    inode = path.stat().st_ino
+    assert tracker("findings", "-o", path, "--db", db).code == 0  # the ending chooses the format
+    found = parse(path.read_text())
+    (labels,) = found["tracker_last_run_timestamp_seconds"]
+    assert {("workload", "small_gpt"), ("version", "v08")} <= labels
+    assert path.stat().st_ino != inode  # another file, renamed over the old one
+    assert os.listdir(tmp_path).count("tracker.prom") == 1 and not list(tmp_path.glob(".tracker-*"))
+    assert path.stat().st_mode & 0o444 == 0o444  # node_exporter is another user
+
+
+@pytest.mark.parametrize("format", ["junit", "github", "prometheus"])
+@pytest.mark.parametrize("words", ["show run:1", "history aten::mul", "log", "diff v01 v08 v01"])
+def test_formats_of_build_systems_are_for_diff_and_findings(tracker, db, format, words):
+    done = tracker(*words.split(), "--format", format, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert f"{format} is for diff and findings; choose another --format: csv, json, markdown" in done.err
+
+
+def test_an_ending_that_a_command_cannot_write_is_refused_before_the_work(tracker, db, tmp_path):
+    done = tracker("show", "run:1", "-o", tmp_path / "run.xml", "--db", db)
+    assert done.code == 2 and "junit is for diff and findings" in done.err
+    assert not (tmp_path / "run.xml").exists()

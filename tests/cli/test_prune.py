@@ -1,0 +1,54 @@
+"""`tracker prune`, as it is typed."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def old(tracker, trace, tmp_path):
+    """A database with three versions, of which the newest started last."""
+    db = tmp_path / "old.db"
+    folder = trace["v01"].parent
+    for number in (1, 2, 3):
+        file = folder / f"run{number}.pt.trace.json.gz"
+        assert tracker("ingest", file, "--version", f"v{number}", "--workload", "gpt", "--db", db).code == 0
+    return db
+
+
+def test_a_dry_run_changes_nothing_and_says_what_would_go(tracker, old):
+    before = old.read_bytes()
+    said = tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--dry-run", "--db", old).out.splitlines()
+    assert [line.split()[:4] for line in said[:2]] == [["run:1", "v1", "of", "gpt,"], ["run:2", "v2", "of", "gpt,"]]
+    assert said[2] == "2 runs would lose their details; nothing was changed"
+    assert old.read_bytes() == before
+
+
+def test_details_go_and_come_back_with_the_profile(tracker, old, trace):
+    said = tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--compact", "--db", old)
+    assert said.out.splitlines()[-1].startswith("2 runs: ")
+    assert "of details dropped; their samples and totals stay" in said.out
+    refused = tracker("diff", "v1", "v3", "--db", old)
+    assert refused.code == 2
+    assert "v1: only totals are left of run:1 (tracker prune)" in refused.err
+    assert "mm" in tracker("history", "aten::mm", "--workload", "gpt", "--db", old).out
+    back = tracker("ingest", trace["v01"], "--version", "v1", "--workload", "gpt", "--db", old).out.splitlines()
+    assert back[0].startswith("run:1  details restored  v1 of gpt")
+    assert back[-1].startswith("details of 1 run restored.")
+    assert tracker("diff", "v1", "v3", "--db", old).code == 0
+
+
+def test_nothing_is_old_enough(tracker, old):
+    assert tracker("prune", "--db", old).out.startswith("no run is old enough.")
+
+
+def test_an_age_that_is_none_is_refused(tracker, old):
+    refused = tracker("prune", "--older-than", "old", "--db", old)
+    assert (refused.code, "'old' is no time such as" in refused.err) == (2, True)
+
+
+def test_the_policy_of_the_settings_file_holds(tracker, old, tmp_path, monkeypatch):
+    settings = tmp_path / "tracker.toml"
+    settings.write_text('[prune]\nolder_than = "1s"\nkeep_versions = 2\n')
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    assert tracker("prune", "--db", old).out.startswith("run:1  v1 of gpt")

@@ -1,0 +1,206 @@
+"""What `tracker watch` and `tracker status` print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import pytest
+
+from tests.watch.world import MINUTE
+from tracker.store import inbox, open_store, watchers
+from tracker.watch.content import BELIEVED_AGE_NS
+
+DAY = 24 * 3600 * 10**9
+
+
+@pytest.fixture
+def watched(tmp_path, monkeypatch, trace, tracker):
+    """A folder with a profile of each version, a bad one and a note, written long ago; its settings file."""
+    import time
+
+    root = tmp_path / "profiles"
+    for label, path in trace.items():
+        (root / "gpt" / label).mkdir(parents=True)
+        shutil.copy(path, root / "gpt" / label / "run1.pt.trace.json.gz")
+    (root / "gpt/v08/bad.pt.trace.json").write_text('{"traceEvents": [{"ph": "X", "cat": "kernel", "na')
+    (root / "gpt/v08/notes.md").write_text("see wiki")
+    settings = tmp_path / "tracker.toml"
+    settings.write_text(
+        'database = "watch.db"\n[[watch.folders]]\npath = "profiles"\nlayout = "{workload}/{version}/*"\n'
+        'expect_every = "1d"\n'
+    )
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    now = time.time_ns() + BELIEVED_AGE_NS + MINUTE
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    return root
+
+
+def cut(text: str, root) -> str:
+    """Without what differs from machine to machine."""
+    text = text.replace(str(root), "ROOT").replace(str(root.parent), "HOME")
+    text = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", text)
+    return re.sub(r"\S+ pid \d+", "HOST pid N", re.sub(r"( on|'on) [\w.-]+: ", r" on HOST: ", text))
+
+
+def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
+    done = tracker("watch", "--once")
+    assert (done.code, done.err) == (0, "")
+    assert [line.split(": run")[0].split(": byte")[0] for line in cut(done.out, watched).splitlines()] == [
+        "found: 4 profiles in ROOT",
+        "passed over: ROOT/gpt/v08/notes.md: no reader knows this file",
+        "ingested: ROOT/gpt/v01/run1.pt.trace.json.gz",
+        "quarantined: ROOT/gpt/v08/bad.pt.trace.json",
+        "ingested: ROOT/gpt/v08/run1.pt.trace.json.gz",
+        "judged: 2 versions",
+        "2 runs ingested, 1 quarantined.  Next: tracker findings --new",
+    ]
+    assert tracker("watch", "--once").out.splitlines() == ["0 runs ingested.  Next: tracker status"]
+
+
+def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
+    tracker("watch", "--once")
+    done = tracker("status")
+    assert (done.code, done.err) == (0, "")
+    text = cut(done.out, watched)
+    problem = next(line for line in text.splitlines() if "bad.pt.trace.json" in line)
+    assert problem.startswith("  ROOT/gpt/v08/bad.pt.trace.json: byte ")
+    assert problem.endswith("(since TIME UTC)")
+    assert text.replace(problem, "  BAD").splitlines() == [
+        "HOME/watch.db at TIME UTC",
+        "",
+        "Watchers",
+        "  HOST pid N: ended at TIME UTC, one round only, last round 0 s ago",
+        "",
+        "Folders",
+        "  ROOT/{workload}/{version}/* on HOST: 1 quarantined, 2 ingested, 1 passed over; last new run 0 s ago; looked "
+        "at 0 s ago",
+        "    gpt: last run run:2 of v08, 0 s ago, one every 24 h: next expected by TIME UTC",
+        "",
+        "Quarantined, tried again when their files change",
+        "  BAD",
+        "",
+        "0 watchers alive, 1 profile quarantined.  Next: tracker watch --retry all, once they can be read",
+    ]
+
+
+def test_status_as_json_has_all_of_it(tracker, watched):
+    tracker("watch", "--once")
+    found = json.loads(tracker("status", "--format", "json").out)
+    assert found["schema"] == 1
+    (folder,) = found["folders"]
+    assert folder["profiles"] == {"ingested": 2, "passed": 1, "quarantined": 1}
+    assert [one["workload"] for one in folder["expected"]] == ["gpt"]
+    assert [(one["state"], one["attempts"]) for one in found["profiles"]] == [("quarantined", 0)]
+    assert [one["state"] for one in found["watchers"]] == ["ended"]
+    assert (found["messages"], found["silences"], found["muted"]) == ([], [], 0)
+
+
+def test_what_was_quarantined_is_tried_again_in_the_next_round_or_at_once(tracker, watched, trace):
+    tracker("watch", "--once")
+    bad = watched / "gpt/v08/bad.pt.trace.json"
+    done = tracker("watch", "--retry", bad)
+    assert (done.code, done.out) == (0, "1 profile tried again in the next round.  Next: tracker status\n")
+    assert "Ready\n" in tracker("status").out
+    assert tracker("watch", "--once").out.splitlines()[-1] == ("0 runs ingested, 1 quarantined.  Next: tracker status")
+    assert "1 quarantined" in tracker("watch", "--once", "--retry", "all").out
+    done = tracker("watch", "--retry", watched / "gpt/v01")
+    assert (done.code, cut(done.err, watched)) == (
+        2,
+        "tracker: ROOT/gpt/v01: nothing there is quarantined; tracker status lists what is\n",
+    )
+
+
+def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, monkeypatch):
+    import time
+
+    tracker("watch", "--once")
+    written = time.time_ns() - BELIEVED_AGE_NS - MINUTE
+    (watched / "gpt/v09").mkdir()
+    (watched / "gpt/v09/run.json").write_text("{}")
+    monkeypatch.setattr(time, "time_ns", lambda: written + MINUTE)
+    out = tracker("watch", "--once").out
+    assert out.splitlines()[-1] == ("0 runs ingested, 1 waiting until they stood still for 2m.  Next: tracker status")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "no folder is watched, and nobody is told of anything; name one in "),
+        ("[[watch.folders]]\npath = '/p'\nformat = 'cuda'", "no format 'cuda'; known formats: ascend_db"),
+        ("[[watch.folders]]\npath = '/p'\ndevice = ' '", "the device is empty"),
+        ("[[watch.folders]]\npath = '/p'\nlayout = '{run}'", "key watch.folders.layout: is '{run}': {run} is none of"),
+    ],
+)
+def test_settings_that_cannot_be_watched_end_with_2(tracker, tmp_path, monkeypatch, text, problem):
+    settings = tmp_path / "tracker.toml"
+    settings.write_text(text)
+    monkeypatch.setenv("TRACKER_CONFIG", str(settings))
+    for words in (("watch",), ("watch", "--once")):
+        done = tracker(*words, "--db", tmp_path / "new.db")
+        assert (done.code, done.out) == (2, "")
+        assert problem in done.err
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_without_a_database_there_is_no_status_and_no_retry(tracker, tmp_path):
+    for words in (("status",), ("watch", "--retry", "all")):
+        done = tracker(*words, "--db", tmp_path / "no.db")
+        assert (done.code, done.out) == (2, "")
+        assert "there is no database at" in done.err
+
+
+def test_a_folder_that_is_missing_is_an_error_in_status_and_not_the_end(tracker, watched):
+    watched.rename(watched.with_name("away"))
+    done = tracker("watch", "--once")
+    assert done.code == 0
+    assert cut(done.err, watched) == "folder: ROOT: cannot be looked into (No such file or directory)\n"
+    text = cut(tracker("status").out, watched)
+    assert "    ERROR ROOT: cannot be looked into (No such file or directory) (since TIME UTC)\n" in text
+    assert text.splitlines()[-1].startswith("0 watchers alive, 1 folder with an error.")
+
+
+def test_status_tells_watchers_that_live_from_those_that_do_not(tracker, watched, tmp_path):
+    import time
+
+    now = time.time_ns()
+    with open_store(str(tmp_path / "watch.db")) as store:
+        for name, silent_ns in (("alive", 0), ("late", 180 * 10**9)):
+            watchers.begin(store, name, name, 7, "1.0", every_ns=MINUTE, now_ns=now - silent_ns)
+        watchers.begin(store, "lost", "lost", 7, "1.0", every_ns=MINUTE, now_ns=now - DAY)
+        watchers.end(store, "lost", "lost", now_ns=now)
+        watchers.fail(store, "late", "scan: oh", now_ns=now - 60 * 10**9)
+    lines = tracker("status").out.split("Watchers\n")[1].splitlines()[:3]
+    assert [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line.strip()) for line in lines] == [
+        "alive pid 7: alive since TIME UTC, every 60 s, no round yet",
+        "late pid 7: late since TIME UTC, every 60 s, no round yet, last heard of 3 min ago; "
+        "last error 60 s ago: scan: oh",
+        "lost pid 7: lost, last heard of at TIME UTC, every 60 s, no round yet",
+    ]
+
+
+def test_a_folder_without_the_run_that_was_expected_is_missing_one(tracker, watched, monkeypatch):
+    import time
+
+    tracker("watch", "--once")
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now + DAY + MINUTE)
+    done = tracker("watch", "--once")
+    assert "missing: no run of gpt for 24 h; the last one, run:2 of v08, came at " in done.out
+    assert "one every 24 h: MISSING since " in tracker("status").out
+    assert "1 workload without the run that was expected" in tracker("status").out.splitlines()[-1]
+
+
+def test_paths_with_control_characters_do_not_reach_the_terminal(tracker, watched):
+    (watched / "gpt/v08/bad.pt.trace.json").rename(watched / "gpt/v08/bad\x1b[31m.pt.trace.json")
+    out = tracker("watch", "--once").out + tracker("status").out
+    assert "\x1b" not in out
+    assert out.count("bad\\x1b[31m.pt.trace.json") == 2
+
+
+def test_the_inbox_knows_each_profile_once(tracker, watched, tmp_path):
+    for _ in range(3):
+        tracker("watch", "--once")
+    with open_store(str(tmp_path / "watch.db")) as store:
+        assert len(inbox.entries(store)) == 4

@@ -1,0 +1,168 @@
+"""Whether a diff fails a build: what counts, what is known, and the exit code."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.factories import save
+from tests.judgement.made import runs
+from tracker.compare import diff, gate_of_diff, known_before
+from tracker.errors import UsageError
+from tracker.judgement import Wish, act, findings, lines_of, update
+from tracker.profile import Device
+from tracker.results import DiffOptions, FindingsOptions
+
+SLOW = {"op07": 1.2}
+
+
+def followed(store, *versions, start=0):
+    """Versions v1, v2, ... of three runs each, with what is changed in them, and their findings."""
+    for number, changed in enumerate(versions):
+        runs(store, f"v{number + 1}", changed, start=start + 3 * number)
+    update(store, lines_of(store))
+
+
+def gate(store, baseline, candidate, word="any", **options):
+    found = diff(store, baseline, candidate, options=DiffOptions(**options))
+    return gate_of_diff(found, word, known_before(store, found) if word == "new" else ())
+
+
+def names(found, outcome="failed"):
+    return [row.name for row in found.of(outcome)]
+
+
+def test_a_regression_is_exit_1_and_named(store):
+    followed(store, None, {"op07": 1.2, "op08": 1.5})
+    found = gate(store, "v1", "v2")
+    assert (found.code, names(found)) == (1, ["op08", "op07"])
+    assert found.because.startswith("2 regressions: op08 +49") and ", op07 +19" in found.because
+    assert gate(store, "v2", "v1").code == 0  # all of it is better
+
+
+def test_nothing_that_fails_is_exit_0(store):
+    followed(store, None, None)
+    found = gate(store, "v1", "v2", "suspect")
+    assert (found.code, found.because) == (0, "nothing fails that could be judged")
+
+
+@pytest.mark.parametrize("word", ["new", "any", "suspect"])
+def test_what_is_never_judged_is_exit_3(store, word):
+    followed(store, None)
+    runs(store, "w1", SLOW, start=20, device=Device("Ascend", "910B"))
+    found = gate(store, "v1", "w1", word)
+    assert (found.code, found.rows) == (3, ())
+    assert found.because == "Never judged as a regression: different device (NVIDIA H100 and Ascend 910B)"
+    assert gate(store, "v1", "v1", word).code == 3
+    assert gate(store, "v1", "run:2", word).code == 3
+    assert gate(store, "v1", "w1", word, ranks=(0,)).code == 3
+
+
+def test_one_run_against_one_is_exit_4(store):
+    runs(store, "v1", count=1)
+    runs(store, "v2", SLOW, start=1, count=1)
+    found = gate(store, "v1", "v2", "suspect")
+    assert found.code == 4 and found.because.startswith("1 run against 1: ratios only")
+
+
+def test_a_suspicion_is_exit_4_or_1_where_suspicions_count(store):
+    followed(store, None)
+    runs(store, "v2", SLOW, start=3, count=1)
+    found = gate(store, "v1", "v2")
+    assert (found.code, names(found, "suspect")) == (4, ["op07"])
+    assert found.because.startswith("1 suspicion: op07 +19") and found.because.endswith("confirm or clear them")
+    assert (gate(store, "v1", "v2", "new").code, gate(store, "v1", "v2", "suspect").code) == (4, 1)
+    assert gate(store, "v2", "v1", "suspect").code == 0  # a suspicion that it is faster
+
+
+def test_runs_that_say_nothing_at_all_are_exit_4(store):
+    for at, version in enumerate(("v1", "v1", "v2", "v2")):
+        ns = (1000, 3000, 1500, 4000)[at]
+        save(store, version, ops=[("mm", ns)], kernels=[("gemm", ns)], step_ns=ns, started_at_ns=10**18 + at * 10**12)
+    found = gate(store, "v1", "v2")
+    assert (found.code, found.because) == (4, "the runs differ too much, or are too few, to tell anything")
+
+
+def test_a_regression_that_was_found_before_the_candidate_is_no_news(store):
+    followed(store, None, SLOW, SLOW)
+    found = gate(store, "v1", "v3", "new")
+    assert (found.code, names(found), names(found, "known")) == (0, [], ["op07"])
+    assert found.because == "nothing fails that could be judged; 1 regression known from before"
+    assert gate(store, "v1", "v3", "any").code == 1
+    assert gate(store, "v1", "v2", "new").code == 1  # v2 began it
+
+
+def test_a_known_regression_that_got_worse_is_news(store):
+    followed(store, None, SLOW, {"op07": 1.6})
+    assert gate(store, "v1", "v3", "new").code == 1
+
+
+def test_what_the_baseline_has_already_is_news_on_top(store):
+    followed(store, None, SLOW, {"op07": 1.28})  # 6.7 % more than v2
+    assert gate(store, "v2", "v3", "new").code == 1
+
+
+def test_another_operator_is_news_beside_a_known_one(store):
+    followed(store, None, SLOW, {"op07": 1.2, "op08": 1.2})
+    found = gate(store, "v1", "v3", "new")
+    assert (found.code, names(found), names(found, "known")) == (1, ["op08"], ["op07"])
+    assert found.because.endswith("; 1 regression known from before")
+
+
+def test_what_was_repaired_in_between_is_news_when_it_comes_back(store):
+    followed(store, None, SLOW, None, None, SLOW)
+    assert gate(store, "v1", "v5", "new").code == 1
+
+
+def test_what_users_expected_is_no_news_and_what_they_called_invalid_is(store):
+    followed(store, None, SLOW, SLOW)
+    rows = findings(store, options=FindingsOptions(every=True)).findings
+    ids = [int(number) for number in rows["finding_id"]]
+    act(store, Wish("expect", "ann", 2 * 10**18, "meant so"), finding_ids=ids)
+    assert gate(store, "v1", "v3", "new").code == 0
+
+
+def test_more_calls_fail_too(store):
+    for version, calls in (("v1", 2), ("v2", 4)):
+        for at, ns in enumerate((1000, 1010, 990)):
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            # twice as many calls of half the time each
+            save(store, version, ops=[("mm", ns, {"calls": calls})], step_ns=8000, steps=2, started_at_ns=start)
+    (row,) = gate(store, "v1", "v2", only=("operator",)).of("failed")
+    assert (row.name, row.verdict) == ("mm", "UNCHANGED, more calls")
+
+
+def test_sections_and_filters_choose_what_can_fail(store):
+    followed(store, None, {"op07": 1.2, "op08": 3.0})
+    assert names(gate(store, "v1", "v2", op="op07", only=("operator",))) == ["op07"]
+    assert gate(store, "v1", "v2", only=("memory", "api")).code == 4  # nothing of it was judged
+    assert "Step time" in names(gate(store, "v1", "v2"))
+    assert names(gate(store, "v1", "v2", only=("operator",))) == ["op08", "op07"]
+
+
+def test_other_shapes_of_an_op_that_is_no_larger_are_no_regression(store):
+    for version, shapes in (("v1", "[2]"), ("v2", "[4]")):
+        for at, ns in enumerate((1000, 1010, 990)):
+            start = 10**18 + at * 10**12 + (version == "v2") * 10**14
+            ops = [("mm", ns, {"input_shapes": shapes}), ("add", 500)]
+            save(store, version, ops=ops, step_ns=2000, started_at_ns=start)
+    found = gate(store, "v1", "v2", only=("operator",))
+    assert found.code == 0
+    (row,) = [row for row in found.rows if row.verdict == "ADDED"]
+    assert (row.detail, row.remark) == ("[4]", "other shapes of what is no larger in all")
+
+
+def test_a_new_op_is_a_regression(store):
+    followed(store, None)
+    runs(store, "v2", {"new": 2_000_000}, start=3)
+    assert names(gate(store, "v1", "v2", only=("operator",))) == ["new"]
+
+
+def test_a_word_that_is_none_is_refused(store):
+    followed(store, None, None)
+    with pytest.raises(UsageError, match="no gate 'never'; choose from new, any, suspect"):
+        gate(store, "v1", "v2", "never")
+
+
+def test_without_a_database_nothing_is_known(store):
+    followed(store, None, SLOW)
+    assert known_before(None, diff(store, "v1", "v2")) == ()

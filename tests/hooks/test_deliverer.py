@@ -1,0 +1,232 @@
+"""Jobs that end, and a tracker that is absent, fails, hangs, is killed, or works: nothing is lost, nothing is twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hooks.jobs import HOOKS, calls, command, environ, in_a_job, real_tracker, until
+from tracker.hooks import spool
+from tracker.store import open_store, queries
+
+JOB = """
+import gzip, json, os, time
+from tracker_hooks import torch_profiler
+
+class Profiler:
+    step_num = 7
+    def export_chrome_trace(self, path):
+        with gzip.open(path, "wt") as file:
+            file.write(os.environ["TRACE"])
+
+handle = torch_profiler.on_trace_ready("prof")
+began = time.monotonic()
+handle(Profiler())
+print(time.monotonic() - began)
+"""
+
+
+def trained(folder: Path, tracker: str = "", *, rank: int | None = None, **variables: str):
+    """A job that has ended, with what it said."""
+    from tests.hooks.jobs import trace
+
+    known = {} if rank is None else {"RANK": str(rank), "WORLD_SIZE": "8", "SLURM_JOB_ID": "41"}
+    text = trace(rank, op=f"aten::mm_{rank}")
+    environment = environ(folder, TRACKER_COMMAND=tracker or "no-such-tracker", TRACE=text, **known, **variables)
+    return in_a_job(JOB, environment, folder=folder)
+
+
+def queue(folder: Path) -> str:
+    return spool.folder(environ(folder))
+
+
+def log(folder: Path) -> str:
+    path = Path(queue(folder), "deliverer.log")
+    return path.read_text() if path.exists() else ""
+
+
+def is_idle(folder: Path) -> bool:
+    """Whether no deliverer is at work."""
+    with spool.locked(queue(folder), spool.DELIVERING) as mine:
+        return mine
+
+
+def deliver(folder: Path, tracker: str, **variables: str) -> None:
+    """The next deliverer, as the next job starts it, once the one before has ended."""
+    until(lambda: is_idle(folder))
+    environment = environ(folder, TRACKER_COMMAND=tracker, **variables)
+    spool.deliver(queue(folder), environment)
+
+
+def runs(folder: Path):
+    with open_store(str(folder / "jobs.db"), create=False) as store:
+        return queries.runs(store)
+
+
+def test_a_job_that_ends_is_in_the_database(tmp_path):
+    done = trained(tmp_path, real_tracker(tmp_path))
+    assert done.err == ""
+    until(lambda: not spool.entries(queue(tmp_path)))
+    until(lambda: is_idle(tmp_path))
+    run = runs(tmp_path).iloc[0]
+    assert (run["version"], run["workload"], run["steps"]) == ("v1", "toy", 1)
+    assert calls(tmp_path) == [f"ingest --spooled {queue(tmp_path)}"]
+
+
+def test_a_hook_takes_less_than_half_a_second_whatever_tracker_does(tmp_path):
+    # the deliverer outlives the job, which ends at once, with nothing left open
+    done = trained(tmp_path, command(tmp_path, "exec sleep 30"), TRACKER_TIMEOUT="0.2")
+    assert float(done.out) < 0.5
+    assert done.err == ""
+    assert done.seconds < 15
+
+
+def test_an_absent_tracker_leaves_the_profile_in_the_spool_for_the_next_deliverer(tmp_path):
+    assert trained(tmp_path).err == ""
+    until(lambda: "could not be started" in log(tmp_path))
+    (entry,) = spool.entries(queue(tmp_path))
+    assert json.loads(Path(entry).read_text())["attempts"] == 0  # the entry is not to blame
+    deliver(tmp_path, real_tracker(tmp_path))
+    assert spool.entries(queue(tmp_path)) == []
+    assert len(runs(tmp_path)) == 1
+
+
+def test_a_tracker_that_fails_leaves_it_as_well(tmp_path):
+    trained(tmp_path, command(tmp_path, "echo no database >&2; exit 2"))
+    until(lambda: "ended with 2" in log(tmp_path))
+    assert "no database" in log(tmp_path)
+    assert len(spool.entries(queue(tmp_path))) == 1
+    deliver(tmp_path, real_tracker(tmp_path))
+    assert len(runs(tmp_path)) == 1
+
+
+def test_a_tracker_that_hangs_is_ended_with_all_that_it_started(tmp_path):
+    script = f'sleep 60 & echo $! > "{tmp_path}/child"; wait'
+    trained(tmp_path, command(tmp_path, script), TRACKER_TIMEOUT="0.3")
+    until(lambda: "did not end within 0.3 s" in log(tmp_path))
+    until(lambda: is_idle(tmp_path))
+    child = int((tmp_path / "child").read_text())
+    until(lambda: not os.path.exists(f"/proc/{child}") or "Z" in Path(f"/proc/{child}/stat").read_text().split()[2])
+    deliver(tmp_path, real_tracker(tmp_path))
+    assert len(runs(tmp_path)) == 1
+
+
+def test_a_deliverer_that_is_killed_lets_go_of_the_lock_and_loses_nothing(tmp_path):
+    hangs = command(tmp_path, f'echo $$ > "{tmp_path}/child"; exec sleep 60')
+    trained(tmp_path)
+    until(lambda: "could not be started" in log(tmp_path))
+    until(lambda: is_idle(tmp_path))
+    script = [sys.executable, "-E", "-s", str(HOOKS / "spool.py"), queue(tmp_path)]
+    killed = subprocess.Popen(script, env=environ(tmp_path, TRACKER_COMMAND=hangs))
+    until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip())
+    assert not is_idle(tmp_path)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert is_idle(tmp_path)
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+    assert len(spool.entries(queue(tmp_path))) == 1
+    deliver(tmp_path, real_tracker(tmp_path))
+    assert len(runs(tmp_path)) == 1
+
+
+def test_a_tracker_that_is_killed_after_it_stored_the_run_does_not_store_it_twice(tmp_path):
+    trained(tmp_path)
+    until(lambda: is_idle(tmp_path) and log(tmp_path))
+    (entry,) = spool.entries(queue(tmp_path))
+    before = Path(entry).read_text()
+    deliver(tmp_path, real_tracker(tmp_path))
+    Path(entry).write_text(before)  # as if it had been killed before it removed the entry
+    deliver(tmp_path, real_tracker(tmp_path))
+    assert spool.entries(queue(tmp_path)) == []
+    assert len(runs(tmp_path)) == 1
+
+
+def test_the_next_job_sends_what_the_last_one_could_not(tmp_path):
+    trained(tmp_path)
+    until(lambda: is_idle(tmp_path) and log(tmp_path))
+    trained(tmp_path, real_tracker(tmp_path), rank=0)
+    until(lambda: not spool.entries(queue(tmp_path)))
+    until(lambda: is_idle(tmp_path))
+    assert len(runs(tmp_path)) == 2
+
+
+def test_what_comes_while_a_deliverer_is_at_work_is_taken_by_it(tmp_path):
+    gate = tmp_path / "gate"
+    slow = command(tmp_path, f'while [ ! -e "{gate}" ]; do sleep 0.05; done; rm -f "$3"/*.entry.json')
+    trained(tmp_path, slow)
+    until(lambda: len(calls(tmp_path)) == 1)
+    trained(tmp_path, slow, rank=0)  # its deliverer finds the lock held, and goes
+    gate.write_text("")
+    until(lambda: is_idle(tmp_path))
+    assert spool.entries(queue(tmp_path)) == []
+
+
+def test_the_environment_of_the_job_does_not_reach_tracker(tmp_path):
+    own = {"PYTHONPATH": "/job", "PYTHONHOME": "/job", "VIRTUAL_ENV": "/job", "LD_PRELOAD": "", "KEPT": "yes"}
+    prints = command(tmp_path, f'env > "{tmp_path}/seen"; ls -l /proc/self/fd > "{tmp_path}/open"')
+    trained(tmp_path, prints, **own)
+    until(lambda: (tmp_path / "open").exists() and (tmp_path / "open").read_text().count("\n") > 3)
+    until(lambda: is_idle(tmp_path))
+    seen = dict(line.split("=", 1) for line in (tmp_path / "seen").read_text().splitlines() if "=" in line)
+    assert seen["KEPT"] == "yes"
+    assert not own.keys() - {"KEPT"} & seen.keys()
+    assert "pipe" not in (tmp_path / "open").read_text()
+
+
+def test_an_entry_of_another_database_stays_in_a_spool_of_its_own(tmp_path):
+    here, there = environ(tmp_path), environ(tmp_path, TRACKER_DB=str(tmp_path / "other.db"))
+    assert spool.folder(here) != spool.folder(there)
+    assert spool.folder({**here, "TRACKER_DB": "", "TRACKER_CONFIG": ""}).endswith("/default")
+    assert "secret" not in spool.folder({**here, "TRACKER_DB": "postgresql://me:secret@db/x"})
+
+
+def test_a_profile_that_is_analysed_later_is_taken_once_it_is(tmp_path):
+    done = tmp_path / "analyse.done"
+    spool.add(queue(tmp_path), {"profile": "p", "wait_for": str(done)}, now_ns=1)
+    takes = command(tmp_path, 'rm -f "$3"/*.entry.json')
+    script = [sys.executable, "-E", "-s", str(HOOKS / "spool.py"), queue(tmp_path)]
+    deliverer = subprocess.Popen(script, env=environ(tmp_path, TRACKER_COMMAND=takes))
+    time.sleep(0.3)
+    assert calls(tmp_path) == []
+    done.write_text("")
+    assert deliverer.wait(timeout=30) == 0
+    assert calls(tmp_path) == [f"ingest --spooled {queue(tmp_path)}"]
+
+
+def test_eight_ranks_that_end_at_the_same_moment_are_one_run(tmp_path):
+    from concurrent.futures import ThreadPoolExecutor
+
+    tracker = real_tracker(tmp_path)
+    trained(tmp_path, tracker, rank=0)
+    with ThreadPoolExecutor(7) as pool:
+        ended = list(pool.map(lambda rank: trained(tmp_path, tracker, rank=rank), range(1, 8)))
+    assert {done.err for done in ended} == {""}
+    until(lambda: not spool.entries(queue(tmp_path)), 60)
+    until(lambda: is_idle(tmp_path))
+    (run,) = runs(tmp_path).to_dict("records")
+    assert (run["ranks"], run["world_size"]) == (8, 8)
+
+
+@pytest.mark.parametrize("nodes", [3])
+def test_ranks_of_several_nodes_that_ingest_at_the_same_moment_are_one_run(tmp_path, nodes):
+    """Each node has a spool and a deliverer of its own; what joins the ranks is the database."""
+    trackers = []
+    for node in range(nodes):
+        (tmp_path / f"node{node}").mkdir()
+        shared = {"TRACKER_DB": str(tmp_path / "jobs.db")}
+        trained(tmp_path / f"node{node}", rank=node, **shared)
+        place = spool.folder(environ(tmp_path / f"node{node}", **shared))
+        trackers.append((place, environ(tmp_path, TRACKER_COMMAND=real_tracker(tmp_path))))
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(nodes) as pool:
+        list(pool.map(lambda each: spool.deliver(*each), trackers))
+    (run,) = runs(tmp_path).to_dict("records")
+    assert run["ranks"] == nodes

@@ -1,0 +1,72 @@
+"""What a team hears of a real nightly training, night by night: exactly this, and nothing of quiet versions."""
+
+from __future__ import annotations
+
+import pytest
+
+import tracker
+from tests.notify.made import DAY, Team, alerts
+from tests.real import data, gates
+from tracker.config import Owner, Rule
+
+EXPECTED = [
+    # copy_ got more calls, layer_norm is in float64; the step hardly moves
+    "v05 [warning] opened v05",
+    # GELU written out; taken back in v09, and two runs later it is certain
+    "v08 [critical] opened v08",
+    "v10 [critical] recovered v08",
+    # copies of activations kept; what was freed again in v11 is certain in v12
+    "v10 [warning] opened v10",
+    # every batch late: idle time, which v08 had raised a little, grows; then the step is confirmed to be back
+    "v11 [critical] worsened v08",
+    "v11 [critical] reopened v11",
+    "v12 [warning] recovered v10",
+]
+"""Night in which it came, severity, event, version that it is about."""
+
+
+@pytest.fixture(scope="module")
+def heard():
+    """All messages of 12 nights: (night, message)."""
+    owner = Owner(op="*layer_norm*", who="Li Wei")
+    settings = alerts(Rule(channels=("team",), severity="info"), owners=(owner,))
+    versions = gates.nightly_versions(data.path("torch_cpu/nightly_gpt"))
+    found = []
+    with tracker.open_store("sqlite://") as store:
+        team = Team(store, settings)
+        for version, paths in versions.items():
+            for path in paths:
+                tracker.ingest([path], version=version, workload="gpt", store=store)
+                for pause in (DAY // 4, DAY // 24):
+                    arrived = len(team.box.arrived)
+                    team.now_ns += pause
+                    team.look()
+                    found += [(version, message) for _, message in team.box.arrived[arrived:]]
+    return found
+
+
+def test_the_team_hears_exactly_what_happened(heard):
+    said = [
+        f"{night} [{message.severity}] {message.event} {message.incidents[0].version}" for night, message in heard
+    ]  # fmt: skip
+    assert said == EXPECTED
+
+
+def test_each_message_names_what_the_manifest_says(heard):
+    first = {}
+    for _, message in heard:
+        first.setdefault(message.incidents[0].version, message)
+    names = {version: {one.name for one in message.incidents[0].shown} for version, message in first.items()}
+    assert {"aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::copy_"} <= names["v05"]
+    assert {"aten::mul", "aten::pow", "aten::tanh", "aten::add"} <= names["v08"]
+    assert "aten::copy_" in names["v10"]
+    assert names["v11"] == set(), "late batches are no operator's fault"
+    assert first["v11"].incidents[0].by_step
+    assert first["v05"].owners == ("Li Wei",)
+
+
+def test_each_change_of_the_step_adds_up(heard):
+    for _, message in heard:
+        (incident,) = message.incidents
+        parts = (incident.operators_ns, incident.free_ns, incident.exposed_communication_ns, incident.rest_ns)
+        assert sum(part or 0.0 for part in parts) == pytest.approx(incident.step_delta_ns, abs=1.0)

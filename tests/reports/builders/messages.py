@@ -1,0 +1,96 @@
+"""Messages with round numbers: an incident of four operators, and what else people are told of."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from tracker.results import Message, ToldFinding, ToldIncident
+
+MS = 1_000_000
+
+
+def finding(name: str, before: float | None, after: float | None, **more: Any) -> ToldFinding:
+    """A finding of an op, in ms."""
+    ratio = None if not before or after is None else after / before - 1
+    delta = (after or 0.0) - (before or 0.0)
+    row: dict[str, Any] = {
+        "finding_id": 31, "kind": "op_name", "name": name, "input_shapes": "", "part": "",
+        "change": "level" if before and after else "presence", "direction": "regression", "state": "new",
+        "unit": "ns", "ratio": ratio, "effect": None, "cause": "slower calls",
+        "baseline_value": None if before is None else before * MS,
+        "candidate_value": None if after is None else after * MS,
+        "delta": delta * MS, "share_of_change": delta / 30, "baseline_calls": 12.0, "candidate_calls": 12.0,
+    }  # fmt: skip
+    return ToldFinding(**{**row, **more})
+
+
+def told(**more: Any) -> ToldIncident:
+    """An incident: a step of 400 ms takes 430 ms since v42, 29 ms of it explained."""
+    row: dict[str, Any] = {
+        "incident_id": 12, "workload": "gpt", "configuration": "batch=32", "device": "NVIDIA H100", "version": "v42",
+        "good_version": "v41", "direction": "regression", "severity": "critical", "baseline_runs": (1, 2, 3),
+        "candidate_runs": (4, 5, 6), "baseline_step_ns": 400 * MS, "candidate_step_ns": 430 * MS,
+        "step_delta_ns": 30 * MS, "operators_ns": 24 * MS, "free_ns": 5 * MS, "exposed_communication_ns": 0.0,
+        "exposed_copy_ns": None, "explained_share": 29 / 30, "rest_ns": 1 * MS, "gain_ns": 0.0, "shared_factor": 0.001,
+        "causes": ("slower calls", "new operator", "environment"), "environment": (("cuda", "12.4", "12.6"),),
+        "by_step": True, "more": 3, "silenced": 1,
+        "shown": (
+            finding("aten::mm", 100, 115, owner="Li Wei"),
+            finding("flash_fwd<float, 4>", 20, 26),
+            finding("aten::tanh", None, 3, cause="new operator", baseline_calls=None),
+        ),
+    }  # fmt: skip
+    return ToldIncident(**{**row, **more})
+
+
+COMMANDS = {
+    "reproduce": "tracker diff v41 v42 --workload gpt",
+    "look": "tracker findings --workload gpt --version v42",
+    "explain": "tracker explain 31",
+    "acknowledge": "tracker ack incident:12 --reason ...",
+    "mute": "tracker mute incident:12 --until 2w --reason ...",
+}
+
+
+def message(event: str = "opened", *incidents: ToldIncident, **more: Any) -> Message:
+    """A message on one incident, or on these."""
+    row: dict[str, Any] = {
+        "event": event, "key": f"1.1.1.42.regression:{event}:1", "workload": "gpt", "severity": "critical",
+        "incidents": incidents or (told(),), "owners": ("Li Wei",), "commands": COMMANDS,
+    }  # fmt: skip
+    return Message(**{**row, **more})
+
+
+def recovered() -> Message:
+    """The end of the incident, with a rest."""
+    over = replace(told(), recovered_in="v44", left=("aten::tanh",), more=0, silenced=0)
+    return message("recovered", over, commands={"look": "tracker findings --state recovered"})
+
+
+def two_devices() -> Message:
+    """One version that is slower on two devices."""
+    other = told(incident_id=13, device="Ascend 910B", shown=(), candidate_step_ns=412 * MS, step_delta_ns=12 * MS)
+    return message("opened", told(), other)
+
+
+def worsened() -> Message:
+    """One finding got worse than it was told."""
+    worse = finding("aten::mm", 100, 115, effect=0.4, state="acknowledged")
+    return message("worsened", told(shown=(worse,), more=0))
+
+
+def held_back() -> Message:
+    """An incident whose profiles were taken in another way."""
+    return message("opened", held_back="other profiler settings measure something else (profiler steps 5 -> 10)")
+
+
+def alarm() -> Message:
+    """What is no incident."""
+    lines = ("The last run came 2026-01-01 00:00 UTC.", "Expected: every 1d.")
+    return Message(event="missing_runs", key="missing_runs:gpt", workload="gpt", title="no run for 2 days", lines=lines)
+
+
+def digest() -> Message:
+    """What a channel hears once a day."""
+    return Message(event="digest", key="digest:2026-01-02", workload="", parts=(message(), recovered(), alarm()))

@@ -1,0 +1,34 @@
+"""What is said of an incident in one line."""
+
+from tracker.reports._human_findings import headline
+
+INCIDENT = {
+    "baseline_step_ns": 100_000_000.0,
+    "candidate_step_ns": 104_000_000.0,
+    "step_delta_ns": 4_000_000.0,
+    "findings": 3,
+}
+
+
+def finding(name, delta, *, kind="op_name", under=None, ratio=0.5):
+    return {
+        "kind": kind, "name": name, "delta": delta, "unit": "ns", "under": under, "ratio": ratio,
+        "direction": "regression", "change": "level",
+    }  # fmt: skip
+
+
+def test_the_step_goes_first_where_it_is_a_finding_itself():
+    own = [finding("step", 4e6, kind="run"), finding("aten::mm", 3e6)]
+    assert headline(INCIDENT, own) == "step 100.00 ms -> 104.00 ms (+4.0 %)"
+
+
+def test_a_step_that_only_drifts_is_not_the_headline():
+    own = [finding("aten::mm", 3e6), finding("aten::mm", 3e6, kind="op", under=1), finding("aten::add", 1e6)]
+    said = headline(INCIDENT, own)
+    assert said == "aten::mm +3.00 ms (+50.0 %) and 1 more finding; the step itself is no finding (+4.0 %)"
+
+
+def test_without_a_known_step_the_findings_speak():
+    unknown = {**INCIDENT, "baseline_step_ns": None, "candidate_step_ns": None, "step_delta_ns": None}
+    assert headline(unknown, [finding("aten::mm", 3e6)]) == "aten::mm +3.00 ms (+50.0 %)"
+    assert headline(unknown, []) == "3 findings"

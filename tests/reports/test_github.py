@@ -1,0 +1,86 @@
+"""Annotations as GitHub's runner reads them: one command per line, and no name is one."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.reports import builders
+from tests.reports.builders import MS
+from tests.reports.test_junit import HOSTILE
+from tracker import reports
+from tracker.compare import gate_of_diff
+from tracker.results import Judgement
+
+COMMAND = re.compile(r"::(?P<kind>error|warning|notice) title=(?P<title>[^:,]*)::(?P<text>.*)")
+JUDGED = Judgement(True, ("5 runs against 3.",))
+
+
+def commands(text):
+    """(kind, title, message) of each line, as the runner reads them; every line has to be one."""
+    assert text.endswith("\n")
+    found = []
+    for line in text[:-1].split("\n"):
+        match = COMMAND.fullmatch(line)
+        assert match, line
+        title = match["title"].replace("%0D", "\r").replace("%0A", "\n").replace("%3A", ":").replace("%2C", ",")
+        message = match["text"].replace("%0D", "\r").replace("%0A", "\n").replace("%25", "%")
+        found.append((match["kind"], title.replace("%25", "%"), message))
+    return found
+
+
+def regressed(name, times=1, verdict="REGRESSED"):
+    ops = [
+        {**builders.op(f"{name}{at}", "", 10 * MS, (20 + at) * MS), "verdict": verdict, "judged_diff": 1.0}
+        for at in range(times)
+    ]
+    return builders.diff(ops=builders.frame("ops", ops), judgement=JUDGED)
+
+
+def test_the_summary_comes_first_then_errors_then_warnings():
+    found = commands(reports.render_diff(builders.judged(), "github"))
+    kind, title, message = found[0]
+    assert (kind, title) == ("error", "tracker diff v41 v42")
+    assert message.startswith("v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %")
+    assert message.split("\n")[1].startswith("--fail-on any: exit 1, ")
+    assert found[1][:2] == ("error", "REGRESSED: aten::mm [[64, 512], [512, 512]]")
+    assert found[1][2].startswith("aten::mm [[64, 512], [512, 512]]: 20.00 ms -> 26.00 ms (+6.00 ms, +25.0 %); ")
+
+
+def test_nothing_that_fails_is_a_notice_and_what_cannot_be_told_a_warning():
+    (calm,) = commands(reports.render_diff(regressed("mm", verdict="UNCHANGED"), "github"))
+    assert calm[0] == "notice"
+    refused = builders.diff(judgement=Judgement(False, ("1 run against 1.",), refusal="too few runs"))
+    (unknown,) = commands(reports.render_diff(refused, "github"))
+    assert unknown[0] == "warning" and unknown[2].endswith("--fail-on any: exit 4, 1 run against 1")
+
+
+@pytest.mark.parametrize("times", [8, 9, 10, 25])
+def test_no_more_than_ten_of_a_kind_and_the_last_one_counts_the_others(times):
+    found = commands(reports.render_diff(regressed("mm", times), "github"))
+    errors = [title for kind, title, _ in found if kind == "error"]
+    assert len(errors) <= 10
+    assert (errors[-1] == f"{times - 8} more") == (times > 9)
+    assert errors[1] == f"REGRESSED: mm{times - 1}"  # the largest change first
+
+
+def test_suspicions_are_warnings_until_the_gate_asks_for_them():
+    diff = regressed("mm", 12, verdict="SUSPECT")
+    kinds = [kind for kind, _, _ in commands(reports.render_diff(diff, "github"))]
+    assert kinds == ["warning"] * 10  # the summary is one of them: exit 4
+    gate = gate_of_diff(diff, "suspect")
+    assert {kind for kind, _, _ in commands(reports.render_diff(diff, "github", gate=gate))} == {"error"}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_name_is_a_command_or_breaks_one(name):
+    found = commands(reports.render_diff(regressed(name), "github"))
+    assert [kind for kind, _, _ in found] == ["error", "error"]
+    found = commands(reports.render_findings(builders.findings([builders.finding(1, name)]), "github"))
+    assert [kind for kind, _, _ in found] == ["error", "error"]
+
+
+def test_a_percent_sign_in_a_name_is_no_escape():
+    (_, (_, title, message)) = commands(reports.render_diff(regressed("a%0A::error::"), "github"))
+    assert title == "REGRESSED: a%0A::error::0" and message.startswith("a%0A::error::0: 10.00 ms -> ")

@@ -1,0 +1,123 @@
+"""Messages: what people and machines get to read, that it fits, and that names from a trace do no harm in it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.reports.builders import messages
+from tracker.reports import render_message
+from tracker.reports._fitting import cut, harmless, said
+from tracker.reports._message import Limits, json_of, of_json
+
+CASES = {
+    "opened": messages.message(),
+    "recovered": messages.recovered(),
+    "two_devices": messages.two_devices(),
+    "worsened": messages.worsened(),
+    "held_back": messages.held_back(),
+    "alarm": messages.alarm(),
+    "digest": messages.digest(),
+}
+
+
+def whole(written):
+    return f"{written.title}\n\n{written.body}\n"
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_long_text_is_the_golden_one(golden, case):
+    golden(f"message_{case}.txt", whole(render_message(CASES[case])))
+
+
+@pytest.mark.parametrize("case", ["opened", "two_devices"])
+def test_the_markdown_is_the_golden_one(golden, case):
+    golden(f"message_{case}.md", whole(render_message(CASES[case], markdown=True)))
+
+
+def test_the_short_text_of_1000_characters_is_the_golden_one(golden):
+    golden("message_short.txt", whole(render_message(CASES["opened"], "short", limits=Limits(1000, 100))))
+
+
+def test_the_json_is_the_golden_one_and_reads_back(golden):
+    written = render_message(CASES["opened"], "json")
+    golden("message.json", json.dumps(json.loads(written.body), indent=2) + "\n")
+    assert json.loads(written.body)["schema"] == 1
+    assert of_json(json_of(CASES["digest"]).decode()) == CASES["digest"]
+
+
+def test_the_first_line_says_how_much_since_when_and_where():
+    title = render_message(CASES["opened"]).title
+    assert title == "[critical] gpt: step +7.5 %, 400.00 ms -> 430.00 ms, v41 -> v42, NVIDIA H100"
+
+
+def test_the_explanation_adds_up():
+    body = render_message(CASES["opened"]).body
+    parts = [float(part) for part in re.findall(r"(?:found|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
+    assert sum(parts) == pytest.approx(30.0)
+    assert "96.7 % explained" in body
+
+
+def test_a_channel_without_titles_gets_it_as_its_first_line():
+    written = render_message(CASES["opened"], limits=Limits(title=0))
+    assert written.title == ""
+    assert written.body.startswith("[critical] gpt: step +7.5 %")
+
+
+def test_every_form_names_incident_and_event_so_that_a_repetition_is_recognised():
+    for form, limits in (("long", Limits()), ("short", Limits(1000, 100)), ("short", Limits(300, 0))):
+        assert render_message(CASES["opened"], form, limits=limits).body.endswith(
+            "tracker opened incident:12 [1.1.1.42.regression:opened:1]"
+        )
+
+
+def size_in_bytes(text):
+    return len(text.encode())
+
+
+@pytest.mark.parametrize("limits", [Limits(1000, 100), Limits(2048, 0, size_in_bytes), Limits(2000, 250)])
+@pytest.mark.parametrize("case", CASES)
+def test_the_short_form_fits_and_says_what_to_do(case, limits):
+    written = render_message(CASES[case], "short", limits=limits)
+    assert limits.size(written.body) <= limits.body
+    assert len(written.title) <= max(limits.title, 0)
+    if case == "opened":
+        assert "tracker diff v41 v42 --workload gpt" in written.body
+        assert "tracker ack incident:12" in written.body
+
+
+@given(st.integers(60, 1500), st.sampled_from(sorted(CASES)), st.sampled_from(["long", "short"]))
+def test_nothing_is_cut_within_a_number(limit, case, form):
+    full = {word for form in ("long", "short") for word in render_message(CASES[case], form).body.split()}
+    full |= set(render_message(CASES[case]).title.split())
+    written = render_message(CASES[case], form, limits=Limits(limit, 0))
+    assert len(written.body) <= limit
+    numbers = [word for word in written.body.split() if any(char.isdigit() for char in word)]
+    assert set(numbers) <= full
+
+
+def test_names_that_would_ping_link_or_break_lines_do_not():
+    name = "aten::@here <!channel> <at user_id='all'></at> http://evil.example www.evil.example\n# x `y` *z*"
+    found = messages.told(shown=(messages.finding(name, 1, 2),), by_step=False)
+    for markdown in (False, True):
+        text = whole(render_message(messages.message("opened", found), markdown=markdown))
+        assert not re.search(r"@\w|<!|<at\b|</at|://|www\.", text)
+        assert "\n# x" not in text
+    bullet = next(line for line in text.splitlines() if line.startswith("- `aten"))
+    assert bullet.count("`") == 2, "the name is one piece of code"
+
+
+def test_plain_words_stay_as_they_are_and_long_names_are_cut():
+    assert said("v41", markdown=True) == "v41"
+    assert said("gemm<float, 4>", markdown=False) == "gemm<float, 4>"
+    assert len(said("k" * 3000, markdown=False)) == 120
+    assert harmless("a\x1b[31mb") == "a\\x1b[31mb"
+
+
+@given(st.text(max_size=40), st.integers(0, 60))
+def test_a_cut_text_is_never_too_long(text, limit):
+    assert len(cut(text, limit)) <= max(limit, 0)

@@ -1,0 +1,71 @@
+"""A database moves from SQLite to Postgres and back, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import select
+
+from tests.factories import save
+from tracker.errors import StoreError
+from tracker.store import copying, open_store
+from tracker.store import runs as edits
+from tracker.store.tables import metadata
+
+OPS = [("aten::mm", 900), ("aten::add", 100)]
+
+
+def everything(store):
+    """Table -> its rows, but for the single precision that only Postgres has."""
+    with store.connect() as connection:
+        return {
+            table.name: [
+                tuple(round(value, 3) if isinstance(value, float) else value for value in row)
+                for row in connection.execute(select(*table.columns).order_by(*table.primary_key.columns))
+            ]
+            for table in metadata.sorted_tables
+        }
+
+
+@pytest.fixture
+def filled(store):
+    """Two versions of two runs of two ranks each, a purged run, and a finding's tables as they may be."""
+    for version in ("v1", "v2"):
+        save(store, version, runs=2, ranks=2, ops=OPS, of_run={"tags": {"image": "a"}, "configuration": {"tp": "2"}})
+    last = save(store, "v3", ops=OPS)
+    edits.delete_all(store, last, "wrong", purge=True)
+    return store
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_copy_holds_the_same_rows_and_goes_on_numbering(filled, kind, request, tmp_path):
+    url = f"sqlite:///{tmp_path / 'copy.db'}"
+    if kind == "postgres":
+        url = request.getfixturevalue("postgres_server").migrated_database()
+    before = everything(filled)
+    said = []
+    with open_store(url) as copied:
+        counts = copying.copy(filled, copied, on_progress=lambda *told: said.append(told))
+        assert everything(copied) == before
+        assert counts == {name: len(rows) for name, rows in before.items() if rows}
+        assert said[-1][1:] == (sum(counts.values()), sum(counts.values()))
+        assert save(copied, "v3", ops=OPS) == [6], "5 was a run that was purged, and means no other one"
+
+
+def test_rows_are_never_mixed(filled, tmp_path):
+    with open_store(str(tmp_path / "copy.db")) as copied:
+        save(copied, ops=OPS)
+        before = everything(copied)
+        with pytest.raises(StoreError, match=r"holds rows in device; copy into a new, empty database"):
+            copying.copy(filled, copied)
+        assert everything(copied) == before
+
+
+def test_a_copy_that_breaks_off_leaves_nothing(filled, tmp_path):
+    def break_off(table, done, total):
+        if table == "sample":
+            raise KeyboardInterrupt
+
+    with open_store(str(tmp_path / "copy.db")) as copied:
+        with pytest.raises(KeyboardInterrupt):
+            copying.copy(filled, copied, on_progress=break_off)
+        assert not any(everything(copied).values())

@@ -1,0 +1,162 @@
+"""What waits in a spool comes in once, is tried a number of times, and is never lost."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_sidecar import beside, trace
+from tracker.errors import StoreError
+from tracker.hooks import spool
+from tracker.intake import spooled, take_spooled, waiting
+from tracker.store import Store, queries
+
+MINUTE = 60 * 10**9
+
+
+def add(folder: Path, profile: Path, **entry) -> Path:
+    return Path(spool.add(str(folder), {"profile": str(profile), **entry}, now_ns=entry.pop("now_ns", 1)))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "spool" / "node7" / "default"
+
+
+def labelled(folder: Path, seed: int = 0, **said) -> Path:
+    profile = trace(folder, f"{seed}.pt.trace.json", seed=seed)
+    beside(profile, version="v1", workload="w", **said)
+    return profile
+
+
+def test_a_profile_comes_in_and_its_entry_goes(store: Store, tmp_path: Path, folder: Path):
+    profile = labelled(tmp_path)
+    add(folder, profile)
+    (done,) = take_spooled(store, tmp_path / "spool")
+    assert (done.profile, done.run_ids, done.error, done.attempts) == (str(profile), (1,), None, 1)
+    assert waiting(folder) == []
+    assert take_spooled(store, folder) == []
+
+
+def test_the_same_profile_twice_is_one_run(store: Store, tmp_path: Path, folder: Path):
+    profile = labelled(tmp_path)
+    for _ in range(2):
+        add(folder, profile)
+    assert [done.run_ids for done in take_spooled(store, folder)] == [(1,), (1,)]
+    assert len(queries.runs(store)) == 1
+
+
+def test_what_an_entry_says_goes_before_the_sidecar_and_that_before_what_holds_otherwise(store, tmp_path, folder):
+    profile = labelled(tmp_path)
+    otherwise = {"workload": "other", "note": "a note", "facts": {"os": "L"}}
+    add(folder, profile, said={"version": "v2", "configuration": {"batch": "8"}}, otherwise=otherwise)
+    (done,) = take_spooled(store, folder)
+    (run,) = queries.runs(store).to_dict("records")
+    assert done.error is None
+    assert [run[name] for name in ("version", "workload", "configuration", "note")] == ["v2", "w", "batch=8", "a note"]
+    facts = queries.facts(store, [1])
+    assert dict(zip(facts["key"], facts["value"], strict=True))["os"] == "L"
+
+
+def test_an_entry_that_fails_says_why_and_the_next_one_comes_in(store: Store, tmp_path: Path, folder: Path):
+    add(folder, tmp_path / "no such file")
+    add(folder, labelled(tmp_path))
+    failed, came = take_spooled(store, folder)
+    assert failed.error is not None
+    assert failed.error.endswith("no such file: no such file or folder; check the path")
+    assert (failed.attempts, failed.given_up, came.run_ids) == (1, False, (1,))
+    (left,) = waiting(folder)
+    assert (left.entry, left.attempts, left.why) == (failed.entry, 1, failed.error)
+
+
+def test_after_twenty_attempts_an_entry_lies_in_failed_with_its_error(store: Store, tmp_path: Path, folder: Path):
+    entry = add(folder, tmp_path / "no such file")
+    given_up = [take_spooled(store, folder)[0].given_up for _ in range(spooled.ATTEMPTS)]
+    assert given_up == [False] * 19 + [True]
+    assert take_spooled(store, folder) == []
+    (left,) = waiting(tmp_path)
+    assert (left.entry, left.given_up, left.attempts) == (folder / "failed" / entry.name, True, 20)
+    assert "no such file or folder" in left.why
+    assert "no such file or folder" in left.entry.with_name(f"{entry.name}.txt").read_text()
+
+
+def test_a_profile_that_ends_the_process_counts_its_attempts_and_is_given_up(store, tmp_path, folder, monkeypatch):
+    add(folder, labelled(tmp_path))
+
+    def ends(*arguments, **options):
+        raise MemoryError
+
+    monkeypatch.setattr(spooled, "ingest_of_job", ends)
+    for _ in range(spooled.ATTEMPTS):
+        with pytest.raises(MemoryError):
+            take_spooled(store, folder)
+    (done,) = take_spooled(store, folder)
+    assert (done.given_up, done.error) == (True, "reading it ended tracker 20 times")
+
+
+def test_those_that_were_tried_least_come_first(store: Store, tmp_path: Path, folder: Path):
+    add(folder, tmp_path / "often", attempts=3)
+    add(folder, tmp_path / "once", attempts=1, now_ns=2)
+    add(folder, tmp_path / "new", now_ns=3)
+    assert [Path(done.profile).name for done in take_spooled(store, folder)] == ["new", "once", "often"]
+
+
+def test_a_database_that_fails_counts_against_no_entry(store: Store, tmp_path: Path, folder: Path, monkeypatch):
+    entry = add(folder, labelled(tmp_path))
+    before = json.loads(entry.read_text())
+
+    def fails(*arguments, **options):
+        raise StoreError("the database is locked")
+
+    monkeypatch.setattr(spooled, "ingest_of_job", fails)
+    with pytest.raises(StoreError):
+        take_spooled(store, folder)
+    assert json.loads(entry.read_text()) == {**before, "tried_at_ns": 0, "error": ""}
+
+
+def test_a_watch_waits_longer_after_each_attempt(store: Store, tmp_path: Path, folder: Path):
+    add(folder, tmp_path / "no such file")
+    tried = [minute for minute in range(20) if take_spooled(store, folder, now_ns=minute * MINUTE)]
+    assert tried == [0, 1, 3, 7, 15]
+
+
+def test_what_lies_on_another_machine_is_left_alone(store: Store, tmp_path: Path, folder: Path):
+    entry = add(folder, tmp_path / "scratch of node9", host="node9")
+    shared = add(folder, labelled(tmp_path), host="node9")
+    (done,) = take_spooled(store, folder)
+    assert (done.entry, done.error) == (shared, None)
+    (left,) = waiting(folder)
+    assert (left.entry, left.attempts, left.why) == (entry, 0, "lies on node9")
+
+
+def test_what_is_still_being_analysed_is_left_alone(store: Store, tmp_path: Path, folder: Path):
+    done = tmp_path / "analyse.done"
+    add(folder, labelled(tmp_path), wait_for=str(done))
+    assert take_spooled(store, folder) == []
+    assert [left.why for left in waiting(folder)] == [f"waits for {done}"]
+    done.write_text("")
+    assert len(take_spooled(store, folder)) == 1
+
+
+def test_another_process_that_takes_is_not_disturbed(store: Store, tmp_path: Path, folder: Path):
+    add(folder, labelled(tmp_path))
+    with spool.locked(str(folder), spool.TAKING):
+        assert take_spooled(store, folder) == []
+    assert len(take_spooled(store, folder)) == 1
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"profile": 3}', '{"profile": "p", "said": {"version": "a\\nb"}}'])
+def test_a_file_that_is_no_entry_is_given_up_at_once(store: Store, tmp_path: Path, folder: Path, text: str):
+    entry = add(folder, tmp_path)
+    entry.write_text(text)
+    (done,) = take_spooled(store, folder)
+    assert done.given_up
+    assert (folder / "failed" / entry.name).read_text() == text
+    assert [left.given_up for left in waiting(folder)] == [True]
+
+
+def test_only_its_owner_can_read_a_spool(tmp_path: Path, folder: Path):
+    entry = add(folder, tmp_path)
+    assert (entry.stat().st_mode & 0o777, folder.stat().st_mode & 0o777) == (0o600, 0o700)

@@ -1,0 +1,231 @@
+"""What is told of watching itself: once per gap, per bad profile and per dead watcher."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.watch.world import ALERTS, DAY, HOUR, MINUTE, SETTLED, World
+from tracker.config import Alerts
+from tracker.intake import ingest
+from tracker.store import inbox, notifications, watchers
+from tracker.watch import alarms, rounds
+
+
+@pytest.fixture
+def daily(store, tmp_path) -> World:
+    """A folder in which a run is expected every day."""
+    return World(store, tmp_path / "profiles", expect_every="1d")
+
+
+def test_a_gap_is_told_of_once_and_the_next_gap_again(daily):
+    daily.profile("gpt/v1/a.json")
+    daily.settle()  # at SETTLED
+    daily.after(DAY).round()
+    assert daily.told.titles() == []
+    for _ in range(3):
+        daily.after(MINUTE).round()
+    assert daily.told.titles() == ["no run of gpt for 24 h"]
+    (alarm,) = daily.told.messages
+    assert (alarm.event, alarm.workload) == ("missing_runs", "gpt")
+    assert alarm.lines[0] == "the last one, run:1 of v1, came at 2023-11-14 22:15 UTC"
+    assert alarm.lines[1] == f"One was expected in {daily.root} on node1 by 2023-11-15 22:15 UTC."
+    daily.profile("gpt/v2/b.json")
+    daily.settle()
+    daily.after(DAY - MINUTE).round()
+    assert len(daily.told.messages) == 1
+    daily.after(2 * MINUTE).round()
+    daily.after(DAY).round()
+    assert daily.told.titles() == ["no run of gpt for 24 h"] * 2
+
+
+def test_a_folder_that_never_had_a_run_is_told_of_from_the_first_look_on(daily):
+    daily.round()
+    daily.after(DAY).round()
+    assert daily.told.messages == []
+    daily.after(1).round()
+    (alarm,) = daily.told.messages
+    assert alarm.title == "no run for 24 h"
+    assert alarm.lines[0] == "there never was one since the watch began at 2023-11-14 22:13 UTC"
+
+
+def test_a_folder_that_is_not_there_has_no_runs_either(daily):
+    daily.root.rmdir()
+    daily.round()
+    daily.after(DAY + 1).round()
+    assert daily.told.titles() == ["no run for 24 h"]
+
+
+def test_each_workload_of_a_layout_is_waited_for_by_itself(daily):
+    daily.profile("bert/v1/a.json")
+    daily.profile("gpt/v1/b.json")
+    daily.settle()
+    daily.after(DAY - MINUTE)
+    daily.profile("gpt/v2/c.json")
+    daily.settle()
+    assert [alarm.workload for alarm in daily.told.messages] == ["bert"]
+
+
+def test_a_workload_whose_folder_was_removed_is_waited_for_no_longer(daily):
+    path = daily.profile("gpt/v1/a.json")
+    daily.settle()
+    for place in (path, path.parent, path.parent.parent):
+        place.unlink() if place.is_file() else place.rmdir()
+    daily.after(2 * DAY).round()
+    assert [one.workload for one in daily.expected()] == [""]  # any; it waits from now on
+    assert daily.told.messages == []
+
+
+def test_the_workload_of_the_settings_is_waited_for_before_it_has_a_run(store, tmp_path):
+    world = World(store, tmp_path / "profiles", layout="{version}/*", workload="gpt", expect_every="6h")
+    world.round()
+    world.after(6 * HOUR + 1).round()
+    assert world.told.titles() == ["no run of gpt for 6 h"]
+
+
+def test_a_profile_on_its_way_in_holds_the_alarm_back_but_not_for_ever(daily):
+    daily.profile("gpt/v1/a.json")
+    daily.settle()
+    daily.after(DAY - MINUTE)
+    stuck = daily.profile("gpt/v2/b.json")
+    daily.look()
+    daily.after(2 * MINUTE)
+    stuck.write_text(stuck.read_text() + " ")
+    daily.round()
+    assert daily.told.messages == []
+    daily.after(DAY)
+    stuck.write_text(stuck.read_text() + " ")
+    daily.round()
+    assert daily.told.titles() == ["no run of gpt for 24 h"]
+
+
+def test_runs_that_came_in_another_way_count_by_their_start(daily, tmp_path):
+    daily.profile("gpt/v1/a.json")
+    daily.settle()
+    daily.after(DAY + HOUR - SETTLED)
+    elsewhere = World(daily.store, tmp_path / "elsewhere")
+    path = elsewhere.profile("by hand.json", start_us=(DAY // 1000))
+    ingest(daily.store, [path], version="v2", workload="gpt")  # it started an hour ago
+    daily.round()
+    assert daily.told.messages == []
+    daily.after(DAY).round()
+    assert [alarm.lines[0] for alarm in daily.told.messages] == [
+        "the last one, run:2 of v2, came at 2023-11-15 22:13 UTC"
+    ]
+
+
+def test_reading_an_old_profile_again_is_no_new_run(daily):
+    path = daily.profile("gpt/v1/a.json")
+    daily.settle()
+    daily.after(DAY)
+    path.touch()
+    daily.settle()
+    assert daily.states() == {"gpt/v1/a.json": "ingested"}
+    assert daily.told.titles() == ["no run of gpt for 24 h"]
+
+
+def test_without_an_interval_nothing_is_missed(world):
+    world.round()
+    world.after(365 * DAY).round()
+    assert world.told.messages == []
+
+
+def test_a_quarantine_is_told_of_once_per_state_of_its_files(world):
+    path = world.broken("gpt/v1/a.json")
+    world.settle()
+    for _ in range(3):
+        world.after(HOUR).round()
+    (alarm,) = world.told.messages
+    assert (alarm.event, alarm.workload, alarm.title) == (
+        "quarantined",
+        "gpt",
+        f"1 profile in {world.root} cannot be read",
+    )
+    assert alarm.lines[0].startswith(f"{path}: ")
+    path.write_text(path.read_text() + '"')
+    world.settle()
+    assert len(world.told.messages) == 2
+
+
+def test_what_is_tried_again_and_still_bad_is_the_same_alarm(world):
+    world.broken("gpt/v1/a.json")
+    world.settle()
+    inbox.retry(world.store, list(world.entries().values()), now_ns=world.now_ns)
+    world.round()
+    assert len(world.told.messages) == 1  # the outbox knows its key
+
+
+def test_a_bad_day_is_one_message_per_workload_and_names_the_first(world):
+    for number in range(12):
+        world.broken(f"gpt/v1/{number:02}.json")
+    world.broken("bert/v1/x.json")
+    world.settle()
+    assert sorted(alarm.workload for alarm in world.told.messages) == ["bert", "gpt"]
+    (of_gpt,) = [alarm for alarm in world.told.messages if alarm.workload == "gpt"]
+    assert of_gpt.title == f"12 profiles in {world.root} cannot be read"
+    assert len(of_gpt.lines) == 12
+    assert of_gpt.lines[10] == "and 2 more"
+    assert "tracker watch --retry all" in of_gpt.lines[11]
+
+
+def test_a_watcher_that_fell_silent_is_told_of_once(world, store):
+    watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    world.after(alarms.DEAD_AFTER_NS).round()
+    assert world.told.messages == []
+    for _ in range(3):
+        world.after(MINUTE).round()
+    (alarm,) = world.told.messages
+    assert (alarm.event, alarm.title) == ("watcher", "the watcher on node2 is gone")
+    assert "Process 7 was last heard of at 2023-11-14 22:13 UTC." in alarm.lines
+
+
+def test_watchers_that_said_good_bye_or_live_are_not_told_of(world, store):
+    watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    watchers.begin(store, "node3:8:x", "node3", 8, "1.0", every_ns=HOUR, now_ns=world.now_ns)
+    watchers.end(store, "node2:7:x", "ended", now_ns=world.now_ns)
+    world.after(5 * HOUR).round()  # node3 looks every hour: five rounds
+    assert world.told.messages == []
+
+
+def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily, monkeypatch):
+    daily.broken("gpt/v1/a.json")
+    daily.look()
+    daily.after(SETTLED)
+
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(inbox, "tell", die)
+    with pytest.raises(KeyboardInterrupt):
+        daily.round()
+    monkeypatch.undo()
+    daily.round()
+    daily.round()
+    assert len(daily.told.messages) == 1
+
+
+def test_with_nobody_to_tell_everything_is_kept_until_there_is(daily):
+    daily.work.settings = replace(daily.work.settings, alerts=Alerts())
+    daily.broken("gpt/v1/a.json")
+    daily.settle()
+    daily.after(DAY).round()
+    daily.after(DAY).round()
+    assert daily.lines("missing") == [
+        "no run of gpt for 24 h; there never was one since the watch began at 2023-11-14 22:13 UTC"
+    ]
+    daily.work.settings = replace(daily.work.settings, alerts=ALERTS)
+    rounds.tell(daily.work)
+    assert sorted(message.event for message in daily.told.messages) == ["missing_runs", "quarantined"]
+
+
+def test_what_is_silenced_is_heard_when_the_silence_ends(daily):
+    end = daily.now_ns + 2 * DAY
+    silence = notifications.Silence(0, "*", "gpt", "*", "li", "moving", daily.now_ns, end)
+    daily.store.transact(lambda connection: notifications.add_silence(connection, silence))
+    daily.profile("gpt/v1/a.json")
+    daily.settle()
+    daily.after(DAY + 1).round()
+    assert daily.told.messages == []
+    daily.after(DAY).round()
+    assert daily.told.titles() == ["no run of gpt for 24 h"]

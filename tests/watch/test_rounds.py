@@ -1,0 +1,161 @@
+"""Leases, what is forgotten, the work of a night, and a round over real profiles."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+
+from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
+from tracker import judgement, notify
+from tracker.cli.demo import samples
+from tracker.config import Prune
+from tracker.detectors import rule
+from tracker.judgement import Wish, act
+from tracker.store import inbox, leases, queries, watchers
+from tracker.watch import rounds
+
+
+def test_a_lease_is_one_watchers_until_it_ends_or_is_given_back(store):
+    def take(owner, now_ns, **more):
+        return leases.take(store, "judge", owner, now_ns=now_ns, **more)
+
+    end = leases.LIFETIME_NS
+    assert [take("a", 0), take("b", 1), take("a", 2), take("b", end)] == [True, False, True, False]
+    assert take("b", end + 2)  # a died
+    leases.release(store, "judge", "a", done_ns=7)  # and comes back too late
+    assert not take("a", end + 3)
+    leases.release(store, "judge", "b", done_ns=end + 4)
+    assert not take("a", end + 5, undone_since_ns=end + 3)
+    assert take("a", end + 5, undone_since_ns=end + 4)
+
+
+def test_a_lease_that_is_renewed_does_not_end(store):
+    watchers.begin(store, "a", "node1", 1, "1.0", every_ns=None, now_ns=0)
+    assert leases.take(store, "judge", "a", now_ns=0)
+    for second in range(60, 600, 60):
+        watchers.beat(store, "a", now_ns=second * SECOND)
+        assert not leases.take(store, "judge", "b", now_ns=second * SECOND + 1)
+    watchers.end(store, "a", "ended", now_ns=600 * SECOND)
+    assert leases.take(store, "judge", "b", now_ns=600 * SECOND)
+
+
+def test_work_under_a_lease_that_fails_was_not_done(world):
+    try:
+        with world.work.lease("nightly") as ours:
+            assert ours
+            raise ZeroDivisionError
+    except ZeroDivisionError:
+        pass
+    with world.work.lease("nightly", undone_since_ns=world.now_ns) as ours:
+        assert ours
+    with world.work.lease("nightly", undone_since_ns=world.now_ns - 1) as ours:
+        assert not ours
+
+
+def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
+    one = World(store, tmp_path / "profiles")
+    other = World(store, tmp_path / "profiles", owner="node1:2:b")
+    one.broken("gpt/v1/a.json")
+    one.look()
+    rounds.ingest(one.after(SETTLED).work)
+    rounds.scan(one.work)
+    rounds.ingest(one.work)
+    deliver = notify.deliver
+
+    def deliver_slowly(*given, **more):
+        monkeypatch.setattr(notify, "deliver", deliver)
+        rounds.tell(other.after(SETTLED).work)
+        assert other.told.messages == []
+        return deliver(*given, **more)
+
+    monkeypatch.setattr(notify, "deliver", deliver_slowly)
+    rounds.tell(one.work)
+    rounds.tell(other.work)
+    assert (len(one.told.messages), len(other.told.messages)) == (1, 0)
+
+
+def test_what_is_gone_for_long_is_forgotten_and_what_is_there_never(world):
+    world.profile("gpt/v1/a.json")
+    gone = world.profile("gpt/v1/b.json")
+    world.settle()
+    gone.unlink()
+    world.round()
+    world.after(90 * DAY).round()
+    assert len(inbox.entries(world.store)) == 2
+    world.after(1).round()
+    assert [entry.path for entry in inbox.entries(world.store)] == [str(world.root / "gpt/v1/a.json")]
+
+
+def test_a_folder_that_nobody_watches_any_more_is_forgotten_with_its_profiles(world, store, tmp_path):
+    world.profile("gpt/v1/a.json")
+    world.settle()
+    other = World(store, tmp_path / "other", owner="node1:2:b")
+    other.after(91 * DAY).round()
+    assert [folder.path for folder in watchers.folders(store)] == [str(other.root)]
+    assert inbox.entries(store) == []
+
+
+def test_watchers_are_forgotten_single_rounds_of_cron_sooner(world, store):
+    for number, every_ns in enumerate((None, MINUTE)):
+        watchers.begin(store, f"old:{number}", "node1", number, "1.0", every_ns=every_ns, now_ns=world.now_ns)
+        watchers.end(store, f"old:{number}", "ended", now_ns=world.now_ns)
+    world.after(DAY + 1).round()
+    assert [one.owner for one in watchers.watchers(store)] == ["old:1"]
+    world.after(90 * DAY).round()
+    assert watchers.watchers(store) == []
+
+
+def test_the_work_of_a_night_judges_what_is_out_of_date_once(world, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    world.profile("gpt/v2/b.json")
+    world.settle()
+    monkeypatch.setattr(rule, "RULE_VERSION", rule.RULE_VERSION + 1)  # tracker was upgraded
+    world.after(19 * HOUR).round()
+    assert world.lines("judged") == ["2 versions"]  # when they came
+    world.after(HOUR).round()
+    assert world.lines("judged")[1:] == ["2 versions, out of date before"]
+    world.after(20 * HOUR).round()
+    assert len(world.lines("judged")) == 2
+
+
+def test_the_work_of_a_night_prunes_as_the_settings_say(world):
+    for number in range(3):
+        world.profile(f"gpt/v{number}/a.json")
+    world.settle()
+    world.after(31 * DAY).round()
+    assert world.lines("pruned") == []
+    world.work.settings = replace(world.work.settings, prune=Prune(older_than="30d", keep_versions=1))
+    world.after(DAY).round()
+    (said,) = world.lines("pruned")
+    assert said.endswith(" rows of details of 2 runs")
+    assert queries.kernels(world.store, [1, 2, 3])["run_id"].unique().tolist() == [3]
+    world.after(DAY).round()
+    assert len(world.lines("pruned")) == 1
+
+
+def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(store, tmp_path):
+    """v08 writes its GELU out by hand: aten::mul is slower. Three runs of each version confirm it."""
+    bundled = samples()
+    world = World(store, tmp_path / "profiles")
+    for label, _ in bundled.versions:
+        shutil.copytree(bundled.folder / label, world.root / "small_gpt" / label)
+    states = world.settle()
+    assert set(states.values()) == {"ingested"}
+    assert sorted(set(world.runs())) == [("small_gpt", "v01"), ("small_gpt", "v08")]
+    assert world.runs() == sorted(world.runs())
+    found = queries.findings(store)
+    slower = found[found["direction"] == "regression"]
+    assert "aten::mul" in set(slower["name"])
+    number = int(slower["finding_id"].iloc[0])
+    now = world.now_ns
+    act(store, Wish("mute", "li", now, "known", until_ns=now + HOUR), finding_ids=[number])
+
+    def state() -> str:
+        rows = queries.findings(store)
+        return str(rows[rows["finding_id"] == number]["state"].iloc[0])
+
+    world.after(HOUR - MINUTE).round()
+    assert state() == "muted"
+    world.after(2 * MINUTE).round()
+    assert state() != "muted"
+    assert judgement.update(store, judgement.lines_of(store)) == 0

@@ -1,0 +1,209 @@
+"""When a profile is complete: it stood still for long enough, and its profiler is done with it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
+from tracker.watch import rounds
+from tracker.watch.content import BELIEVED_AGE_NS
+
+DATA = Path(__file__).parents[1] / "data"
+ASCEND = next((DATA / "ascend_text").glob("worker-1_*"))
+CAPTURE = ASCEND.name
+
+
+@pytest.mark.parametrize(
+    ("waited", "state"),
+    [(0, "waiting"), (SETTLED - 1, "waiting"), (SETTLED, "ready"), (DAY, "ready")],
+)
+def test_a_profile_is_ready_once_it_stood_still_for_long_enough(world, waited, state):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    assert world.after(waited).look() == {"gpt/v1/a.json": state}
+
+
+def test_a_profile_that_grows_between_looks_is_not_taken(world):
+    path = world.profile("gpt/v1/a.json")
+    world.look()
+    for _ in range(5):
+        with path.open("a") as file:
+            file.write(" ")
+        assert world.after(SETTLED - SECOND).round() == {"gpt/v1/a.json": "waiting"}
+    assert world.after(SETTLED).round() == {"gpt/v1/a.json": "ingested"}
+
+
+def test_a_rank_that_is_still_written_holds_back_the_others(world):
+    world.profile("gpt/v1/run/rank0.json", rank=0)
+    part = world.root / "gpt/v1/run/rank1.json.part"
+    part.write_text("{")
+    world.look()
+    part.write_text('{"traceEvents": [')
+    assert world.after(SETTLED).look() == {"gpt/v1/run": "waiting"}
+    # whoever wrote it died: what is there is taken, without the part
+    assert world.after(SETTLED).round() == {"gpt/v1/run": "ingested"}
+    assert world.runs() == [("gpt", "v1")]
+
+
+def test_what_was_written_long_ago_needs_no_second_look(world):
+    world.profile("gpt/v1/a.json")
+    world.now_ns = time.time_ns() + BELIEVED_AGE_NS + MINUTE
+    assert world.look() == {"gpt/v1/a.json": "ready"}
+
+
+def test_a_time_in_the_future_or_one_that_was_set_makes_nothing_older(world):
+    for name, mtime in (("past.json", 1), ("future.json", 4_000_000_000)):
+        os.utime(world.profile(f"gpt/v1/{name}"), (mtime, mtime))
+    world.now_ns = time.time_ns()
+    assert set(world.look().values()) == {"waiting"}
+    assert set(world.after(SETTLED).look().values()) == {"ready"}
+
+
+def test_a_clock_that_goes_back_costs_a_wait_and_no_more(world):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    assert world.after(-DAY).look() == {"gpt/v1/a.json": "waiting"}
+    assert world.after(SETTLED).look() == {"gpt/v1/a.json": "ready"}
+
+
+def test_a_restart_goes_on_waiting_where_it_was(world, store):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    after = World(store, world.root, owner="node1:2:b")
+    after.now_ns = world.now_ns
+    assert after.after(SETTLED).round() == {"gpt/v1/a.json": "ingested"}
+
+
+def test_machines_do_not_mix_up_what_lies_under_the_same_path(world, store, tmp_path):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    other = World(store, world.root, host="node2", owner="node2:1:b")
+    other.look()
+    assert sorted(entry.host for entry in rounds.inbox.entries(store)) == ["node1", "node2"]
+
+
+def test_a_shared_folder_is_the_same_for_all_machines(store, tmp_path):
+    one = World(store, tmp_path / "profiles", shared=True)
+    other = World(store, tmp_path / "profiles", host="node2", owner="node2:1:b", shared=True)
+    one.profile("gpt/v1/a.json")
+    one.look()
+    assert other.after(SETTLED).round() == {"gpt/v1/a.json": "ingested"}
+    assert one.after(SETTLED).round() == {"gpt/v1/a.json": "ingested"}
+    assert len(one.runs()) == 1
+
+
+def test_a_watcher_does_not_look_where_another_one_just_did(store, tmp_path):
+    one = World(store, tmp_path / "profiles")
+    other = World(store, tmp_path / "profiles", owner="node1:2:b")
+    rounds.scan(one.work)
+    one.profile("gpt/v1/a.json")
+    rounds.scan(other.after(29 * SECOND).work)
+    assert other.states() == {}
+    rounds.scan(other.after(2 * SECOND).work)
+    assert other.states() == {"gpt/v1/a.json": "waiting"}
+
+
+def test_what_is_no_profile_is_passed_over_and_what_failed_to_be_one_is_not(world):
+    for name, content in {
+        "notes.md": "see wiki",
+        "config.json": "{}",
+        "_SUCCESS": "",
+        "stdout.log": "",
+        "empty.json": "",
+        "x.pt.trace.json": "{broken",
+        "logs/out.txt": "hello",
+    }.items():
+        path = world.root / "gpt/v1" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    states = {Path(path).name: state for path, state in world.settle().items()}
+    assert {name for name, state in states.items() if state == "passed"} == {
+        "notes.md", "config.json", "_SUCCESS", "stdout.log", "logs",
+    }  # fmt: skip
+    assert {name for name, state in states.items() if state == "quarantined"} == {"empty.json", "x.pt.trace.json"}
+    assert world.entries()["gpt/v1/logs"].reason == "no profile in this folder"
+
+
+def test_what_is_gone_is_forgotten_unless_it_became_runs(world):
+    world.profile("gpt/v1/a.json")
+    world.broken("gpt/v1/b.json")
+    world.settle()
+    shutil.rmtree(world.root / "gpt")
+    assert world.look() == {}
+    (left,) = rounds.inbox.entries(world.store)
+    assert (left.state, left.gone_ns) == ("ingested", world.now_ns)
+    world.profile("gpt/v1/a.json")
+    world.look()
+    assert world.after(SETTLED).round() == {"gpt/v1/a.json": "ingested"}
+    assert world.runs() == [("gpt", "v1")]
+
+
+def test_a_folder_that_cannot_be_reached_for_a_while_loses_nothing(world):
+    world.profile("gpt/v1/a.json")
+    world.broken("gpt/v1/b.json")
+    before = world.settle()
+    away = world.root.rename(world.root.with_name("unmounted"))
+    assert world.round() == before
+    problem = f"{world.root}: cannot be looked into (No such file or directory)"
+    assert [folder.error for folder in rounds.watchers.folders(world.store)] == [problem]
+    world.after(MINUTE).round()
+    away.rename(world.root)
+    assert world.after(MINUTE).round() == before
+    assert [folder.error for folder in rounds.watchers.folders(world.store)] == [""]
+    assert world.lines("folder") == [problem, f"{world.root}: all of it can be looked at again"]  # each said once
+
+
+def ascend(world, name=CAPTURE, *, parsed=True, done=False) -> Path:
+    path = world.root / "gpt/v1" / name
+    shutil.copytree(ASCEND, path)
+    raw = path / "FRAMEWORK"
+    raw.mkdir()
+    (raw / "torch.op_range").write_text("raw")
+    if not parsed:
+        shutil.rmtree(path / "ASCEND_PROFILER_OUTPUT")
+    if done:
+        (path / "ASCEND_PROFILER_OUTPUT" / "analyse.done").touch()
+    return path
+
+
+def test_a_capture_that_is_not_parsed_waits_and_says_how_to_parse_it(world):
+    path = ascend(world, parsed=False)
+    assert world.settle() == {f"gpt/v1/{CAPTURE}": "waiting"}
+    reason = world.entries()[f"gpt/v1/{CAPTURE}"].reason
+    assert reason.startswith(f'{CAPTURE} is not parsed yet; parse it: python -c "from torch_npu')
+    shutil.copytree(ASCEND / "ASCEND_PROFILER_OUTPUT", path / "ASCEND_PROFILER_OUTPUT")
+    world.look()
+    assert world.after(SETTLED).round() == {f"gpt/v1/{CAPTURE}": "ingested"}
+
+
+def test_a_capture_that_is_never_parsed_is_quarantined_after_a_day(world):
+    ascend(world, parsed=False)
+    world.settle()
+    assert world.after(DAY - SETTLED - 1).round() == {f"gpt/v1/{CAPTURE}": "waiting"}
+    assert world.after(1).round() == {f"gpt/v1/{CAPTURE}": "quarantined"}
+    assert "the capture was never parsed" in world.entries()[f"gpt/v1/{CAPTURE}"].reason
+
+
+def test_where_one_capture_has_the_mark_of_a_parser_the_others_wait_for_it(world):
+    """Parsing takes minutes in which no file changes; analyse.done is written last."""
+    ascend(world, "node_1_20250101000000000_ascend_pt", done=True)
+    late = ascend(world, "node_2_20250101000000000_ascend_pt")
+    states = world.settle()
+    assert sorted(states.values()) == ["ingested", "waiting"]
+    reason = "node_2_20250101000000000_ascend_pt has no analyse.done yet, which the captures beside it have"
+    assert world.entries()[f"gpt/v1/{late.name}"].reason == reason
+    (late / "ASCEND_PROFILER_OUTPUT" / "analyse.done").touch()
+    world.look()
+    assert world.after(SETTLED).states()[f"gpt/v1/{late.name}"] == "waiting"
+    world.round()
+    assert world.states()[f"gpt/v1/{late.name}"] != "waiting"
+
+
+def test_captures_of_parsers_that_leave_no_mark_wait_for_none(world):
+    ascend(world)
+    assert world.settle() == {f"gpt/v1/{CAPTURE}": "ingested"}

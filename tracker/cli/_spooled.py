@@ -1,0 +1,73 @@
+"""Taking what jobs queued, as `tracker ingest --spooled` does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tracker.errors import EXIT_COULD_NOT_RUN
+from tracker.units import counted
+
+if TYPE_CHECKING:
+    from tracker.config import Settings
+    from tracker.intake import Spooled
+
+
+def take(settings: Settings, folders: Sequence[Path] | None) -> None:
+    """Ingest what waits in `folders`, by default the spools of this database; say what came in and what stays.
+
+    Exit code 2 where something could not be read. Without entries no database is made.
+    """
+    from tracker import intake
+    from tracker.cli import _store
+    from tracker.cli._output import emit, tell
+    from tracker.hooks import spool
+
+    places = [*map(Path, spool.of_all_machines(os.environ))] if folders is None else list(folders)
+    done: list[Spooled] = []
+    if any(spool.spools(str(place)) for place in places):
+        with _store.writing(settings, create=True) as store:
+            for place in places:
+                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes)
+    left = [one for place in places for one in intake.waiting(place)]
+    _report(done)
+    tried = {one.entry for one in done}
+    for one in left:
+        if one.entry not in tried and not one.given_up:
+            tell(f"note: {one.profile} waits{f': {one.why}' if one.why else ''}")
+    given_up = sum(one.given_up for one in left)
+    emit(summary(done, len(left) - given_up, given_up))
+    if any(one.error is not None for one in done):
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
+
+
+def _report(done: Sequence[Spooled]) -> None:
+    from tracker.cli._ingested import names_of, warnings_of
+    from tracker.cli._output import emit, tell
+    from tracker.cli.ingest import describe
+    from tracker.intake.spooled import ATTEMPTS
+
+    results = [result for one in done for result in one.results]
+    names = names_of(results)
+    for warning in warnings_of(results, names):
+        tell(f"warning: {warning}")
+    for one in done:
+        if one.error is not None:
+            fate = f"given up, see {one.entry}" if one.given_up else f"attempt {one.attempts} of {ATTEMPTS}"
+            tell(f"{one.error} ({fate})")
+    formats = {name for result in results for name in result.formats}
+    for result in results:
+        emit(describe(result, names, formats))
+
+
+def summary(done: Sequence[Spooled], left: int, given_up: int) -> str:
+    """The last line: `2 profiles delivered, 1 waits.`"""
+    delivered = sum(one.error is None for one in done)
+    parts = [f"{counted(delivered, 'profile')} delivered" if done else "nothing to deliver"]
+    parts += [f"{left} waiting"] if left else []
+    parts += [f"{given_up} given up"] if given_up else []
+    return f"{', '.join(parts)}.  Next: tracker runs" if delivered else f"{', '.join(parts)}."

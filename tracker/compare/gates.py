@@ -1,0 +1,242 @@
+"""Whether a diff fails a build, and which regressions are known from before its candidate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
+
+import pandas as pd
+
+from tracker.compare.sides import FILES
+from tracker.compare.verdicts import FIELD_OF, part_of_collective
+from tracker.detectors import rule
+from tracker.detectors.life import LifeRule
+from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.judgement import known_at
+from tracker.results import ADDED, REMOVED, Cause, Diff
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
+from tracker.results.options import check_words
+from tracker.results.verdicts import INCOMPARABLE
+from tracker.store import judged, queries
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+Row = Mapping[str, Any]
+
+_FRAMES: Final = {
+    "overall": "overall", "operator": "ops", "kernel": "kernels", "communication": "communication", "memory": "memory",
+    "module": "modules", "api": "api",
+}  # fmt: skip
+"""Section -> the frame of a Diff whose rows are judged."""
+_ABOVE: Final = {"op": "op_name", "memory": "op_name"}
+_SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
+_STEP: Final[Key] = ("run", "duration_ns", "", "")
+_E2E: Final[Key] = ("run", "e2e_ns", "", "")
+_NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A regression that was found before the candidate. `largest`: a DIFF up to which it is no worse than it was; None
+    where it came (ADDED), and there is nothing to compare it with.
+    """
+
+    finding_id: int
+    key: Key
+    largest: float | None
+
+
+def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> Gate:
+    """Whether a diff fails. `known`: regressions that are no news, see `known_before`; `new` lets them pass.
+
+    Of the sections that the diff was asked for (`only`; without it all) and of the rows that its filters leave, what is
+    REGRESSED, ADDED or called more often fails; with `suspect` also what is SUSPECT and worse. An ADDED op into which
+    others were renamed or fused does not, nor do ADDED shapes of what is no larger in all.
+
+    Exit codes: 0; 1 something fails; 3 the sides are never judged, however many runs there are; 4 one run against one
+    without a yardstick, or a suspicion that `new` and `any` leave to the next runs, or nothing that could be told.
+    """
+    check_words("gate", (word,), FAIL_ON)
+    judgement = diff.judgement
+    if judgement is None or not judgement.judged:
+        never = judgement is None or judgement.refusal == INCOMPARABLE
+        because = "nothing was judged" if judgement is None else judgement.sentences[0].rstrip(".")
+        return Gate(word, EXIT_NOT_COMPARABLE if never else EXIT_TOO_LITTLE_DATA, because)
+    rows = {(row.section, row.key): _under(row, word, known) for row in _judged(diff)}
+    return decided(word, rows.values(), nothing=_NOTHING)
+
+
+def _under(row: GatedRow, word: str, known: Sequence[Known]) -> GatedRow:
+    """The row with its outcome under `word`."""
+    if row.outcome == "suspect" and word == "suspect":
+        return replace(row, outcome="failed")
+    if row.outcome == "failed" and word == "new":
+        same = next((one for one in known if _is_known(row, one)), None)
+        return row if same is None else replace(row, outcome="known", remark=f"known: finding {same.finding_id}")
+    return row
+
+
+def _is_known(row: GatedRow, known: Known) -> bool:
+    kind, name, _, _ = row.key
+    same = known.key in (row.key, (_ABOVE.get(kind, ""), name, "", ""))
+    return same and (known.largest is None or row.diff is None or row.diff <= known.largest)
+
+
+def _judged(diff: Diff) -> list[GatedRow]:
+    """All that was judged, with its outcome under `any`."""
+    found: list[GatedRow] = []
+    renamed = {name for rename in diff.explanation.renames for name in rename.added.split(" + ")}
+    for section, frame_name in _FRAMES.items():
+        if diff.options.only and section not in diff.options.only:
+            continue
+        frame = getattr(diff, frame_name)
+        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        if section == "operator" and not diff.options.module:
+            found += [_of_name(cause, renamed) for cause in diff.explanation.findings if _is_asked(cause, diff)]
+        sizes = _sizes(rows)
+        found += [_row(row, section, diff, renamed, sizes) for row in rows if row["verdict"] is not None]
+    # where there are steps, the time of the whole capture says the same again
+    steps = any(row.key == _STEP for row in found)
+    return [row for row in found if not (steps and row.key == _E2E)]
+
+
+def _is_asked(cause: Cause, diff: Diff) -> bool:
+    return cause.kind == "name" and (diff.options.op is None or fnmatchcase(cause.name, diff.options.op))
+
+
+def _of_name(cause: Cause, renamed: set[str]) -> GatedRow:
+    """All shapes of an op together."""
+    verdict, times = cause.verdict or "", (cause.baseline_ns, cause.candidate_ns)
+    why = "renamed or fused" if cause.status == ADDED and cause.name in renamed else ""
+    outcome = _outcome(verdict, None, cause.delta_ns > 0, why)
+    key = ("op_name", cause.name, "", "")
+    return GatedRow("operator", cause.name, "", verdict, outcome, "ns", *times, _ratio(*times), cause.q, why, key)
+
+
+def _ratio(before: float | None, after: float | None) -> float | None:
+    return None if not before or after is None else after / before - 1
+
+
+def _row(row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> GatedRow:
+    key, detail = _key(row, section, diff.options.match == "name")
+    unit = str(row.get("unit") or ("bytes" if section == "memory" else "ns"))
+    of = {"overall": "value", "memory": "bytes"}.get(section, "ns")
+    name = str(row.get("title") or row.get("kind") or row.get("module") or row.get("name") or row.get("phase"))
+    if unit == "count" and row.get("metric") == "samples_per_second":
+        unit = "per_second"
+    why = _no_news(row, section, renamed, sizes)
+    worse = _is_worse(row, unit)
+    verdict, calls = str(row["verdict"]), row["calls_verdict"]
+    outcome = _outcome(verdict, calls, worse, why)
+    word = f"{verdict}, more calls" if outcome == "failed" and calls == rule.REGRESSED else verdict
+    return GatedRow(
+        section, name, detail, word, outcome, unit, row[f"baseline_{of}"], row[f"candidate_{of}"], row["judged_diff"],
+        row["q"], why or str(row["reason"] or ""), key,
+    )  # fmt: skip
+
+
+def _key(row: Row, section: str, by_name: bool) -> tuple[Key, str]:
+    """The series of a row, and what tells it from others of its name."""
+    shapes = str(row.get("input_shapes") or "")
+    if section == "overall":
+        metric = str(row["metric"])
+        return ("run", FIELD_OF.get(metric, metric), "", ""), ""
+    if section == "communication":
+        part = part_of_collective(row["group_role"], row["size_class_bytes"])
+        return ("communication", row["kind"], "", part), part
+    if section == "module":
+        return ("module", row["module"], "", row["phase"]), row["phase"]
+    if section == "api":
+        return ("api", row["name"], "", row["level"]), row["level"]
+    kind = {"operator": "op_name" if by_name else "op"}.get(section, section)
+    return (kind, row["name"], shapes, ""), shapes
+
+
+def _is_worse(row: Row, unit: str) -> bool:
+    """Which way a change goes, where the verdict does not say."""
+    if row.get("status") in (ADDED, REMOVED):
+        return bool(row["status"] == ADDED)
+    diff = row["judged_diff"]
+    if diff is None:
+        return (row.get("candidate_calls") or 0.0) > (row.get("baseline_calls") or 0.0)
+    return bool(diff < 0) if unit == "per_second" else bool(diff > 0)
+
+
+def _outcome(verdict: str, calls: str | None, worse: bool, why: str) -> Outcome:
+    """Under `any`; `why`: a reason for which it is no news."""
+    if why:
+        return "passed"
+    if verdict in (rule.REGRESSED, rule.ADDED) or (calls == rule.REGRESSED and verdict != rule.IMPROVED):
+        return "failed"
+    if worse and rule.SUSPECT in (verdict, calls):
+        return "suspect"
+    return "unsure" if verdict in (rule.UNCLEAR, rule.TOO_FEW_RUNS) else "passed"
+
+
+def _sizes(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
+    """Of every name of which some rows came and some went: the sum of all its rows on either side."""
+    by_name: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.get("name") is not None and "input_shapes" in row:
+            by_name.setdefault(str(row["name"]), []).append(row)
+    of = "bytes" if rows and "baseline_bytes" in rows[0] and "baseline_ns" not in rows[0] else "ns"
+    return {
+        name: (sum(row[f"baseline_{of}"] or 0.0 for row in own), sum(row[f"candidate_{of}"] or 0.0 for row in own))
+        for name, own in by_name.items()
+        if {ADDED, REMOVED} <= {row["status"] for row in own}
+    }
+
+
+def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> str:
+    """Why something that came is none; "" where it is, or was there before."""
+    if row.get("status") != ADDED:
+        return ""
+    if section in ("operator", "memory", "kernel") and (row["name"] in renamed or row.get("op") in renamed):
+        return "renamed or fused"
+    before, after = sizes.get(str(row.get("name")), (0.0, math.inf))
+    return "other shapes of what is no larger in all" if after <= _SAME_SIZE * before else ""
+
+
+def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
+    """The regressions of the candidate's line that began between the baseline and the candidate, and were open, or had
+    been accepted, when the candidate came. What the baseline has already, and what is worse now than then, is news.
+
+    Empty without a database, for paths, and where nothing was judged.
+    """
+    sides = diff.baseline, diff.candidate
+    judgement = diff.judgement
+    if store is None or judgement is None or not judgement.judged or any(side.workload == FILES for side in sides):
+        return ()
+    workload = diff.candidate.workload
+    order = {label: at for at, label in enumerate(queries.versions(store, workload)["version"])}
+    newest, first = (
+        pick(order[label] for label in queries.runs_by_id(store, side.run_ids)["version"])
+        for pick, side in ((max, diff.baseline), (min, diff.candidate))
+    )
+    with store.connect() as connection:
+        lines = judged.lines(connection, diff.candidate.run_ids)
+        runs = judged.runs_of(connection, lines[0])
+    place = sum(order[run.version] < first for run in runs)
+    rows = known_at(store, lines[0], workload, runs, place)
+    return tuple(
+        Known(int(row["finding_id"]), _key_of(row), _largest(row)) for row in rows if order[row["version"]] > newest
+    )
+
+
+def _key_of(row: Row) -> Key:
+    if row["kind"] == "run":
+        return ("run", row["metric"], "", "")
+    return (row["kind"], row["name"], row["input_shapes"], row["part"])
+
+
+def _largest(row: Row) -> float | None:
+    """Beyond it a finding has become worse (JUDGEMENT 6)."""
+    if row["change"] == "presence" or pd.isna(row["ratio"]):
+        return None
+    size = abs(math.log1p(row["ratio"]))
+    life = LifeRule()
+    return math.expm1(size + max(life.effect, life.worse_share * size))

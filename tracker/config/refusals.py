@@ -1,0 +1,38 @@
+"""What msgspec says of a wrong entry, in the words of people who write files by hand."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_UNKNOWN: Final = "Object contains unknown field `"
+_BETTER: Final = {
+    "Object missing required field": "lacks",
+    "Invalid enum value": "is none of the words that may stand there:",
+    "Expected": "expected",
+    "object": "a table",
+    "array": "a list",
+    "str": "a text",
+    "int": "a whole number",
+    "bool": "true or false",
+}
+
+
+def told(said: str) -> tuple[str, str, str]:
+    """Of a ValidationError: the key, ` of entry N` where it stands in a list, and what is wrong; '' for an unknown key.
+
+    >>> told("Expected `int`, got `str` - at `$.limits.max_bytes`")
+    ('limits.max_bytes', '', 'expected a whole number, got a text')
+    >>> told("Object contains unknown field `rows` - at `$.limits`")
+    ('limits.rows', '', '')
+    """
+    what, _, where = said.partition(" - at `$")
+    key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
+    entry = re.search(r"\[([0-9]+)\]", where)
+    of = f" of entry {int(entry[1]) + 1}" if entry else ""
+    if what.startswith(_UNKNOWN):
+        return f"{key}.{what.removeprefix(_UNKNOWN).rstrip('`')}".lstrip("."), of, ""
+    plain = what.replace("`", "").replace(" | null", "")
+    for word, better in _BETTER.items():
+        plain = re.sub(rf"\b{word}\b", better, plain)
+    return key, of, plain

@@ -1,0 +1,65 @@
+"""Whether findings fail a build."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import pandas as pd
+
+from tracker.detectors.baseline import ENOUGH
+from tracker.detectors.life import NOTIFIED
+from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.results import Findings
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Outcome, decided
+from tracker.results.options import check_words
+
+Row = Mapping[str, Any]
+
+_QUIET: Final = {"muted": "muted", "recovering": "it recovers"}
+"""Open states that fail nothing: a user said not now, or the newest runs are good again."""
+
+
+def gate_of_findings(found: Findings, word: str = "any") -> Gate:
+    """Whether what was found fails, of the findings that were asked for.
+
+    `any`: every regression that is confirmed, open and bad: new, persisting, acknowledged or reopened; `new`: those of
+    them that the newest version of their line began; `suspect`: those of `any`, and suspicions that something is worse.
+
+    Exit codes: 0; 1 something fails; 4 a suspicion that `new` and `any` leave to the next runs, or no line has the 4
+    runs from which on one can be judged by those before it.
+    """
+    check_words("gate", (word,), FAIL_ON)
+    rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
+    gate = decided(word, (_row(row, word) for row in rows), nothing="")
+    thin = len(found.lines) == 0 or bool((found.lines["runs"] <= ENOUGH).all())
+    if gate.code == 0 and thin:
+        return Gate(word, EXIT_TOO_LITTLE_DATA, f"a run is judged by {ENOUGH} or more runs before it", gate.rows)
+    return gate
+
+
+def _row(row: Row, word: str) -> GatedRow:
+    outcome, remark = _outcome(row, word)
+    incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""
+    detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
+    verdict = {"suspect": "SUSPECT"}.get(row["state"]) or row["verdict"] or ""
+    ratio = None if row["ratio"] is None or pd.isna(row["ratio"]) else float(row["ratio"])
+    return GatedRow(
+        "finding", row["name"], detail, verdict, outcome, row["unit"], row["baseline_value"], row["candidate_value"],
+        ratio, row["q"], f"finding {row['finding_id']}{incident}: {remark}",
+        (row["kind"], row["metric"] if row["kind"] == "run" else row["name"], row["input_shapes"], row["part"]),
+    )  # fmt: skip
+
+
+def _outcome(row: Row, word: str) -> tuple[Outcome, str]:
+    """Under `word`, and why."""
+    state, since = row["state"], f"since {row['version']}"
+    if row["direction"] != "regression":
+        return "passed", f"better {since}"
+    if state == "suspect":
+        return ("failed" if word == "suspect" else "suspect"), f"suspected {since}"
+    if state not in NOTIFIED:
+        return "passed", f"{_QUIET.get(state, state)}, {since}"
+    if word == "new" and not row["is_new"]:
+        return "known", f"{state}, {since}"
+    return "failed", f"{state}, {since}"

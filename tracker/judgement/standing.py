@@ -1,0 +1,64 @@
+"""Where each line stands: its newest version, how long its steps take, how far that is from versions before."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pandas as pd
+
+from tracker.results import FINDINGS_COLUMNS, FindingsOptions
+from tracker.store import Store, judged, queries
+from tracker.store.judged import Line, LineRun
+
+_SERIES: Final = {
+    "step": "step_ns",
+    "e2e": "e2e_ns",
+    "compute": "compute_ns",
+    "exposed communication": "exposed_communication_ns",
+    "free": "free_ns",
+    "data loading": "data_loading_ns",
+    "peak memory": "peak_allocated_bytes",
+    "throughput": "samples_per_second",
+}
+"""Run-level series -> its column."""
+
+
+def standing(store: Store, options: FindingsOptions) -> pd.DataFrame:
+    """The frame `lines` of `Findings`, for the workload and device of the options."""
+    lines = queries.lines(store, options.workload)
+    rows = []
+    for row in lines[lines["runs"] > 0].to_dict("records"):
+        device = f"{row['vendor']} {row['device']}".strip()
+        if options.device is not None and options.device.lower() not in device.lower():
+            continue
+        line = Line(row["workload_id"], row["configuration_id"], row["device_id"])
+        with store.connect() as connection:
+            runs = judged.runs_of(connection, line)
+        if runs:
+            own = {"workload": row["workload"], "configuration": row["configuration"], "device": device}
+            rows.append(own | _of_line(store, runs))
+    columns = list(FINDINGS_COLUMNS["lines"])
+    frame = pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=columns, dtype=object)
+    return frame.where(frame.notna(), pd.NA)
+
+
+def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
+    newest = [run for run in runs if run.version_id == runs[-1].version_id]
+    started = max(run.started_at_ns for run in newest)
+    known = queries.run_level(store, [run.run_id for run in newest])
+    found: dict[str, Any] = {
+        "version": newest[0].version,
+        "version_runs": len(newest),
+        "runs": len(runs),
+        "last_run_id": max(run.run_id for run in newest),
+        "last_run_ns": started or None,
+    }
+    for name, column in _SERIES.items():
+        values = known.loc[known["name"] == name]
+        values = values[values["part"] == values["part"].min()] if len(values) else values
+        found[column] = float(values["per_step"].median()) if len(values) else None
+    step = known[known["name"] == ("step" if found["step_ns"] is not None else "e2e")]
+    diffs = queries.series_diffs(store, sorted({int(number) for number in step["series_id"]}))
+    for own in diffs[diffs["version_id"] == newest[0].version_id].to_dict("records")[:1]:
+        found |= {name: own[name] for name in ("previous_diff", "pinned_diff", "best_diff")}
+    return found

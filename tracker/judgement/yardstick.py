@@ -1,0 +1,61 @@
+"""One run against one: how much runs of the same line varied within their versions is what a change is measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detectors import rule
+from tracker.detectors.spread import pooled
+from tracker.detectors.totals import Noise
+from tracker.judgement.best import shared_factor
+from tracker.store import Store, judged, queries
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+
+MOST: Final = 30
+"""Older runs that are asked, the newest ones: what a diff costs must not grow with the history."""
+
+
+def older_runs(store: Store, run_ids: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    """By version, the active runs of the line of `run_ids` whose noise is a yardstick for them: of versions before the
+    newest one of `run_ids`, with two or more runs besides these; the oldest first, at most 30 in all.
+
+    Empty where there are none, or `run_ids` are of several lines.
+    """
+    named = queries.runs_by_id(store, run_ids)
+    with store.connect() as connection:
+        lines = judged.lines(connection, run_ids)
+        runs = judged.runs_of(connection, lines[0]) if len(lines) == 1 else []
+    order = {label: at for at, label in enumerate(queries.versions(store, str(named["workload"].iloc[0]))["version"])}
+    newest = max(order[label] for label in named["version"])
+    by_version: dict[int, list[int]] = {}
+    for run in runs:
+        if order[run.version] < newest and run.run_id not in run_ids:
+            by_version.setdefault(run.version_id, []).append(run.run_id)
+    groups = [tuple(group) for group in by_version.values() if len(group) > 1]
+    while len(groups) > 1 and sum(map(len, groups)) > MOST:
+        groups = groups[1:]
+    return tuple(groups)
+
+
+def noise_of(values: F64, versions: Sequence[Sequence[int]], rows: I64, shared: I64, step: float) -> Noise:
+    """How much `rows` of `values` (series, runs) varied within `versions`, the columns of each.
+
+    `shared`: the rows that say what all operators of a run share; those of at least 0.01 % of `step` do, the larger
+    step in the unit of the values, nan for unknown.
+    """
+    logs, factors = [], []
+    for version in versions:
+        columns = np.array(version)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs.append(np.log(values[np.ix_(rows, columns)]))
+            leaves = values[np.ix_(shared, columns)]
+            factors.append(shared_factor(leaves[~(leaves.mean(axis=1) < rule.TESTED_SHARE * step)]))
+    known = [np.where(np.isfinite(side), side, np.nan) for side in logs]
+    centred = (side - factor for side, factor in zip(known, factors, strict=True))
+    return Noise(pooled(*known), pooled(*centred))

@@ -1,0 +1,15 @@
+"""From findings to messages that arrive: what is due to whom, the outbox, the delivery with apprise.
+
+`enqueue` makes the messages that are due, `alarm` one that is about no incident, `deliver` tries what is due once,
+`expire` forgets what was settled long ago. What decides is pure: `routes` (who hears of an incident) and `life` (what
+they hear of it, and when). Messages are stored as what happened; `reports` writes them out when they are sent.
+"""
+
+from __future__ import annotations
+
+from tracker.notify.alarms import Alarm, alarm
+from tracker.notify.delivering import Delivered, deliver
+from tracker.notify.enqueueing import enqueue
+from tracker.notify.expiring import expire
+
+__all__ = ["Alarm", "Delivered", "alarm", "deliver", "enqueue", "expire"]

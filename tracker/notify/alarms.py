@@ -1,0 +1,51 @@
+"""Messages on what is no incident: no run came, a profile cannot be read, the watcher itself is in trouble."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Literal
+
+from sqlalchemy import Connection
+
+from tracker.config import Alerts
+from tracker.notify.routes import alarm_channels
+from tracker.notify.seen import silenced
+from tracker.reports._message import json_of, title_of
+from tracker.results import Message
+from tracker.store import Store, notifications
+from tracker.store.notifications import NewMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
+
+    key: str
+    kind: Literal["missing_runs", "quarantined", "watcher"]
+    workload: str
+    title: str
+    lines: tuple[str, ...] = ()
+
+
+def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
+    """Make a message of `alarm` for each channel that has none of its key yet; how many were added.
+
+    Nothing while the whole workload is silenced: who asks again after that is heard.
+    """
+    if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
+        return 0
+    key = f"{alarm.kind}:{alarm.key}"
+    message = Message(event=alarm.kind, key=key, workload=alarm.workload, title=alarm.title, lines=alarm.lines)
+    made = [
+        NewMessage(
+            key, channel, alarm.kind, 1, "pending", now_ns, severity="warning", workload=alarm.workload,
+            title=title_of(message), content=json_of(message).decode(), next_try_ns=now_ns,
+        )
+        for channel in alarm_channels(alerts, alarm.workload)
+    ]  # fmt: skip
+    return store.transact(partial(_add, made=made)) if made else 0
+
+
+def _add(connection: Connection, made: list[NewMessage]) -> int:
+    return sum(notifications.add(connection, message) for message in made)

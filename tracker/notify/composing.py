@@ -1,0 +1,205 @@
+"""From incidents to a message: what of it this channel is told, the largest first, with the commands to go on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tracker.config import Alerts
+from tracker.judgement.incidents import Told, told
+from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
+from tracker.notify.seen import Incident, Seen
+from tracker.reports._message import changes
+from tracker.reports._shared import command, plain
+from tracker.results import Message, ToldFinding, ToldIncident
+from tracker.store import Store, queries
+
+_SHOWN: Final = 5
+_FIRST: Final = frozenset({"op", "op_name", "communication"})
+_METHOD: Final = "profiler "
+_CAUSES: Final = re.compile(r", (?!was |is )")
+"""Between causes; one may be `renamed, was aten::gelu`."""
+
+_INCIDENT: Final = (
+    "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
+    "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns",
+    "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "shared_factor",
+)  # fmt: skip
+_FINDING: Final = (
+    "finding_id", "kind", "name", "input_shapes", "part", "change", "direction", "state", "unit", "ratio",
+    "baseline_value", "candidate_value", "delta", "effect", "baseline_calls", "candidate_calls", "cause",
+)  # fmt: skip
+
+
+class Composer:
+    """Writes messages on incidents; each incident is measured once."""
+
+    def __init__(self, store: Store, alerts: Alerts, incidents: Sequence[Incident]) -> None:
+        self.incidents = {incident.key: incident for incident in incidents}
+        self._store, self.alerts = store, alerts
+        self._everything = [row for incident in incidents for row in incident.rows]
+        self._told: dict[str, Told] = {}
+        self._devices: dict[str, int] = {}
+
+    def told(self, key: str) -> Told:
+        """An incident as `judgement` explains it."""
+        if key not in self._told:
+            self._told[key] = told(self._store, self.incidents[key].rows, self._everything)
+        return self._told[key]
+
+    def subject(self, key: str) -> Subject:
+        """An incident as rules look at it."""
+        row = self.told(key).row
+        names = [finding.row["name"] for finding in self.incidents[key].findings if not finding.is_silent]
+        return Subject(row["workload"], row["device"], row["severity"], row["direction"], names)
+
+    def held_back(self, key: str) -> str:
+        """Why the details of an incident are not told; empty: they are.
+
+        Other profiler settings measure something else: what looks slower may be the measurement.
+        """
+        environment = tuple(change for change in _environment(self.told(key)) if change[0].startswith(_METHOD))
+        if not environment:
+            return ""
+        changed = changes(_told_incident(self.told(key), (), environment=environment))
+        return f"other profiler settings measure something else ({changed}); runs with equal settings would tell"
+
+    def message(self, keys: Sequence[str], wish: Wish) -> Message:
+        """What a channel is told of incidents of one version and direction, the loudest of them first."""
+        order = sorted(keys, key=self._loudness)
+        first = self.told(order[0]).row
+        held = "; ".join(dict.fromkeys(filter(None, map(self.held_back, order))))
+        incidents = tuple(self._incident(key, wish, is_first=key == order[0]) for key in order)
+        owners = dict.fromkeys(one.owner for one in incidents[0].shown if one.owner)
+        return Message(
+            event=wish.event,
+            key=wish.key,
+            workload=first["workload"],
+            severity=first["severity"],
+            incidents=incidents,
+            owners=tuple(owners),
+            narrowed_to=wish.route.narrowed_to,
+            held_back=held,
+            commands=self._commands(first, incidents, wish.event),
+        )
+
+    def _loudness(self, key: str) -> tuple[Any, ...]:
+        row = self.told(key).row
+        return -SEVERITIES.index(row["severity"]), -abs(row["step_delta_ns"] or 0.0), key
+
+    def _incident(self, key: str, wish: Wish, *, is_first: bool) -> ToldIncident:
+        incident, found = self.incidents[key], self.told(key)
+        tops = [finding for finding in incident.findings if finding.is_top]
+        chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
+        named = [one for one in chosen if not one.is_whole]
+        shown = [self._finding(one, found, wish) for one in named[: _SHOWN if is_first else 0]]
+        return _told_incident(
+            found,
+            tuple(shown),
+            by_step=any(one.is_whole for one in chosen),
+            more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
+            silenced=sum(one.is_silent for one in tops),
+            **_end_of(tops) if wish.event == "recovered" else {},
+        )
+
+    def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
+        row = finding.row
+        return ToldFinding(
+            **{name: plain(row[name]) for name in _FINDING},
+            share_of_change=plain(found.share_of(dict(row))),
+            owner=owner_of(self.alerts, row["workload"], row["name"]),
+            is_news=not finding.events.isdisjoint(wish.covers),
+        )
+
+    def _commands(self, row: Mapping[str, Any], incidents: Sequence[ToldIncident], event: str) -> dict[str, str]:
+        where = ("--workload", row["workload"])
+        if event == "recovered":
+            version = ("--version", row["version"])
+            return {"look": command("tracker", "findings", "--state", "recovered", *where, *version)}
+        found = {}
+        if row["good_version"]:
+            model = row["device"].removeprefix(self._vendor(row)).strip()
+            at = f"@{model}" if self._has_devices(row["workload"]) else ""
+            sides = (f"{row['good_version']}{at}", f"{row['version']}{at}")
+            found["reproduce"] = command("tracker", "diff", *sides, *where)
+        found["look"] = command("tracker", "findings", *where, "--version", row["version"])
+        if incidents[0].shown:
+            found["explain"] = command("tracker", "explain", str(incidents[0].shown[0].finding_id))
+        named = [f"incident:{one.incident_id}" for one in incidents]
+        found["acknowledge"] = command("tracker", "ack", *named, "--reason", "...")
+        found["mute"] = command("tracker", "mute", *named, "--until", "2w", "--reason", "...")
+        return found
+
+    def _vendor(self, row: Mapping[str, Any]) -> str:
+        numbers = (own.row for one in self.incidents.values() for own in one.findings)
+        return next(str(own["vendor"]) for own in numbers if own["incident_id"] == row["incident_id"])
+
+    def _has_devices(self, workload: str) -> bool:
+        """Whether a version of the workload is on several devices, so that a diff must name one."""
+        if workload not in self._devices:
+            self._devices[workload] = queries.lines(self._store, workload)["device_id"].nunique()
+        return self._devices[workload] > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a message should be. `covers`: the events that it is the first to tell of."""
+
+    event: str
+    key: str
+    route: Route
+    covers: frozenset[str]
+
+
+def _told_incident(found: Told, shown: tuple[ToldFinding, ...], **more: Any) -> ToldIncident:
+    row = found.row
+    return ToldIncident(
+        **{name: plain(row[name]) for name in _INCIDENT},
+        baseline_runs=_numbers(row["baseline_runs"]),
+        candidate_runs=_numbers(row["candidate_runs"]),
+        causes=tuple(filter(None, _CAUSES.split(row["causes"]))),
+        shown=shown,
+        **{"environment": _environment(found), "by_step": False, **more},
+    )
+
+
+def _environment(found: Told) -> tuple[tuple[str, str | None, str | None], ...]:
+    return tuple((row["key"], plain(row["before"]), plain(row["after"])) for row in found.environment)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(int(number) for number in text.split())
+
+
+def _end_of(findings: Sequence[Seen]) -> dict[str, Any]:
+    """When an incident ended, and what is left of it."""
+    last = max(findings, key=lambda one: one.ended_run)
+    left = dict.fromkeys(str(one.row["name"]) for one in findings if one.is_measured)
+    return {"recovered_in": last.ended_in, "left": tuple(left)[:_SHOWN]}
+
+
+def _is_shown(finding: Seen, wish: Wish) -> bool:
+    patterns: Collection[str] = wish.route.narrowed_to
+    if patterns and not any(matches(pattern, finding.row["name"]) for pattern in patterns):
+        return False
+    if wish.event == "recovered":
+        return finding.ended in wish.covers
+    if wish.event in {"added", "worsened"}:
+        return finding.is_measured and not finding.events.isdisjoint(wish.covers)
+    return finding.is_live
+
+
+def _counts(finding: Seen, wish: Wish) -> bool:
+    """Whether it is among those of which a message shows the largest."""
+    if finding.is_whole:
+        return False
+    return finding.ended in wish.covers if wish.event == "recovered" else finding.is_measured
+
+
+def _rank(finding: Seen) -> tuple[Any, ...]:
+    """Operators first, then what they are part of, then bytes; the largest part of the step first."""
+    row = finding.row
+    tier = 0 if row["kind"] in _FIRST else 2 if row["unit"] != "ns" else 1
+    return tier, -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0), row["finding_id"]

@@ -1,0 +1,61 @@
+"""The digest of a day: what a channel hears once a day, in one message."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Connection
+
+from tracker.notify.routes import SEVERITIES
+from tracker.reports._message import json_of, of_json, title_of
+from tracker.results import Message
+from tracker.store import notifications
+from tracker.store.notifications import NewMessage, Record
+from tracker.units import NS_PER_S
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """A digest to write: the messages that waited for it, and itself."""
+
+    waited: tuple[int, ...]
+    message: NewMessage
+
+
+def next_day_ns(now_ns: int) -> int:
+    """When the day of `now_ns` is over, in UTC; then its digest is due."""
+    day = datetime.fromtimestamp(now_ns // NS_PER_S, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    return int((day + timedelta(days=1)).timestamp()) * NS_PER_S
+
+
+def due(connection: Connection, records: Iterable[Record], now_ns: int) -> list[Digest]:
+    """The digests of days that are over, one per channel: what waited for them, the loudest first."""
+    waited: dict[str, list[Record]] = {}
+    for record in records:
+        if record.state == "waiting" and record.next_try_ns is not None and record.next_try_ns <= now_ns:
+            waited.setdefault(record.channel, []).append(record)
+    said = notifications.contents(connection, [record.id for own in waited.values() for record in own])
+    return [_digest(channel, own, said, now_ns) for channel, own in waited.items()]
+
+
+def _digest(channel: str, waited: Iterable[Record], said: dict[int, str], now_ns: int) -> Digest:
+    own = sorted(waited, key=lambda record: (-SEVERITIES.index(record.severity), record.id))
+    parts = tuple(of_json(said[record.id]) for record in own if record.id in said)
+    key = f"digest:{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y-%m-%d}"
+    message = Message(event="digest", key=key, workload="", severity=own[0].severity, parts=parts)
+    new = NewMessage(
+        key, channel, "digest", 1, "pending", now_ns, severity=message.severity, title=title_of(message),
+        content=json_of(message).decode(), next_try_ns=now_ns,
+    )  # fmt: skip
+    return Digest(tuple(record.id for record in own), new)
+
+
+def write(connection: Connection, digest: Digest, now_ns: int) -> bool:
+    """Add a digest, unless there was one today already; then what waits waits on."""
+    if not notifications.add(connection, digest.message):
+        return False
+    by = notifications.number_of(connection, digest.message.key, digest.message.channel)
+    notifications.join(connection, digest.waited, by)
+    return True

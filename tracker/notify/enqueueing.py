@@ -1,0 +1,269 @@
+"""Make the messages that are due: what is new since each channel was told last, grouped, and never twice.
+
+What is due is computed from a snapshot outside any transaction; it is written only if nobody decided anything since,
+else computed anew. Doing it again changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from sqlalchemy import Connection
+
+from tracker.config import Alerts
+from tracker.notify import digests, seen
+from tracker.notify.composing import Composer, Wish
+from tracker.notify.life import OPENING, Heard, Want, is_untried, wanted
+from tracker.notify.routes import Route, channels_of, default_when, is_louder, routes
+from tracker.notify.seen import Incident
+from tracker.reports._message import json_of, of_json, title_of
+from tracker.results import Message
+from tracker.store import Store, notifications
+from tracker.store.notifications import NewMessage, Record
+
+_TRIES = 5
+
+
+def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
+    """Make the messages that are due at `now_ns`; how many were added to the outbox.
+
+    Where a channel is new, what began before the newest version of its line is old history, and not told. Where others
+    decide at the same time over and over, the rest is left for the next time.
+    """
+    if not channels_of(alerts):
+        return 0
+    for _ in range(_TRIES):
+        plan = _planned(store, alerts, now_ns)
+        if not (plan.added or plan.changed or plan.skipped or plan.digests):
+            return 0
+        try:
+            return store.transact(partial(_write, plan=plan, now_ns=now_ns))
+        except _Outdated:
+            continue
+    return 0
+
+
+def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Message]]:
+    """Channel and message of all that would be made now, and of what would be tried now. Reads only."""
+    plan = _planned(store, alerts, now_ns)
+    gone = {number for number, _ in plan.skipped} | {number for number, _ in plan.changed}
+    with store.connect() as connection:
+        due = [one for one in notifications.undelivered(connection) if one.is_due(now_ns) and one.id not in gone]
+    found = [(one.channel, one.content) for one in due]
+    made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
+    found += [(message.channel, message.content) for message in made if message.state == "pending"]
+    return [(channel, of_json(content)) for channel, content in found if content is not None]
+
+
+class _Outdated(Exception):
+    """Somebody else decided about messages since the snapshot."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What is to be written. `fingerprint`: of what was decided before. `changed`: messages that become others."""
+
+    fingerprint: object
+    added: list[NewMessage] = field(default_factory=list)
+    changed: list[tuple[int, NewMessage]] = field(default_factory=list)
+    skipped: list[tuple[int, frozenset[str]]] = field(default_factory=list)
+    digests: list[digests.Digest] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Due:
+    """One incident that one channel is to be told of."""
+
+    incident: Incident
+    want: Want
+    event: str
+    route: Route
+
+
+def _fingerprint(records: Iterable[Record]) -> object:
+    return frozenset((one.id, one.covers, one.incidents, one.event, one.state == "skipped") for one in records)
+
+
+def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
+    with store.connect() as connection:
+        records = notifications.records(connection)
+    plan = _Plan(_fingerprint(records))
+    incidents = seen.read(store, now_ns)
+    composer = Composer(store, alerts, incidents)
+    plan.skipped = _unwanted(records, composer.incidents, now_ns)
+    taken = dict(plan.skipped)
+    records = [replace(one, state="skipped", covers=taken[one.id]) if one.id in taken else one for one in records]
+    with store.connect() as connection:
+        plan.digests = digests.due(connection, records, now_ns)
+    for channel in channels_of(alerts):
+        own = [record for record in records if record.channel == channel]
+        if not any(record.event == "start" for record in own):
+            started = _start(channel, incidents, now_ns)
+            plan.added.append(started)
+            own.append(_as_record(started))
+        _plan_channel(plan, channel, Heard(tuple(own)), alerts, composer, now_ns)
+    return plan
+
+
+def _start(channel: str, incidents: Iterable[Incident], now_ns: int) -> NewMessage:
+    """The mark that a channel is served from now on: what is old by then is never told."""
+    old = frozenset(
+        event for one in incidents if not one.is_new for finding in one.findings for event in finding.events
+    )
+    return NewMessage("start", channel, "start", 1, "skipped", now_ns, covers=old)
+
+
+def _as_record(message: NewMessage) -> Record:
+    return Record(
+        0, message.key, message.channel, message.event, message.counter, message.state, message.severity,
+        message.incidents, message.covers, message.created_ns, message.next_try_ns, 0, None, message.created_ns,
+    )  # fmt: skip
+
+
+def _unwanted(
+    records: Iterable[Record], incidents: dict[str, Incident], now_ns: int
+) -> list[tuple[int, frozenset[str]]]:
+    """Messages on their way that nobody wants any more, and what they still cover: what is muted is told later."""
+    found = []
+    for record in records:
+        free = record.claimed_until_ns is None or record.claimed_until_ns <= now_ns
+        if record.state not in {"pending", "failed", "waiting"} or not free or not record.incidents:
+            continue
+        if record.event not in OPENING | {"reminder"}:
+            continue
+        findings = [own for key in record.incidents if key in incidents for own in incidents[key].findings]
+        measured = record.event == "worsened"
+        if any(one.is_measured if measured else one.is_live for one in findings):
+            continue
+        if record.attempts and any(one.is_over for one in findings):
+            continue  # it may have arrived; that it is over will be told after it
+        silent = frozenset(event for one in findings if one.is_silent for event in one.events)
+        found.append((record.id, record.covers - silent))
+    return found
+
+
+def _plan_channel(plan: _Plan, channel: str, heard: Heard, alerts: Alerts, composer: Composer, now_ns: int) -> None:
+    due: dict[tuple[str, str], list[_Due]] = {}
+    for incident in composer.incidents.values():
+        want = wanted(incident, heard, alerts, now_ns)
+        if want is None:
+            continue
+        one = _routed(incident, want, channel, alerts, composer, now_ns)
+        if one is not None:
+            due.setdefault((incident.link, _class(one.event)), []).append(one)
+        elif want.covers and not _waits(want, incident, composer, now_ns):
+            plan.added.append(_passed(incident, want, channel, heard, now_ns))
+    for group in due.values():
+        _plan_group(plan, channel, group, heard, composer, now_ns)
+
+
+def _waits(want: Want, incident: Incident, composer: Composer, now_ns: int) -> bool:
+    """Whether it is too early for another message on an incident that got no more severe."""
+    if want.not_before_ns is None or now_ns >= want.not_before_ns:
+        return False
+    return not is_louder(composer.subject(incident.key).severity, want.severity)
+
+
+def _routed(
+    incident: Incident, want: Want, channel: str, alerts: Alerts, composer: Composer, now_ns: int
+) -> _Due | None:
+    if want.event is None or _waits(want, incident, composer, now_ns):
+        return None
+    subject = composer.subject(incident.key)
+    route = routes(alerts, subject).get(channel)
+    if want.event == "recovered":
+        # who was told that it began is told that it is over, whatever the rules say by now
+        return _Due(incident, want, want.event, route or Route(default_when(subject.severity)))
+    if route is None or (composer.held_back(incident.key) and want.event not in {"opened", "reopened"}):
+        return None
+    return _Due(incident, want, want.event, route)
+
+
+def _class(event: str) -> str:
+    return "opening" if event in OPENING else event
+
+
+def _passed(incident: Incident, want: Want, channel: str, heard: Heard, now_ns: int) -> NewMessage:
+    """The decision that a channel does not hear of these events."""
+    counter = _counter(heard, incident.key, "passed")
+    return NewMessage(
+        _key(incident.key, "passed", counter), channel, "passed", counter, "skipped", now_ns,
+        incidents=(incident.key,), covers=want.covers,
+    )  # fmt: skip
+
+
+def _key(incident: str, event: str, counter: int) -> str:
+    return f"{incident}:{event}:{counter}"
+
+
+def _counter(heard: Heard, incident: str, event: str) -> int:
+    start = f"{incident}:{event}:"
+    return 1 + max((record.counter for record in heard.records if record.key.startswith(start)), default=0)
+
+
+def _plan_group(
+    plan: _Plan, channel: str, group: Sequence[_Due], heard: Heard, composer: Composer, now_ns: int
+) -> None:
+    """One message on the incidents of one version, in the one that is not sent yet where there is such a one."""
+    first = group[0]
+    keys = [one.incident.key for one in group]
+    covers = frozenset(event for one in group for event in one.want.covers)
+    open_one = _open_message(heard, first, composer, now_ns)
+    when = min((one.route for one in group), key=lambda route: ("at once", "grouped", "daily").index(route.when))
+    if open_one is not None:
+        keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
+        wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
+        made = _made(keys, wish, open_one.counter, channel, composer, now_ns)
+        next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, composer.alerts, now_ns))
+        plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
+        return
+    event = first.event if len({one.event for one in group}) == 1 else "opened"
+    counter = _counter(heard, keys[0], event)
+    wish = Wish(event, _key(keys[0], event, counter), when, covers)
+    made = _made(keys, wish, counter, channel, composer, now_ns)
+    state = "waiting" if when.when == "daily" else "pending"
+    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, composer.alerts, now_ns)))
+
+
+def _open_message(heard: Heard, due: _Due, composer: Composer, now_ns: int) -> Record | None:
+    """A message on the same version, in the same direction, that nobody has tried to send yet."""
+    for record in heard.records:
+        links = {composer.incidents[key].link for key in record.incidents if key in composer.incidents}
+        past = record.state == "waiting" and (record.next_try_ns or 0) <= now_ns  # a digest takes it now
+        if not past and is_untried(record) and _class(record.event) == _class(due.event) and due.incident.link in links:
+            return record
+    return None
+
+
+def _made(keys: Sequence[str], wish: Wish, counter: int, channel: str, composer: Composer, now_ns: int) -> NewMessage:
+    there = [key for key in keys if key in composer.incidents]
+    message = composer.message(there, wish)
+    return NewMessage(
+        wish.key, channel, wish.event, counter, "pending", now_ns, severity=message.severity,
+        workload=message.workload, title=title_of(message), incidents=tuple(there), covers=wish.covers,
+        content=json_of(message).decode(),
+    )  # fmt: skip
+
+
+def _next_try(route: Route, event: str, alerts: Alerts, now_ns: int) -> int:
+    """When a new message is due; what comes after the first one has waited already."""
+    if route.when == "daily":
+        return digests.next_day_ns(now_ns)
+    waits = route.when == "grouped" and event in {"opened", "reopened", "recovered"}
+    return now_ns + (alerts.wait_ns if waits else 0)
+
+
+def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:
+    notifications.lock(connection)
+    if _fingerprint(notifications.records(connection)) != plan.fingerprint:
+        raise _Outdated
+    for number, covers in plan.skipped:
+        if not notifications.skip(connection, number, covers, now_ns):
+            raise _Outdated  # somebody is sending it
+    for number, message in plan.changed:
+        if not notifications.change(connection, number, message):
+            raise _Outdated
+    count = sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)
+    return count + sum(digests.write(connection, digest, now_ns) for digest in plan.digests)

@@ -1,0 +1,152 @@
+"""What a channel should hear of an incident now, from what it was told before. Pure.
+
+Opened once; what is confirmed later, or gets worse, once per event and no more often than `interval`; a reminder while
+somebody should act, at growing distances; recovered once, to those who were told. What nobody wants to hear now (muted,
+silenced, acknowledged) is no news later either, unless it is still there when the mute ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Final
+
+from tracker.config import Alerts
+from tracker.notify.seen import Incident, Seen
+from tracker.store.notifications import TOLD, Record
+
+OPENING: Final = frozenset({"opened", "added", "worsened", "reopened"})
+"""Events that say that something is wrong; messages of these events on one version join."""
+
+_MOST: Final = 0.75
+_STRETCH: Final = 2
+_LONGEST_STRETCH: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What one channel was told, and what it will never be told."""
+
+    records: tuple[Record, ...]
+
+    @property
+    def settled(self) -> frozenset[str]:
+        """Events that are told, or left untold for good."""
+        return frozenset(event for record in self.records for event in record.covers)
+
+    @property
+    def told(self) -> frozenset[str]:
+        """Events that are told, or on their way."""
+        return frozenset(event for record in self.records if record.state in TOLD for event in record.covers)
+
+    def of(self, incident: Incident, states: Collection[str] = TOLD) -> list[Record]:
+        """The messages on an incident, or on its findings under another date."""
+        events = frozenset(event for finding in incident.findings for event in finding.events)
+        return [
+            record
+            for record in self.records
+            if record.state in states and (incident.key in record.incidents or record.covers & events)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """What a channel should hear of an incident. `event` None: nothing, but `covers` is settled with it.
+
+    `not_before_ns`: unless it is more severe than `severity`, of the message before.
+    """
+
+    event: str | None
+    covers: frozenset[str]
+    not_before_ns: int | None = None
+    severity: str = "info"
+
+
+def wanted(incident: Incident, heard: Heard, alerts: Alerts, now_ns: int) -> Want | None:
+    """What is due of an incident to a channel that was told `heard`; None: nothing."""
+    settled, told = heard.settled, heard.told
+    live = [finding for finding in incident.findings if finding.is_live]
+    back = [finding for finding in live if _is_back(finding, settled, told)]
+    fresh = [finding for finding in live if finding.opened not in settled or finding in back]
+    measured = (finding for finding in incident.findings if finding.is_measured)
+    worse = frozenset(event for finding in measured for event in finding.worsened) - settled
+    known = {finding.group for finding in incident.findings if finding.opened in told}
+    news = [finding for finding in fresh if finding.is_top and (finding.group not in known or finding in back)]
+    covers = frozenset(event for finding in fresh for event in finding.openings) | worse
+    if not known and (news or worse):
+        return Want("reopened" if news and all(one.came_back for one in news) else "opened", covers)
+    if worse or news:
+        event = "worsened" if worse else "reopened" if all(one.came_back or one in back for one in news) else "added"
+        return _more(event, covers, heard.of(incident), alerts)
+    if covers and known:
+        return Want(None, covers)
+    over = _over(incident, heard)
+    return over or _reminder(live, heard.of(incident, TOLD | {"dead"}), alerts, now_ns)
+
+
+def _is_back(finding: Seen, settled: frozenset[str], told: frozenset[str]) -> bool:
+    """Whether it was said to be over because it was in no run, and is in some again."""
+    return finding.was_gone in told and finding.returned is not None and finding.returned not in settled
+
+
+def _more(event: str, covers: frozenset[str], mine: list[Record], alerts: Alerts) -> Want:
+    """More of an incident that was told: at once where it joins a message that nobody has tried yet."""
+    if not mine or event == "reopened" or any(is_untried(record) for record in mine):
+        return Want(event, covers)
+    last = max(mine, key=_when)
+    return Want(event, covers, _when(last) + alerts.interval_ns, last.severity)
+
+
+def is_untried(record: Record) -> bool:
+    """Whether a message can still become another one."""
+    return record.state in {"pending", "waiting"} and record.attempts == 0 and record.claimed_until_ns is None
+
+
+def _over(incident: Incident, heard: Heard) -> Want | None:
+    """The end of what was told: three quarters of it, and the step if that was told, are over, and nothing wavers.
+
+    What is left and ends later is no message of its own.
+    """
+    if incident.direction != "regression" or any(one.state == "recovering" for one in incident.findings):
+        return None
+    tops = [one for one in incident.findings if one.is_top and one.state not in {"expected", "invalid"}]
+    gone = [one for one in tops if one.is_over and one.ended]
+    ended = frozenset(one.ended for one in gone if one.ended) - heard.settled
+    if not ended or not any(one.opened in heard.told for one in gone):
+        return None
+    if any(one.is_whole and one not in gone for one in tops) or _weight(gone, tops) < _MOST:
+        return None
+    mine = [record for record in heard.of(incident) if record.event != "reminder"]
+    said = [place for place, record in enumerate(mine) if record.event == "recovered"]
+    since = mine[said[-1] + 1 :] if said else []
+    if said and not since:
+        return Want(None, ended)
+    news = frozenset(event for record in since for event in record.covers)
+    if any(not one.events.isdisjoint(news) and one not in gone for one in tops):
+        return None  # what was told after that is not over
+    return Want("recovered", ended)
+
+
+def _weight(part: Collection[Seen], whole: Collection[Seen]) -> float:
+    """How much of a whole, by the change of the step, or by number where nothing else is known."""
+    known = [one for one in whole if one.row["unit"] == "ns" and one.row["contribution"] and not one.is_whole]
+    total = sum(abs(one.row["contribution"]) for one in known)
+    if not total:
+        return len(part) / len(whole) if whole else 0.0
+    return float(sum(abs(one.row["contribution"]) for one in known if one in part) / total)
+
+
+def _reminder(live: list[Seen], mine: list[Record], alerts: Alerts, now_ns: int) -> Want | None:
+    """A reminder of what is open: after `repeat`, then after twice as long, and so on. Also of what never arrived."""
+    covered = frozenset(event for record in mine for event in record.covers)
+    if not any(finding.opened in covered for finding in live) or any(record.settled_ns is None for record in mine):
+        return None
+    since = 0
+    for record in sorted(mine, key=_when):
+        since = since + 1 if record.event == "reminder" else 0
+    due = max(map(_when, mine)) + alerts.repeat_ns * _STRETCH ** min(since, _LONGEST_STRETCH)
+    return Want("reminder", frozenset()) if now_ns >= due else None
+
+
+def _when(record: Record) -> int:
+    return max(record.created_ns, record.settled_ns or 0)

@@ -1,0 +1,140 @@
+"""Sends one message to one channel with apprise, in the form that suits the channel, and says why it failed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+
+from tracker.config import Channel
+from tracker.notify._answers import listening
+from tracker.notify.addresses import BadAddress, address_of, parts_of, scrubbed
+from tracker.reports._message import Limits, Written, write
+from tracker.results import Message
+
+Send = Callable[[Channel, Message], "str | None"]
+"""Sends a message to a channel; why it failed, without secrets, or None: it was delivered."""
+
+_SHORT_BELOW: Final = 4097
+"""Channels whose messages hold no more characters get the short form."""
+
+_BYTES: Final = frozenset({"NotifyWeComBot", "NotifyWeChat"})
+"""Services that count bytes, not characters."""
+
+_TELLS_NOTHING: Final = frozenset({"NotifyFeishu", "NotifyLark", "NotifyDingTalk", "NotifyWeComBot", "NotifyEmail"})
+"""Services that may take a message and drop it: keyword rules, spam filters."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A channel that is ready. `secrets`: parts of its address."""
+
+    plugin: Any
+    secrets: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """Class of the service."""
+        return type(self.plugin).__name__
+
+
+class Sender:
+    """Channels of one round of delivery: each is opened once, so that apprise keeps to the service's rate.
+
+    One thread at a time may send to one channel.
+    """
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self._open: dict[str, _Open] = {}
+
+    def __call__(self, channel: Channel, message: Message) -> str | None:
+        """Send `message`; why it failed, without secrets, or None."""
+        try:
+            if channel.name not in self._open:
+                self._open[channel.name] = _opened(channel, self._environ)
+        except BadAddress as problem:
+            return str(problem)
+        found = self._open[channel.name]
+        with listening() as heard:
+            try:
+                delivered = _notify(found, channel, message)
+            except Exception as error:  # noqa: BLE001 what plugins raise is their own; no channel may harm another
+                heard.problems.append(f"its plugin failed ({type(error).__name__})")
+                delivered = False
+        if delivered and not heard.refusals:
+            return None
+        return scrubbed(" ".join(heard.why.split()), found.secrets)
+
+    def to_look_at(self, channel: Channel) -> bool:
+        """Whether the service may say that it took a message, and not show it."""
+        return channel.name in self._open and self._open[channel.name].name in _TELLS_NOTHING
+
+
+def _opened(channel: Channel, environ: Mapping[str, str]) -> _Open:
+    import apprise
+
+    address = address_of(channel, environ)
+    with listening():
+        asset = apprise.AppriseAsset(app_id="tracker", app_desc="tracker", async_mode=False)
+        plugin = apprise.Apprise.instantiate(address, asset=asset, suppress_exceptions=True)
+    if plugin is None:
+        raise BadAddress("the address is none that apprise knows; see its wiki for how addresses are written")
+    return _Open(plugin, parts_of(address))
+
+
+def _notify(found: _Open, channel: Channel, message: Message) -> bool:
+    import apprise
+
+    plugin = found.plugin
+    form = channel.form or default_form(found.name, plugin.body_maxlen)
+    formats = plugin._formats()
+    markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES
+    written = _written(found, message, form, markdown=markdown)
+    if form == "json" and found.name == "NotifyJSON":
+        # the payload of json:// takes more keys; a number or table as a value stays one
+        document = msgspec.json.decode(written.body)
+        plugin.payload_extras = {**plugin.payload_extras, "tracker": document}
+        written = _written(found, message, "short", markdown=False)
+    return bool(
+        plugin.notify(
+            body=written.body,
+            title=written.title,
+            notify_type=_type_of(message),
+            body_format=apprise.NotifyFormat.MARKDOWN if markdown else None if form == "json" else "text",
+        )
+    )
+
+
+def default_form(service: str, body_maxlen: int) -> str:
+    """The form that suits a service: json for webhooks, short where messages are short.
+
+    >>> default_form("NotifyJSON", 32768), default_form("NotifyWorkflows", 1000), default_form("NotifySlack", 35000)
+    ('json', 'short', 'long')
+    """
+    if service == "NotifyJSON":
+        return "json"
+    return "short" if body_maxlen < _SHORT_BELOW else "long"
+
+
+def _written(found: _Open, message: Message, form: str, *, markdown: bool) -> Written:
+    """The message as the channel can take it; what is marked up may grow when it is translated."""
+    plugin = found.plugin
+    room = int(plugin.body_maxlen * (0.9 if markdown else 1.0))
+    title = max(0, plugin.title_maxlen)
+    if plugin.overflow_amalgamate_title:
+        room -= title + 2
+    limits = Limits(room, title, size=_bytes if found.name in _BYTES else len)
+    return write(message, form, markdown=markdown, limits=limits)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())
+
+
+def _type_of(message: Message) -> str:
+    if message.event in {"recovered", "test"}:
+        return "success"
+    return {"critical": "failure", "info": "info"}.get(message.severity, "warning")

@@ -1,0 +1,292 @@
+"""One message for people or machines: what happened in its first line, then what explains it and what to do about it.
+
+Pure: the same message gives the same text. Every text that comes from outside passes `_fitting.said`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+import msgspec
+
+from tracker.reports._fitting import Line, as_code, cut, fitted, harmless, said
+from tracker.reports._human import calls_cell, readable, share, signed
+from tracker.reports._human_findings import KINDS, diff_cell, explanation
+from tracker.reports._human_history import form as unit_form
+from tracker.results import Message, ToldFinding, ToldIncident
+from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
+
+_EVENTS: Final = {
+    "added": "more is found: ", "worsened": "worse: ", "reopened": "back again: ", "reminder": "still open: ",
+}  # fmt: skip
+_COMMANDS: Final = {
+    "reproduce": ("Reproduce", 8.0), "acknowledge": ("Seen", 7.5), "mute": ("Not now", 5.0),
+    "look": ("Look closer", 6.0), "explain": ("Why", 3.0),
+}  # fmt: skip
+"""What a command is for, and how important it is."""
+
+_SHORT: Final = 3
+"""Findings in the short form."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Room of a channel. `title` 0: it has none, so that the first line of the body is the title. `size`: how long a
+    text is there, in characters unless told otherwise.
+    """
+
+    body: int = 32768
+    title: int = 250
+    size: Callable[[str], int] = len
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A message as it is sent. `title`: empty where the channel has none."""
+
+    title: str
+    body: str
+
+
+def write(message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None) -> Written:
+    """`message` in one of the forms long, short, json."""
+    limits = limits or Limits()
+    if form == "json":
+        return Written(cut(title_of(message), limits.title), json_of(message).decode())
+    lines = _lines(message, short=form == "short", markdown=markdown)
+    if markdown:
+        lines = [_bulleted(line) for line in lines]
+    title = title_of(message)
+    if not limits.title:
+        lines = [Line(title, 9.0), *lines]
+    body = fitted(lines, limits.body, limits.size)
+    return Written(cut(title, limits.title) if limits.title else "", body)
+
+
+def _bulleted(line: Line) -> Line:
+    """The line as an item of a list: Markdown would join it with the one before."""
+    text = line.text.lstrip()
+    indent = line.text[: len(line.text) - len(text)]
+    return line if not text or text.startswith("- ") or line.keep == 9.0 else replace(line, text=f"{indent}- {text}")
+
+
+def json_of(message: Message) -> bytes:
+    """The message for machines; `results.Message` says what its fields mean."""
+    return msgspec.json.encode(message)
+
+
+def of_json(content: str) -> Message:
+    """The message that `json_of` wrote."""
+    return msgspec.json.decode(content, type=Message)
+
+
+def title_of(message: Message) -> str:
+    """The first line: what, how much, since when, where."""
+    if message.event == "digest":
+        return f"Daily digest: {counted(len(message.parts), 'message')}"
+    start = f"[{message.severity}]" + (f" {harmless(message.workload)}" if message.workload else "")
+    if not message.incidents:
+        return f"{start}: {harmless(message.title)}"
+    first = message.incidents[0]
+    where = _places(message.incidents)
+    versions = " -> ".join(harmless(version) for version in (first.good_version, first.version) if version)
+    if message.event == "recovered":
+        now = f" {harmless(first.recovered_in)}" if first.recovered_in else ""
+        brought = f"what {harmless(first.version)} brought is over"
+        return f"[recovered] {harmless(message.workload)}{now}: {brought}: {_what(first)}, {where}"
+    if message.event == "worsened" and first.shown:
+        return f"{start}: {_EVENTS['worsened']}{_worse(first)}, since {harmless(first.version)}, {where}"
+    if message.held_back:
+        return f"{start}: held back: {_what(first)}, {versions}, {where}"
+    return f"{start}: {_EVENTS.get(message.event, '')}{_what(first)}, {versions}, {where}"
+
+
+def _places(incidents: Sequence[ToldIncident]) -> str:
+    """The device, or how many there are."""
+    if len(incidents) == 1:
+        return harmless(incidents[0].device)
+    devices = {one.device for one in incidents}
+    return counted(len(incidents), "device" if len(devices) == len(incidents) else "line")
+
+
+def _what(incident: ToldIncident) -> str:
+    """The step where it is what got worse, else the largest finding and the step beside it."""
+    step = _step(incident)
+    named = incident.shown[:1]
+    if (incident.by_step and step) or not named:
+        return step or counted(incident.more, "finding")
+    more = len(incident.shown) + incident.more - 1
+    others = f" and {more:,} more" if more else ""
+    beside = f", {step}" if step else ""
+    return f"{harmless(readable(named[0].name))[:60]} {_diff(named[0])}{others}{beside}"
+
+
+def _worse(incident: ToldIncident) -> str:
+    """The finding that got worse most, then and now."""
+    first = incident.shown[0]
+    now = "" if first.effect is None else f" -> {format_diff(first.effect)}"
+    more = len(incident.shown) - 1
+    return f"{harmless(readable(first.name))[:60]} {_diff(first)}{now}" + (f" and {more:,} more" if more else "")
+
+
+def _step(incident: ToldIncident) -> str:
+    before, after, delta = incident.baseline_step_ns, incident.candidate_step_ns, incident.step_delta_ns
+    if not before or after is None or delta is None:
+        return ""
+    unit = time_unit(before, after)
+    return f"step {format_diff(delta / before)}, {format_ns(before, unit)} -> {format_ns(after, unit)}"
+
+
+def _diff(finding: ToldFinding) -> str:
+    number = "calls " if finding.change == "calls" else ""
+    return f"{number}{diff_cell(asdict(finding))}"
+
+
+def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
+    if message.event == "digest":
+        return _digest(message, markdown=markdown)
+    if not message.incidents:
+        lines = [Line(said(line, markdown=markdown, longest=None), 8.0 - place / 100)
+                 for place, line in enumerate(message.lines)]  # fmt: skip
+    elif message.held_back:
+        lines = [Line(f"Held back: {said(message.held_back, markdown=markdown, longest=None)}.", 8.5), Line("", 1.0)]
+    else:
+        lines = _of_incidents(message, short=short, markdown=markdown)
+    return [*lines, *_commands(message, markdown=markdown), Line("", 1.0), Line(_signature(message), 9.0)]
+
+
+def _digest(message: Message, *, markdown: bool) -> list[Line]:
+    lines = []
+    for part in message.parts:
+        lines.append(Line(f"- {title_of(part)}", 8.0))
+        lines += [
+            Line(f"  {said(command, markdown=markdown, longest=None)}", 4.0)
+            for purpose, command in part.commands.items() if purpose in {"reproduce", "acknowledge"}
+        ]  # fmt: skip
+    return [*lines, Line("", 1.0), Line(_signature(message), 9.0)]
+
+
+def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line]:
+    first = message.incidents[0]
+    lines: list[Line] = []
+    if len(message.incidents) > 1:
+        lines += [Line(f"- {_where(one, markdown=markdown)}", 7.2) for one in message.incidents]
+        lines.append(Line("", 1.0))
+    if message.narrowed_to:
+        yours = ", ".join(said(pattern, markdown=markdown) for pattern in message.narrowed_to)
+        lines.append(Line(f"Shown are the findings of {yours}.", 7.0))
+    shown = first.shown[: _SHORT if short else None]
+    lines += [Line(f"- {_finding(one, short=short, markdown=markdown)}", 7.0 - place / 10)
+              for place, one in enumerate(shown)]  # fmt: skip
+    lines += [Line(text, keep) for text, keep in _rest(first, len(first.shown) - len(shown))]
+    lines.append(Line("", 1.0))
+    if message.event != "recovered":
+        lines += _explained(first, markdown=markdown, then="At first: " if message.event == "worsened" else "")
+    elif first.left:
+        left = ", ".join(said(name, markdown=markdown) for name in first.left)
+        lines.append(Line(f"Still open: {left}.", 6.8))
+    if message.owners:
+        names = ", ".join(said(owner, markdown=markdown) for owner in message.owners)
+        lines.append(Line(f"Owners: {names}.", 6.5))
+    return [*lines, _runs(first, markdown=markdown), Line("", 1.0)]
+
+
+def _rest(incident: ToldIncident, left_out: int) -> list[tuple[str, float]]:
+    more = incident.more + left_out
+    found = [(f"- and {counted(more, 'more finding')}", 6.0)] if more else []
+    if incident.silenced:
+        found.append((f"- {counted(incident.silenced, 'finding')} muted, not shown", 4.0))
+    return found
+
+
+def _where(incident: ToldIncident, *, markdown: bool) -> str:
+    place = ", ".join(said(part, markdown=markdown) for part in (incident.device, incident.configuration) if part)
+    step = _step(incident)
+    return f"{place}: {step + ' ' if step else ''}(incident {incident.incident_id})"
+
+
+def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
+    """One finding: what, from where to where, its part in the change, and why."""
+    shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
+    name = said(readable(finding.name), markdown=markdown, longest=40 if short else 120)
+    before, after = shown(finding.baseline_value), shown(finding.candidate_value)
+    parts = [f"{name}: {before} -> {after} ({_diff(finding)})"]
+    if finding.share_of_change is not None:
+        parts.append(f"{share(finding.share_of_change)} of the change")
+    if not short:
+        parts[0] = f"{name} ({_kind(finding, markdown=markdown)}): {before} -> {after} ({_diff(finding)})"
+        if finding.delta is not None:
+            parts.insert(1, signed(shown(finding.delta), finding.delta))
+        if finding.baseline_calls is not None or finding.candidate_calls is not None:
+            parts.append(f"calls {calls_cell(finding.baseline_calls, finding.candidate_calls)}")
+        if finding.effect is not None and finding.state != "recovered":
+            parts.append(f"newest run {format_diff(finding.effect)}")
+        if finding.cause:
+            parts.append(said(finding.cause, markdown=markdown))
+    if finding.owner:
+        parts.append(f"owner {said(finding.owner, markdown=markdown)}")
+    return ", ".join(parts)
+
+
+def _kind(finding: ToldFinding, *, markdown: bool) -> str:
+    outside = (said(text, markdown=markdown) for text in (finding.input_shapes, finding.part) if text)
+    return ", ".join((KINDS[finding.kind], *outside))
+
+
+def _explained(incident: ToldIncident, *, markdown: bool, then: str) -> list[Line]:
+    row: dict[str, Any] = asdict(incident)
+    lines = []
+    text = explanation(row)
+    if text:
+        explained, gain = incident.explained_share, incident.gain_ns
+        if explained is not None:
+            text += f" {share(explained)} explained."
+        elif gain:
+            text += f" Gains and losses cancel; gains {format_ns(gain)}."
+        lines.append(Line(f"{then}{text}", 6.8))
+    if incident.causes:
+        lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
+    if incident.environment:
+        lines.append(Line(f"Changed with it: {changes(incident, markdown=markdown)}.", 4.0))
+    return lines
+
+
+def changes(incident: ToldIncident, *, markdown: bool = False) -> str:
+    """What else changed with the version."""
+    return "; ".join(
+        f"{said(key, markdown=markdown)} {said(before or MISSING_TEXT, markdown=markdown)} -> "
+        f"{said(after or MISSING_TEXT, markdown=markdown)}"
+        for key, before, after in incident.environment
+    )
+
+
+def _runs(incident: ToldIncident, *, markdown: bool) -> Line:
+    sides = [
+        f"{counted(len(runs), 'run')} ({ranges(sorted(runs), most=8)})" if runs else "none"
+        for runs in (incident.baseline_runs, incident.candidate_runs)
+    ]
+    version = said(incident.version, markdown=markdown)
+    return Line(f"Runs: baseline {sides[0]}, {version} {sides[1]}.", 3.5)
+
+
+def _commands(message: Message, *, markdown: bool) -> list[Line]:
+    found = []
+    for purpose, command in message.commands.items():
+        what, keep = _COMMANDS[purpose]
+        line = as_code(harmless(command)) if markdown else harmless_command(command)
+        found.append(Line(f"{what}: {line}", keep))
+    return found
+
+
+def harmless_command(command: str) -> str:
+    """A command line, which keeps the @ before a device: it is no mention where nothing is marked up."""
+    return harmless(command.replace("@", "\0")).replace("\\x00", "@")
+
+
+def _signature(message: Message) -> str:
+    """By which a message that comes twice is recognised."""
+    incidents: Sequence[ToldIncident] = message.incidents
+    of = "".join(f" incident:{one.incident_id}" for one in incidents[:8])
+    return f"tracker {message.event}{of} [{harmless(message.key)}]"

@@ -1,0 +1,94 @@
+"""Test results in the schema of JUnit, as GitLab, Jenkins and others read them: a test case per thing that was judged.
+
+What fails the gate is a failure, what the runs cannot tell is skipped, sides that are never compared are an error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+from xml.etree import ElementTree
+
+from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
+from tracker.reports import _gated
+from tracker.reports._shared import Style, printable, records
+from tracker.results import Diff, Findings
+from tracker.results.gates import Gate, GatedRow
+from tracker.units import NS_PER_S
+
+TITLE = "test results for GitLab, Jenkins and others (JUnit XML)"
+SUFFIX = ".xml"
+BINARY = False
+
+_ROOM: Final = "tracker"
+_FEW: Final = 3
+"""Runs of a line with which nothing of it can be judged yet."""
+
+
+def diff(diff: Diff, style: Style) -> str:
+    """A case for the whole run, and one per series that was judged and matters."""
+    gate = _gated.gate_of(diff, style)
+    rows = _gated.worth_a_line(gate, _gated.whole_ns(diff))
+    suite = _suite(_gated.title(diff))
+    step = "duration_ns" if diff.explanation.total_metric == "step_ns" else diff.explanation.total_metric
+    if not any(row.key[:2] == ("run", step) for row in rows):
+        _alone(suite, f"{_ROOM}.overall", "step", gate)
+    _cases(suite, rows)
+    return _document(suite)
+
+
+def findings(found: Findings, style: Style) -> str:
+    """A case per line that runs were judged of, and one per finding."""
+    gate = _gated.gate_of(found, style)
+    suite = _suite(_gated.title(found))
+    for row in records(found.lines):
+        where = " ".join(filter(None, (row["workload"], row["configuration"], f"on {row['device']}", row["version"])))
+        case = _case(suite, f"{_ROOM}.line", where, row["step_ns"] or row["e2e_ns"])
+        if row["runs"] <= _FEW:
+            ElementTree.SubElement(case, "skipped", message=f"{row['runs']} runs: too few to judge one by the others")
+    _cases(suite, gate.rows)
+    return _document(suite)
+
+
+def _suite(title: str) -> ElementTree.Element:
+    return ElementTree.Element("testsuite", name=title)
+
+
+def _case(suite: ElementTree.Element, room: str, name: str, time_ns: float | None) -> ElementTree.Element:
+    """`time`: in seconds; left out where it is not known."""
+    case = ElementTree.SubElement(suite, "testcase", classname=room, name=printable(name))
+    if time_ns is not None:
+        case.set("time", f"{time_ns / NS_PER_S:.9f}")
+    return case
+
+
+def _alone(suite: ElementTree.Element, room: str, name: str, gate: Gate) -> None:
+    """The case of a step that was not judged."""
+    case = _case(suite, room, name, None)
+    if gate.code == EXIT_NOT_COMPARABLE:
+        ElementTree.SubElement(case, "error", message=printable(gate.because), type="NOT_COMPARABLE")
+    elif gate.code == EXIT_TOO_LITTLE_DATA:
+        ElementTree.SubElement(case, "skipped", message=printable(gate.because))
+
+
+def _cases(suite: ElementTree.Element, rows: Iterable[GatedRow]) -> None:
+    for row in rows:
+        case = _case(suite, f"{_ROOM}.{row.section}", _gated.name(row), row.candidate if row.unit == "ns" else None)
+        text = _gated.sentence(row)
+        if row.outcome == "failed":
+            failure = ElementTree.SubElement(case, "failure", message=printable(row.words), type=row.verdict)
+            failure.text = text
+        elif row.outcome != "passed":
+            ElementTree.SubElement(case, "skipped", message=text)
+
+
+def _document(suite: ElementTree.Element) -> str:
+    cases = suite.findall("testcase")
+    kinds = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    counts = {name: str(sum(case.find(kind) is not None for case in cases)) for name, kind in kinds.items()}
+    for name, count in {"tests": str(len(cases)), **counts}.items():
+        suite.set(name, count)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'

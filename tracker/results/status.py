@@ -1,0 +1,139 @@
+"""What watches, what waits, and what went wrong: the result of `tracker status`. Moments are ns since 1970 UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class WatcherStatus:
+    """A process that watches, or did.
+
+    `state`: alive; late: its last sign of life, or its last round, is too long ago; ended; killed: its machine found it
+    dead; lost: nobody has heard of it for long. `every_ns`: None for a single round. `round_ns`: None: none yet.
+    """
+
+    host: str
+    pid: int
+    state: str
+    program: str
+    every_ns: int | None
+    started_ns: int
+    heartbeat_ns: int
+    round_ns: int | None
+    ended_ns: int | None
+    error: str
+    error_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedStatus:
+    """A workload ('': any) of which runs are expected. `last_ns`: None: none came; `due_ns`: the next one is late then.
+
+    `run_id`, `version`: of its last run in the database, whichever way it came.
+    """
+
+    workload: str
+    every_ns: int
+    last_ns: int | None
+    run_id: int | None
+    version: str | None
+    due_ns: int
+    is_missing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FolderStatus:
+    """A watched folder. `host`: '' where all machines see the same one. `profiles`: how many in which state.
+
+    `arrived_ns`: when its last new run came in; None: none did. `error`, `error_ns`: what keeps a look from seeing
+    everything, and since when.
+    """
+
+    path: str
+    host: str
+    layout: str
+    looked_ns: int
+    error: str
+    error_ns: int | None
+    profiles: Mapping[str, int]
+    arrived_ns: int | None
+    expected: tuple[ExpectedStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileStatus:
+    """A profile that is not in the database yet. `reason`: why, '' where nothing is wrong; `next_try_ns`: 0: now."""
+
+    path: str
+    host: str
+    workload: str
+    version: str
+    state: str
+    state_ns: int
+    changed_ns: int
+    size_bytes: int
+    attempts: int
+    next_try_ns: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStatus:
+    """A message that was not delivered yet, or given up (`state` dead); `next_try_ns`: None: not by itself."""
+
+    id: int
+    channel: str
+    event: str
+    state: str
+    workload: str
+    title: str
+    created_ns: int
+    next_try_ns: int | None
+    attempts: int
+    last_error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SilenceStatus:
+    """What nothing is told of until `until_ns`: patterns of operator, workload and device."""
+
+    silence_id: int
+    op: str
+    workload: str
+    device: str
+    who: str
+    reason: str
+    until_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpooledStatus:
+    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more."""
+
+    entry: str
+    profile: str
+    queued_ns: int
+    attempts: int
+    why: str
+    is_given_up: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
+
+    `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
+    that were named, of this machine.
+    """
+
+    database: str
+    now_ns: int
+    watchers: tuple[WatcherStatus, ...] = ()
+    folders: tuple[FolderStatus, ...] = ()
+    profiles: tuple[ProfileStatus, ...] = ()
+    messages: tuple[MessageStatus, ...] = ()
+    silences: tuple[SilenceStatus, ...] = ()
+    muted: int = 0
+    spooled: tuple[SpooledStatus, ...] = ()

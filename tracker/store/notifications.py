@@ -1,0 +1,292 @@
+"""The outbox in the database: messages, who sends them now, how they fared; and what is silenced for a while."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pandas as pd
+from sqlalchemy import Connection, bindparam, text
+
+from tracker.errors import UsageError
+from tracker.store import bulk, labels
+from tracker.store.connect import Store
+from tracker.store.queries.frames import frame
+from tracker.store.sql import statement
+
+MOST_ATTEMPTS: Final = 6
+"""A message that failed so often is dead."""
+
+UNDELIVERED: Final = ("pending", "failed", "waiting")
+TOLD: Final = frozenset({"pending", "failed", "waiting", "sent", "joined"})
+"""States of what was told, or will be."""
+
+_WAITS: Final = "state IN ('pending', 'failed')"
+_FREE: Final = "(claimed_until_ns IS NULL OR claimed_until_ns <= :now_ns)"
+_CLAIM: Final = text(
+    "UPDATE notification SET claimed_by = :who, claimed_until_ns = :until_ns, attempts = attempts + 1 "  # noqa: S608 own
+    f"WHERE id = :id AND {_WAITS} AND {_FREE} AND next_try_ns <= :now_ns AND attempts < {MOST_ATTEMPTS}"
+)
+_SENT: Final = text(
+    "UPDATE notification SET state = 'sent', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "
+    "last_error = NULL WHERE id = :id"
+)
+_FAILED: Final = text(
+    "UPDATE notification SET state = :state, next_try_ns = :next_try_ns, settled_ns = :settled_ns, "  # noqa: S608 own
+    f"last_error = :error, claimed_by = NULL, claimed_until_ns = NULL WHERE id = :id AND claimed_by = :who AND {_WAITS}"
+)
+_GIVE_UP: Final = text(
+    "UPDATE notification SET state = 'dead', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "  # noqa: S608 own
+    "last_error = COALESCE(last_error, 'whoever was sending it died each time') "
+    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE}"
+)
+_UNTRIED: Final = "state IN ('pending', 'waiting') AND attempts = 0 AND claimed_until_ns IS NULL"
+_CHANGE: Final = text(
+    "UPDATE notification SET event = :event, severity = :severity, title = :title, incidents = :incidents, "  # noqa: S608 own
+    f"covers = :covers, content = :content, next_try_ns = :next_try_ns WHERE id = :id AND {_UNTRIED}"
+)
+_SKIP: Final = text(
+    "UPDATE notification SET state = 'skipped', settled_ns = :now_ns, covers = :covers "  # noqa: S608 own
+    f"WHERE id = :id AND (state = 'waiting' OR ({_WAITS} AND {_FREE}))"
+)
+_JOIN: Final = text("UPDATE notification SET state = 'joined', told_by = :by WHERE id IN :ids AND state = 'waiting'")
+_RETRY: Final = (
+    "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
+    "WHERE state = 'dead'"
+)
+_FORGET: Final = text(
+    "DELETE FROM notification WHERE settled_ns < :before_ns AND incidents = '[]' AND covers = '[]' AND event <> 'start'"
+)
+_EMPTY: Final = text(
+    "UPDATE notification SET content = NULL, last_error = NULL WHERE settled_ns < :before_ns AND content IS NOT NULL"
+)
+_FORGET_SILENCES: Final = text("DELETE FROM silence WHERE COALESCE(ended_ns, until_ns) < :before_ns")
+_END_SILENCE: Final = text(
+    "UPDATE silence SET ended_ns = :now_ns WHERE id = :id AND ended_ns IS NULL AND until_ns > :now_ns"
+)
+_COLUMNS: Final = (
+    "key", "channel", "event", "counter", "state", "severity", "workload", "title", "incidents", "covers", "content",
+    "created_ns", "next_try_ns", "attempts", "settled_ns",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A message, or the decision that there is none, without its content. `settled_ns`: None while it is on its way.
+
+    `incidents`: natural keys; `covers`: the events of findings that it tells of, or that it leaves untold for good.
+    """
+
+    id: int
+    key: str
+    channel: str
+    event: str
+    counter: int
+    state: str
+    severity: str
+    incidents: tuple[str, ...]
+    covers: frozenset[str]
+    created_ns: int
+    next_try_ns: int | None
+    attempts: int
+    claimed_until_ns: int | None
+    settled_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """A row to add, or what one in the outbox becomes. `next_try_ns` None: it is not to be sent."""
+
+    key: str
+    channel: str
+    event: str
+    counter: int
+    state: str
+    created_ns: int
+    severity: str = "info"
+    workload: str = ""
+    title: str = ""
+    incidents: tuple[str, ...] = ()
+    covers: frozenset[str] = frozenset()
+    content: str | None = None
+    next_try_ns: int | None = None
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The columns, by name."""
+        over = self.state == "skipped"
+        return {
+            **{name: getattr(self, name) for name in self.__slots__},
+            "title": bulk.clean(self.title),
+            "workload": bulk.clean(self.workload),
+            "incidents": json.dumps(self.incidents),
+            "covers": json.dumps(sorted(self.covers)),
+            "attempts": 0,
+            "settled_ns": self.created_ns if over else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Undelivered:
+    """A message on its way. `content` None: it was forgotten."""
+
+    id: int
+    channel: str
+    incidents: frozenset[str]
+    content: str | None
+    next_try_ns: int
+    attempts: int
+    claimed_until_ns: int | None
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether it may be tried now."""
+        free = self.claimed_until_ns is None or self.claimed_until_ns <= now_ns
+        return free and self.next_try_ns <= now_ns and self.attempts < MOST_ATTEMPTS
+
+
+@dataclass(frozen=True, slots=True)
+class Silence:
+    """Findings that match all three patterns are not told of until `until_ns`."""
+
+    silence_id: int
+    op: str
+    workload: str
+    device: str
+    who: str
+    reason: str
+    created_ns: int
+    until_ns: int
+
+
+def lock(connection: Connection) -> None:
+    """Let one transaction at a time decide about messages."""
+    labels.lock(connection, "notify")
+
+
+def records(connection: Connection) -> list[Record]:
+    """All that was decided so far, in order."""
+    rows = connection.execute(statement("notification_records")).all()
+    return [
+        Record(
+            **{
+                **row._asdict(),
+                "incidents": tuple(json.loads(row.incidents)),
+                "covers": frozenset(json.loads(row.covers)),
+            }
+        )
+        for row in rows
+    ]
+
+
+def add(connection: Connection, message: NewMessage) -> bool:
+    """Add a message unless its key is there already for its channel; whether it was added."""
+    values = [message.row[name] for name in _COLUMNS]
+    return bulk.insert(connection, "notification", _COLUMNS, [values], or_keep="key, channel") == 1
+
+
+def number_of(connection: Connection, key: str, channel: str) -> int:
+    """The number of a message."""
+    found = connection.execute(
+        text("SELECT id FROM notification WHERE key = :key AND channel = :channel"), {"key": key, "channel": channel}
+    )
+    return int(found.scalar_one())
+
+
+def change(connection: Connection, number: int, message: NewMessage) -> bool:
+    """Make a message that nobody has tried yet another one; whether that was so."""
+    return connection.execute(_CHANGE, {**message.row, "id": number}).rowcount == 1
+
+
+def skip(connection: Connection, number: int, covers: frozenset[str], now_ns: int) -> bool:
+    """Take back a message that nobody is sending now; it covers no more than `covers` from now on."""
+    row = {"id": number, "covers": json.dumps(sorted(covers)), "now_ns": now_ns}
+    return connection.execute(_SKIP, row).rowcount == 1
+
+
+def join(connection: Connection, numbers: Sequence[int], by: int) -> None:
+    """The messages that waited for a digest are told by it."""
+    connection.execute(_JOIN.bindparams(bindparam("ids", expanding=True)), {"ids": list(numbers) or [-1], "by": by})
+
+
+def contents(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
+    """What these messages say, by number; those that were forgotten are not in it."""
+    rows = connection.execute(statement("message_contents"), {"message_ids": list(numbers) or [-1]}).all()
+    return {row.id: row.content for row in rows}
+
+
+def undelivered(connection: Connection) -> list[Undelivered]:
+    """The messages on their way, the oldest first."""
+    rows = connection.execute(statement("undelivered")).all()
+    return [Undelivered(**{**row._asdict(), "incidents": frozenset(json.loads(row.incidents))}) for row in rows]
+
+
+def claim(connection: Connection, number: int, who: str, *, now_ns: int, until_ns: int) -> bool:
+    """Take a message that is due to send it, until an end; False: somebody else has it. Counts as an attempt."""
+    row = {"id": number, "who": who, "now_ns": now_ns, "until_ns": until_ns}
+    return connection.execute(_CLAIM, row).rowcount == 1
+
+
+def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
+    """It was delivered, whoever has it by now."""
+    connection.execute(_SENT, {"id": number, "now_ns": now_ns})
+
+
+def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> None:
+    """It could not be delivered: again at `next_ns`, or never (None). Nothing where the claim was lost meanwhile."""
+    state = "dead" if next_ns is None else "failed"
+    row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
+    connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None})
+
+
+def give_up(connection: Connection, now_ns: int) -> int:
+    """Bury messages whose senders died at every attempt; how many."""
+    return connection.execute(_GIVE_UP, {"now_ns": now_ns}).rowcount
+
+
+def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:
+    """Try a dead message again from the start, or all of them; how many."""
+    one = "" if number is None else " AND id = :id"
+    row = {"now_ns": now_ns} | ({} if number is None else {"id": number})
+    return connection.execute(text(_RETRY + one), row).rowcount
+
+
+def forget(connection: Connection, before_ns: int) -> int:
+    """Forget what was settled before a moment; how many messages and silences.
+
+    What covers findings stays as a bare row without content: their events would be news again without it.
+    """
+    row = {"before_ns": before_ns}
+    return sum(connection.execute(each, row).rowcount for each in (_FORGET, _EMPTY, _FORGET_SILENCES))
+
+
+def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> pd.DataFrame:
+    """The messages in these states, the oldest first. Columns: see sql/notifications.sql."""
+    return frame(store, "notifications", {"states": list(states)})
+
+
+def silences(store: Store, now_ns: int) -> list[Silence]:
+    """The silences that hold, the one that ends first first."""
+    with store.connect() as connection:
+        return [Silence(**row._asdict()) for row in connection.execute(statement("silences"), {"now_ns": now_ns})]
+
+
+def silences_frame(store: Store, now_ns: int) -> pd.DataFrame:
+    """The silences that hold, as a table. Columns: see sql/silences.sql."""
+    return frame(store, "silences", {"now_ns": now_ns})
+
+
+def add_silence(connection: Connection, silence: Silence) -> int:
+    """Add a silence, whatever its number says; its number."""
+    names = [name for name in silence.__slots__ if name != "silence_id"]
+    marks = ", ".join(f":{name}" for name in names)
+    row = {name: bulk.clean(value) if isinstance(value := getattr(silence, name), str) else value for name in names}
+    added = text(f"INSERT INTO silence ({', '.join(names)}) VALUES ({marks}) RETURNING id")  # noqa: S608 own names
+    return int(connection.execute(added, row).scalar_one())
+
+
+def end_silence(connection: Connection, number: int, now_ns: int) -> None:
+    """End a silence before its time. UsageError where none of this number holds."""
+    if connection.execute(_END_SILENCE, {"id": number, "now_ns": now_ns}).rowcount != 1:
+        raise UsageError(f"there is no silence {number} that holds", remedy="tracker notify --list")

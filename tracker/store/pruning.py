@@ -1,0 +1,94 @@
+"""Dropping the details of old runs: samples, history, findings and the totals of each rank and step stay for ever.
+
+Ingesting the profile of such a run again brings its details back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from sqlalchemy import Connection, text
+
+from tracker.store import samples
+from tracker.store.connect import Store
+from tracker.store.partitions import DETAIL_TABLES
+from tracker.store.sql import statement
+
+KEPT_TABLES: Final = ("step",)
+"""Detail tables that stay: they are small, and what is said of a run as a whole rests on them."""
+
+_PRUNED_TABLES: Final = tuple(table for table in reversed(DETAIL_TABLES) if table not in KEPT_TABLES)
+_HOLD: Final = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
+_MARK: Final = text("UPDATE capture SET pruned_at_ns = :now_ns WHERE run_id = :id AND pruned_at_ns IS NULL")
+_RULES: Final = text("SELECT sample_rules FROM run WHERE id = :id")
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Which runs lose their details: those that started before `before_ns` (UTC), and are none of the newest
+    `keep_versions` versions of their workload, of no pinned version, and no run that an open finding rests on.
+    Runs of which nobody knows when they started stay.
+    """
+
+    before_ns: int
+    keep_versions: int
+    workload: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prunable:
+    """A run that a policy takes."""
+
+    run_id: int
+    workload: str
+    version: str
+    started_at_ns: int
+
+
+def prunable(store: Store, policy: Policy) -> list[Prunable]:
+    """The runs that `policy` takes, the oldest first."""
+    parameters = {
+        "before_ns": policy.before_ns, "keep_versions": policy.keep_versions, "workload": policy.workload
+    }  # fmt: skip
+    with store.connect() as connection:
+        rows = connection.execute(statement("prunable_runs"), parameters).all()
+        used = {int(number) for row in connection.execute(statement("runs_in_use")) for number in str(row.runs).split()}
+    return [
+        Prunable(row.run_id, row.workload, row.version, row.started_at_ns) for row in rows if row.run_id not in used
+    ]
+
+
+def prune(store: Store, run_id: int, *, now_ns: int) -> int:
+    """Drop the details of a run in one transaction; how many rows went. Its samples are made first where they are not
+    by the rules of today.
+    """
+    return store.transact(partial(_prune, run_id=run_id, now_ns=now_ns))
+
+
+def _prune(connection: Connection, run_id: int, now_ns: int) -> int:
+    if connection.dialect.name == "postgresql":
+        connection.execute(_HOLD, {"id": run_id})
+    if connection.execute(_RULES, {"id": run_id}).scalar() != samples.SAMPLE_RULES:
+        samples.refresh(connection, [run_id])
+    gone = 0
+    for table in _PRUNED_TABLES:
+        # the names are those of DETAIL_TABLES
+        gone += connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run_id}).rowcount  # noqa: S608
+    connection.execute(_MARK, {"id": run_id, "now_ns": now_ns})
+    return gone
+
+
+def pruned(connection: Connection, run_ids: Sequence[int]) -> dict[int, int]:
+    """Those of these runs that lost details of any rank -> when, UTC ns."""
+    rows = connection.execute(statement("pruned_runs"), {"run_ids": list(run_ids) or [-1]}).all()
+    return {row.run_id: row.pruned_at_ns for row in rows}
+
+
+def compact(store: Store) -> None:
+    """Give the room of dropped rows back to the system: rewrites a SQLite file whole; Postgres does it by itself."""
+    if store.dialect == "sqlite":
+        with store._explained(), store.engine.connect() as connection:
+            connection.connection.driver_connection.execute("VACUUM")  # type: ignore[union-attr]

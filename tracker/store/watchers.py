@@ -1,0 +1,239 @@
+"""Who watches, which folders, and which workloads are expected there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from sqlalchemy import Connection, text
+
+from tracker.store import bulk, leases
+from tracker.store.connect import Store
+from tracker.store.dimensions import digest_of
+from tracker.store.sql import statement
+
+Outcome = Literal["", "ended", "killed", "lost"]
+"""Of a watcher: nothing yet; it said so; its machine found it dead; nobody has heard of it for long."""
+
+_ADD: Final = text(
+    "INSERT INTO watcher (owner, host, pid, program, every_ns, started_ns, heartbeat_ns, outcome, error, told) "
+    "VALUES (:owner, :host, :pid, :program, :every_ns, :now_ns, :now_ns, '', '', FALSE)"
+)
+_BEAT: Final = text("UPDATE watcher SET heartbeat_ns = :now_ns WHERE owner = :owner AND ended_ns IS NULL")
+_ROUND: Final = text("UPDATE watcher SET round_ns = :now_ns, heartbeat_ns = :now_ns WHERE owner = :owner")
+_FAIL: Final = text("UPDATE watcher SET error = :error, error_ns = :now_ns WHERE owner = :owner")
+_END: Final = text(
+    "UPDATE watcher SET ended_ns = :now_ns, outcome = :outcome WHERE owner = :owner AND ended_ns IS NULL"
+)
+_TOLD: Final = text("UPDATE watcher SET told = TRUE WHERE owner = :owner")
+_EXPIRE: Final = text(
+    "DELETE FROM watcher WHERE heartbeat_ns < :before_ns "
+    "OR (every_ns IS NULL AND outcome = 'ended' AND ended_ns < :rounds_before_ns)"
+)
+_FIND_FOLDER: Final = text("SELECT id FROM watched_folder WHERE digest = :digest")
+_LOOKED: Final = text("UPDATE watched_folder SET looked_ns = :now_ns, layout = :layout WHERE id = :id")
+_FOLDER_ERROR: Final = text(
+    "UPDATE watched_folder SET error_ns = CASE WHEN :error = '' THEN NULL WHEN error = :error THEN error_ns "
+    "ELSE :now_ns END, error = :error WHERE id = :id"
+)
+_EXPIRE_FOLDERS: Final = text("DELETE FROM watched_folder WHERE looked_ns < :before_ns")
+_EXPIRE_EXPECTATIONS: Final = text("DELETE FROM expectation WHERE folder_id NOT IN (SELECT id FROM watched_folder)")
+_EXPECT: Final = text(
+    "INSERT INTO expectation (folder_id, workload, every_ns, first_seen_ns) "
+    "VALUES (:folder_id, :workload, :every_ns, :now_ns) "
+    "ON CONFLICT (folder_id, workload) DO UPDATE SET every_ns = excluded.every_ns"
+)
+_EXPECTED: Final = text("SELECT workload FROM expectation WHERE folder_id = :folder_id")
+_UNEXPECT: Final = text("DELETE FROM expectation WHERE folder_id = :folder_id AND workload = :workload")
+_TELL_GAP: Final = text("UPDATE expectation SET told_ns = :since_ns WHERE id = :id")
+
+
+@dataclass(frozen=True, slots=True)
+class Watcher:
+    """A process that watches, or did; see the data dictionary."""
+
+    owner: str
+    host: str
+    pid: int
+    program: str
+    every_ns: int | None
+    started_ns: int
+    heartbeat_ns: int
+    round_ns: int | None
+    ended_ns: int | None
+    outcome: Outcome
+    error: str
+    error_ns: int | None
+    told: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedFolder:
+    """A folder as its host last saw it."""
+
+    id: int
+    host: str
+    path: str
+    layout: str
+    first_seen_ns: int
+    looked_ns: int
+    error: str
+    error_ns: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """A workload ('': any) of which a run is expected every `every_ns` in a folder; see sql/expectations.sql."""
+
+    id: int
+    folder_id: int
+    folder: str
+    host: str
+    workload: str
+    every_ns: int
+    first_seen_ns: int
+    told_ns: int | None
+    arrived_ns: int | None
+    started_ns: int | None
+    coming_ns: int | None
+
+    @property
+    def last_ns(self) -> int | None:
+        """When the last run came, or started where it came in another way; None: there never was one."""
+        return max((moment for moment in (self.arrived_ns, self.started_ns) if moment is not None), default=None)
+
+    @property
+    def since_ns(self) -> int:
+        """From when on the next run is waited for."""
+        return self.first_seen_ns if self.last_ns is None else max(self.last_ns, self.first_seen_ns)
+
+
+@dataclass(frozen=True, slots=True)
+class LastRun:
+    """The run of a workload that came in last."""
+
+    run_id: int
+    version: str
+    started_at_ns: int | None
+
+
+def watchers(store: Store) -> list[Watcher]:
+    """All that are on record, the newest first."""
+    with store.connect() as connection:
+        rows = connection.execute(statement("watchers")).all()
+    return [Watcher(**{**row._mapping, "told": bool(row.told)}) for row in rows]
+
+
+def begin(store: Store, owner: str, host: str, pid: int, program: str, *, every_ns: int | None, now_ns: int) -> None:
+    """Put a watcher on record. `every_ns`: None for one round only."""
+    values = {"owner": owner, "host": host, "pid": pid, "program": program, "every_ns": every_ns, "now_ns": now_ns}
+    store.transact(lambda connection: connection.execute(_ADD, values))
+
+
+def beat(store: Store, owner: str, *, now_ns: int) -> None:
+    """Say that a watcher lives; its leases hold for longer."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(_BEAT, {"owner": owner, "now_ns": now_ns})
+        leases.renew(connection, owner, now_ns=now_ns)
+
+    store.transact(write)
+
+
+def end_round(store: Store, owner: str, *, now_ns: int) -> None:
+    """Say that a watcher has gone through a round."""
+    store.transact(lambda connection: connection.execute(_ROUND, {"owner": owner, "now_ns": now_ns}))
+
+
+def fail(store: Store, owner: str, error: str, *, now_ns: int) -> None:
+    """Keep the last error of a watcher."""
+    values = {"owner": owner, "error": bulk.clean(error), "now_ns": now_ns}
+    store.transact(lambda connection: connection.execute(_FAIL, values))
+
+
+def end(store: Store, owner: str, outcome: Outcome, *, now_ns: int) -> None:
+    """A watcher is no more; its leases are free."""
+
+    def write(connection: Connection) -> None:
+        connection.execute(_END, {"owner": owner, "outcome": outcome, "now_ns": now_ns})
+        leases.release_all(connection, owner)
+
+    store.transact(write)
+
+
+def tell(store: Store, owner: str) -> None:
+    """Remember that the death of a watcher was told of."""
+    store.transact(lambda connection: connection.execute(_TOLD, {"owner": owner}))
+
+
+def folders(store: Store) -> list[WatchedFolder]:
+    """All folders that are watched, or were."""
+    with store.connect() as connection:
+        rows = connection.execute(statement("watched_folders")).all()
+    return [WatchedFolder(**row._mapping) for row in rows]
+
+
+def folder_id(store: Store, host: str, path: str, layout: str, *, now_ns: int) -> int:
+    """The number of a folder that `host` ('': any machine) looks at now; new ones get one."""
+    digest = digest_of((host, path))
+
+    def write(connection: Connection) -> int:
+        columns = ("digest", "host", "path", "layout", "first_seen_ns", "looked_ns", "error")
+        row = (digest, host, path, layout, now_ns, now_ns, "")
+        bulk.insert(connection, "watched_folder", columns, [row], or_keep="digest")
+        number = int(connection.execute(_FIND_FOLDER, {"digest": digest}).scalar_one())
+        connection.execute(_LOOKED, {"id": number, "layout": layout, "now_ns": now_ns})
+        return number
+
+    return store.transact(write)
+
+
+def note_folder(store: Store, number: int, error: str, expected: Mapping[str, int], *, now_ns: int) -> None:
+    """How a look at a folder went ('': well), and which workloads are expected there how often (ns).
+
+    A workload that is not in `expected` is waited for no longer.
+    """
+
+    def write(connection: Connection) -> None:
+        connection.execute(_FOLDER_ERROR, {"id": number, "error": bulk.clean(error), "now_ns": now_ns})
+        for workload in set(connection.execute(_EXPECTED, {"folder_id": number}).scalars()) - expected.keys():
+            connection.execute(_UNEXPECT, {"folder_id": number, "workload": workload})
+        for workload, every_ns in sorted(expected.items()):
+            values = {"folder_id": number, "workload": workload, "every_ns": every_ns, "now_ns": now_ns}
+            connection.execute(_EXPECT, values)
+
+    store.transact(write)
+
+
+def expectations(store: Store, *, now_ns: int) -> list[Expectation]:
+    """What is expected where, and what came."""
+    with store.connect() as connection:
+        rows = connection.execute(statement("expectations"), {"now_ns": now_ns}).all()
+    return [Expectation(**row._mapping) for row in rows]
+
+
+def tell_gap(store: Store, expected: Expectation) -> None:
+    """Remember that a gap was told of: the one that is now."""
+    store.transact(lambda connection: connection.execute(_TELL_GAP, {"id": expected.id, "since_ns": expected.since_ns}))
+
+
+def last_runs(store: Store) -> dict[str, LastRun]:
+    """The run of each workload that came in last."""
+    with store.connect() as connection:
+        rows = connection.execute(statement("last_runs")).all()
+    return {row.workload: LastRun(row.run_id, row.version, row.started_at_ns) for row in rows}
+
+
+def expire(store: Store, *, before_ns: int, rounds_before_ns: int) -> None:
+    """Forget watchers that nobody has heard of since, and folders that nobody has looked at.
+
+    Single rounds (of cron) that ended well are forgotten sooner, at `rounds_before_ns`.
+    """
+
+    def write(connection: Connection) -> None:
+        connection.execute(_EXPIRE, {"before_ns": before_ns, "rounds_before_ns": rounds_before_ns})
+        connection.execute(_EXPIRE_FOLDERS, {"before_ns": before_ns})
+        connection.execute(_EXPIRE_EXPECTATIONS)
+
+    store.transact(write)

@@ -1,0 +1,151 @@
+"""What goes wrong in watching itself: profiles in quarantine, runs that do not come, watchers that died."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from tracker import intake
+from tracker.notify import Alarm
+from tracker.notify import alarm as alarm_people
+from tracker.store import inbox, watchers
+from tracker.store.dimensions import digest_of
+from tracker.store.inbox import Entry
+from tracker.store.watchers import Expectation, LastRun, Watcher
+from tracker.units import counted, format_age, format_moment
+from tracker.watch.work import Event, Work
+
+DEAD_AFTER_NS: Final = 600 * 10**9
+"""A watcher that was silent for so long, and for five of its rounds, is dead."""
+
+_NAMED: Final = 10
+"""So many profiles are named in an alarm; more are counted."""
+
+
+def raise_alarms(work: Work) -> None:
+    """Make messages of everything that was not told of yet.
+
+    What nobody is to hear now (there is no channel, or a silence) stays untold. Who dies before it is remembered that
+    something was told tells it again, under the same key.
+    """
+    _tell_of_quarantined(work)
+    _tell_of_given_up(work)
+    _tell_of_missing(work)
+    _tell_of_dead(work)
+
+
+def missing(expected: Sequence[Expectation], now_ns: int) -> list[Expectation]:
+    """Where a run should have come and did not. A profile on its way in counts as one, for an interval."""
+    return [
+        one
+        for one in expected
+        if now_ns - one.since_ns > one.every_ns and (one.coming_ns is None or now_ns - one.coming_ns > one.every_ns)
+    ]
+
+
+def is_dead(watcher: Watcher, now_ns: int) -> bool:
+    """Whether a watcher ended without a word."""
+    silent = now_ns - watcher.heartbeat_ns
+    return watcher.ended_ns is None and silent > max(DEAD_AFTER_NS, 5 * (watcher.every_ns or 0))
+
+
+def _tell_of_quarantined(work: Work) -> None:
+    """One alarm for all of a folder and workload: a bad day brings many bad profiles, and one message."""
+    groups: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in inbox.entries(work.store, open_only=True):
+        if entry.state == "quarantined" and not entry.told:
+            groups.setdefault((entry.host, entry.folder, entry.workload), []).append(entry)
+    for (host, folder, workload), entries in groups.items():
+        key = digest_of((host, *(part for entry in entries for part in (entry.path, entry.content.hex())))).hex()
+        more = [f"and {len(entries) - _NAMED:,} more"] if len(entries) > _NAMED else []
+        alarm = Alarm(
+            key=key,
+            kind="quarantined",
+            workload=workload,
+            title=f"{counted(len(entries), 'profile')} in {folder} cannot be read",
+            lines=(
+                *(f"{entry.path}: {entry.reason.removeprefix(f'{entry.path}: ')}" for entry in entries[:_NAMED]),
+                *more,
+                "They are tried again when their files change, or after: tracker watch --retry all",
+            ),
+        )
+        if _told(work, alarm):
+            inbox.tell(work.store, entries)
+
+
+def _tell_of_given_up(work: Work) -> None:
+    """What was tried too often in a spool; an entry that stays there is told of once, since its key stays too."""
+    for one in (one for place in work.spools() for one in intake.waiting(place) if one.given_up):
+        alarm = Alarm(
+            key=f"spool:{digest_of((str(one.entry),)).hex()}",
+            kind="quarantined",
+            workload="",
+            title=f"a profile that a job queued on {work.host} cannot be read",
+            lines=(
+                f"{one.profile or one.entry}: {one.why.removeprefix(f'{one.profile}: ')}",
+                f"It was tried {counted(one.attempts, 'time')}, and lies in {one.entry} now.",
+            ),
+        )
+        _told(work, alarm)
+
+
+def _tell_of_missing(work: Work) -> None:
+    now = work.now()
+    late = [one for one in missing(watchers.expectations(work.store, now_ns=now), now) if one.told_ns != one.since_ns]
+    last = watchers.last_runs(work.store) if late else {}
+    for one in late:
+        alarm = _alarm_of_missing(one, last.get(one.workload))
+        work.say_once(alarm.key, Event("missing", f"{alarm.title}; {alarm.lines[0]}"))
+        if _told(work, alarm):
+            watchers.tell_gap(work.store, one)
+
+
+def _alarm_of_missing(one: Expectation, last: LastRun | None) -> Alarm:
+    what = f"run of {one.workload}" if one.workload else "run"
+    if one.last_ns is None:
+        known = f"there never was one since the watch began at {format_moment(one.first_seen_ns)} UTC"
+    elif last is not None:
+        known = f"the last one, run:{last.run_id} of {last.version}, came at {format_moment(one.last_ns)} UTC"
+    else:
+        known = f"the last one came at {format_moment(one.last_ns)} UTC"
+    where = f"{one.folder} on {one.host}" if one.host else one.folder
+    return Alarm(
+        key=f"{digest_of((one.host, one.folder, one.workload)).hex()}:{one.since_ns}",
+        kind="missing_runs",
+        workload=one.workload,
+        title=f"no {what} for {format_age(one.every_ns)}",
+        lines=(
+            known,
+            f"One was expected in {where} by {format_moment(one.since_ns + one.every_ns)} UTC.",
+            "What waits there, and why: tracker status",
+        ),
+    )
+
+
+def _tell_of_dead(work: Work) -> None:
+    now = work.now()
+    for watcher in watchers.watchers(work.store):
+        if watcher.owner != work.owner and is_dead(watcher, now):
+            watchers.end(work.store, watcher.owner, "lost", now_ns=now)
+            last = f"last heard of at {format_moment(watcher.heartbeat_ns)} UTC"
+            work.say(Event("watcher", f"{watcher.host} pid {watcher.pid} is gone, {last}"))
+    for watcher in watchers.watchers(work.store):
+        if watcher.outcome != "lost" or watcher.told:
+            continue
+        alarm = Alarm(
+            key=watcher.owner,
+            kind="watcher",
+            workload="",
+            title=f"the watcher on {watcher.host} is gone",
+            lines=(
+                f"Process {watcher.pid} was last heard of at {format_moment(watcher.heartbeat_ns)} UTC.",
+                *([f"Its last error: {watcher.error}"] if watcher.error else []),
+                "Start it again there: tracker watch. Who watches now: tracker status",
+            ),
+        )
+        if _told(work, alarm):
+            watchers.tell(work.store, watcher.owner)
+
+
+def _told(work: Work, alarm: Alarm) -> bool:
+    return alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()) > 0

@@ -1,0 +1,134 @@
+"""What a watched folder holds: its profiles, by the layout, and what kept a look from seeing everything."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tracker.config import Folder
+from tracker.config.layout import Part, parse
+from tracker.readers import PARTIAL, is_sidecar
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What settings and layout say of a profile; None: they do not."""
+
+    workload: str | None
+    version: str | None
+    configuration: Mapping[str, str]
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A profile: a file or folder that is ingested by one call."""
+
+    path: Path
+    labels: Labels
+
+
+@dataclass(slots=True)
+class Listing:
+    """What is below a watched folder. `unseen`: folders that could not be looked into, with why.
+
+    `workloads`: that the layout has a folder for, whether there is a profile in it or not.
+    """
+
+    items: list[Item] = field(default_factory=list)
+    unseen: dict[Path, str] = field(default_factory=dict)
+    workloads: set[str] = field(default_factory=set)
+
+    def may_hold(self, path: Path) -> bool:
+        """Whether `path` may be there although it was not seen."""
+        return any(folder == path or folder in path.parents for folder in self.unseen)
+
+
+def root_of(folder: Folder, settings_file: Path | None) -> Path:
+    """Where a watched folder is; a relative path starts at the settings file."""
+    start = settings_file.parent if settings_file is not None else Path()
+    return Path(os.path.normpath(start.absolute() / Path(folder.path).expanduser()))
+
+
+def listing(folder: Folder, root: Path) -> Listing:
+    """All profiles below `root`, in order of their paths.
+
+    Links are followed, but not in circles. Left out are hidden names, `.part`, and sidecars, which only
+    tell of a profile.
+    """
+    found = Listing()
+    _descend(folder, root, parse(folder.layout), {}, found)
+    return found
+
+
+def labels_of(folder: Folder, names: Sequence[str]) -> Labels | None:
+    """What is said of the profile with these names below the watched folder; None where the layout has none there."""
+    parts = parse(folder.layout)
+    found = [part.match(name) for part, name in zip(parts, names, strict=False)]
+    if len(parts) != len(names) or None in found:
+        return None
+    return _labels(folder, {key: value for said in found for key, value in (said or {}).items()})
+
+
+def _descend(
+    folder: Folder,
+    place: Path,
+    parts: tuple[Part, ...],
+    said: Mapping[str, str],
+    found: Listing,
+    around: tuple[str, ...] = (),
+) -> None:
+    real = os.path.realpath(place)
+    if real in around:
+        return  # a link to a folder around it
+    part, rest = parts[0], parts[1:]
+    for name in _names(place, found):
+        path = place / name
+        more = part.match(name)
+        if more is None or not _is_there(path, as_folder=bool(rest)):
+            continue
+        known = {**said, **more}
+        if not rest:
+            found.items.append(Item(path, _labels(folder, known)))
+        else:
+            _descend(folder, path, rest, known, found, (*around, real))
+        if "workload" in known:
+            found.workloads.add(known["workload"])
+
+
+def _names(place: Path, found: Listing) -> Iterator[str]:
+    """The names in a folder, in order; those that no database can hold are reported."""
+    try:
+        names = sorted(os.listdir(place))
+    except OSError as error:
+        found.unseen[place] = f"{place}: cannot be looked into ({error.strerror})"
+        return
+    for name in names:
+        if name.endswith(PARTIAL) or is_sidecar(place / name):
+            continue
+        if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
+            shown = name.encode("utf-8", "backslashreplace").decode()
+            found.unseen[place / name] = f"{place / shown}: the name is no UTF-8; rename it"
+            continue
+        yield name
+
+
+def _is_there(path: Path, *, as_folder: bool) -> bool:
+    """Whether `path` is a folder, or a folder or file; a link that leads nowhere is neither."""
+    return path.is_dir() if as_folder else path.is_dir() or path.is_file()
+
+
+def _labels(folder: Folder, said: Mapping[str, str]) -> Labels:
+    of = {"config": dict(folder.config), "tag": dict(folder.tags)}
+    for place, value in said.items():
+        kind, _, key = place.partition(".")
+        if key:
+            of[kind][key] = value
+    return Labels(
+        workload=said.get("workload", folder.workload),
+        version=said.get("version", folder.version),
+        configuration=of["config"],
+        tags=of["tag"],
+    )

@@ -1,0 +1,116 @@
+"""The jobs of a watcher, each a plain function, and all of them as one round.
+
+Whatever happens in between (the process is killed, a lease is lost), a job does no harm when it is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tracker import judgement, notify
+from tracker.store import findings, inbox, pruning, watchers
+from tracker.units import counted
+from tracker.watch.alarms import raise_alarms
+from tracker.watch.scan import scan
+from tracker.watch.take import take, take_spooled
+from tracker.watch.work import Event, Work
+
+_HOUR_NS: Final = 3600 * 10**9
+_ROUNDS_NS: Final = 24 * _HOUR_NS
+"""How long single rounds that ended well stay on record."""
+
+_NIGHT_NS: Final = 20 * _HOUR_NS
+"""A night's work is not done again before; so it may come a little earlier than the day before."""
+
+
+def ingest(work: Work, *, until_ns: int | None = None) -> None:
+    """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
+    take(work, until_ns=until_ns)
+    take_spooled(work)
+
+
+def judge(work: Work) -> None:
+    """Judge the lines of the runs that came, and end the mutes whose time is over.
+
+    Needs no lease: each line is locked while it is judged, and one that is up to date costs a look.
+    """
+    runs, work.to_judge = work.to_judge, None  # should this fail, everything is looked at the next time
+    with work.store.connect() as connection:
+        ended = findings.lines_to_settle(connection, work.now())
+    count = judgement.update(work.store, [*judgement.lines_of(work.store, runs), *ended])
+    judgement.settle(work.store, ended, work.now())
+    work.to_judge = set()
+    if count:
+        work.say(Event("judged", counted(count, "version")))
+
+
+def tell(work: Work) -> None:
+    """Make messages of what is new, and send what is due; nothing where the settings name nobody to tell."""
+    alerts = work.settings.alerts
+    with work.lease("tell") as ours:
+        if not ours:
+            return
+        raise_alarms(work)
+        if not alerts.channels:
+            return
+        notify.enqueue(work.store, alerts, now_ns=work.now())
+        done = notify.deliver(work.store, alerts, now_ns=work.now(), send=work.send)
+        parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
+        if any(parts.values()):
+            words = [f"{count:,} {word}" for word, count in parts.items() if count]
+            work.say(Event("told", f"messages: {', '.join(words)}"))
+
+
+def expire(work: Work, *, always: bool = False) -> None:
+    """Forget what is gone or sent for longer than `watch.keep`; once an hour, unless `always`."""
+    now, keep_ns = work.now(), work.settings.watch.keep_ns
+    with work.lease("expire", undone_since_ns=None if always else now - _HOUR_NS) as ours:
+        if not ours:
+            return
+        before_ns = max(0, now - keep_ns)
+        gone = inbox.expire(work.store, before_ns=before_ns)
+        watchers.expire(work.store, before_ns=before_ns, rounds_before_ns=now - _ROUNDS_NS)
+        sent = notify.expire(work.store, now_ns=now, keep_ns=min(now, keep_ns))
+        parts = [counted(count, noun) for count, noun in ((gone, "profile"), (sent, "message")) if count]
+        if parts:
+            work.say(Event("expired", f"{' and '.join(parts)}, gone for longer than {work.settings.watch.keep}"))
+
+
+def nightly(work: Work) -> None:
+    """Judge whatever is out of date, as `tracker versions judge` does, and prune as the settings say; once a night."""
+    now, rule = work.now(), work.settings.prune
+    with work.lease("nightly", undone_since_ns=now - _NIGHT_NS) as ours:
+        if not ours:
+            return
+        if count := judgement.update(work.store, judgement.lines_of(work.store)):
+            work.say(Event("judged", f"{counted(count, 'version')}, out of date before"))
+        if rule is None:
+            return
+        policy = pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions)
+        runs = pruning.prunable(work.store, policy)
+        rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in runs)
+        if runs:
+            work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(runs), 'run')}"))
+
+
+def once(work: Work) -> None:
+    """One whole round."""
+    scan(work, always=True)
+    ingest(work)
+    judge(work)
+    nightly(work)
+    tell(work)
+    expire(work, always=True)
+    watchers.end_round(work.store, work.owner, now_ns=work.now())
+
+
+JOBS: Final[Mapping[str, Callable[[Work], None]]] = {
+    "scan": scan,
+    "ingest": ingest,
+    "judge": judge,
+    "tell": tell,
+    "expire": expire,
+    "nightly": nightly,
+}
+"""In the order of a round."""

@@ -1,0 +1,137 @@
+"""Looks at the watched folders, and writes down what is new, what changed, what stands still, and what is gone."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from tracker import readers
+from tracker.store import inbox, watchers
+from tracker.store.dimensions import digest_of
+from tracker.store.inbox import Entry, Seen, State
+from tracker.units import counted
+from tracker.watch.content import Content, content_of
+from tracker.watch.find import Item, Listing, listing
+from tracker.watch.work import Event, Place, Work
+
+PATIENCE_NS: Final = 24 * 3600 * 10**9
+"""A profile that stands still this long is taken although its profiler did not say that it is done."""
+
+_DATA: Final = re.compile(r".*\.(?:json|json\.gz|csv|db|sqlite)", re.IGNORECASE)
+_NAMED_SO: Final = re.compile(r".*(?:trace|profil).*", re.IGNORECASE)
+"""Files that nobody knows, but that somebody calls a profile, or that are empty: exports that failed."""
+
+
+def scan(work: Work, *, always: bool = False) -> None:
+    """Look at all folders; not where another watcher did within half the time between two looks, unless `always`."""
+    for place in work.places:
+        since = None if always else work.now() - work.settings.watch.every_ns // 2
+        name = f"scan:{digest_of((place.host, place.root)).hex()}"
+        with work.lease(name, undone_since_ns=since) as ours:
+            if ours:
+                _scan(work, place)
+
+
+def _scan(work: Work, place: Place) -> None:
+    now = work.now()
+    number = watchers.folder_id(work.store, place.host, str(place.root), place.folder.layout, now_ns=now)
+    found = listing(place.folder, place.root)
+    known = {entry.path: entry for entry in inbox.entries(work.store, number)}
+    seen: list[Seen] = []
+    back: list[Entry] = []
+    for item in found.items:
+        content = content_of(item.path)
+        if content is None:
+            continue
+        entry = known.pop(str(item.path), None)
+        as_seen = _seen(work, place, item, content, entry)
+        if as_seen is not None:
+            seen.append(as_seen)
+        elif entry is not None and entry.gone_ns is not None:
+            back.append(entry)
+    gone = [entry for entry in known.values() if entry.gone_ns is None and not found.may_hold(Path(entry.path))]
+    inbox.note(work.store, number, seen, gone, back, now_ns=now)
+    watchers.note_folder(work.store, number, _problem(found), _expected(work, place, number, found), now_ns=now)
+    _say(work, place, seen, found)
+
+
+def _seen(work: Work, place: Place, item: Item, content: Content, entry: Entry | None) -> Seen | None:
+    """What there is to write down of a profile; None where nothing is new."""
+    now = work.now()
+    if entry is None:
+        changed = content.still_since_ns(now)
+    elif entry.content != content.digest or entry.changed_ns > now:  # or our own clock went back
+        changed = now
+    elif entry.state == "waiting":
+        changed = entry.changed_ns
+    else:
+        return None
+    state, reason = _state(work, place, item, now - changed)
+    known = None if entry is None else (entry.state, entry.reason, entry.content, entry.changed_ns, entry.gone_ns)
+    if known == (state, reason, content.digest, changed, None):
+        return None
+    return Seen(
+        path=str(item.path),
+        state=state,
+        content=content.digest,
+        size_bytes=content.size_bytes,
+        written_ns=content.written_ns,
+        changed_ns=changed,
+        reason=reason,
+        known_id=None if entry is None else entry.id,
+        known_content=None if entry is None else entry.content,
+        workload=item.labels.workload or "",
+        version=item.labels.version or "",
+    )
+
+
+def _state(work: Work, place: Place, item: Item, still_ns: int) -> tuple[State, str]:
+    """What can be done with a profile that stands still for so long, and why not more."""
+    if still_ns < work.settings.watch.settled_ns:
+        return "waiting", ""
+    looks = list(readers.survey(item.path, place.folder.format))
+    if not any(look.claims or look.problem for look in looks) and not _is_failed_export(item.path):
+        return "passed", "no reader knows this file" if item.path.is_file() else "no profile in this folder"
+    unfinished = next(filter(None, map(readers.unfinished, looks)), "")
+    return ("waiting", unfinished) if unfinished and still_ns < PATIENCE_NS else ("ready", "")
+
+
+def _is_failed_export(path: Path) -> bool:
+    if not _DATA.fullmatch(path.name) or not path.is_file():
+        return False
+    return path.stat().st_size == 0 or _NAMED_SO.fullmatch(path.name) is not None
+
+
+def _problem(found: Listing) -> str:
+    """What kept the look from seeing everything, '' for nothing."""
+    reasons = list(found.unseen.values())
+    more = f", and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else ""
+
+
+def _expected(work: Work, place: Place, number: int, found: Listing) -> dict[str, int]:
+    """The workloads of which runs are expected in a folder, and how often.
+
+    Those that the layout has folders for, or the one of the settings; '' is any. What could not be seen stays.
+    """
+    every = place.folder.expect_every_ns
+    if every is None:
+        return {}
+    known = {one.workload for one in watchers.expectations(work.store, now_ns=work.now()) if one.folder_id == number}
+    workloads = found.workloads | (known if found.unseen else set())
+    return dict.fromkeys(workloads or {place.folder.workload or ""}, every)
+
+
+def _say(work: Work, place: Place, seen: list[Seen], found: Listing) -> None:
+    new = sum(one.known_id is None for one in seen)
+    if new:
+        work.say(Event("found", f"{counted(new, 'profile')} in {place.root}"))
+    for one in seen:
+        if one.state == "passed":
+            work.say(Event("passed over", f"{one.path}: {one.reason}"))
+        elif one.reason:
+            work.say_once(one.path, Event("put off", f"{one.path}: {one.reason}"))
+    problem = _problem(found)
+    if problem or work.told.get(str(place.root)):
+        work.say_once(str(place.root), Event("folder", problem or f"{place.root}: all of it can be looked at again"))

@@ -1,0 +1,134 @@
+"""What watches, what waits, and what went wrong, as the database knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+from tracker import intake
+from tracker.results.status import (
+    ExpectedStatus,
+    FolderStatus,
+    MessageStatus,
+    ProfileStatus,
+    SilenceStatus,
+    SpooledStatus,
+    Status,
+    WatcherStatus,
+)
+from tracker.store import Store, findings, inbox, notifications, watchers
+from tracker.store.leases import LIFETIME_NS
+from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
+from tracker.watch.alarms import missing
+
+_LATE_ROUNDS: Final = 5
+_DAY_NS: Final = 24 * 3600 * 10**9
+_ORDER: Final = ("quarantined", "working", "ready", "waiting")
+
+
+def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
+    """All of it, and what waits in `spools`.
+
+    Of watchers that are no more, only those of the last day, and the last one that ended well.
+    """
+    expected = watchers.expectations(store, now_ns=now_ns)
+    late = {one.id for one in missing(expected, now_ns)}
+    last = watchers.last_runs(store)
+    counts = inbox.counts(store)
+    profiles = sorted(inbox.entries(store, open_only=True), key=lambda one: (_ORDER.index(one.state), one.path))
+    with store.connect() as connection:
+        muted = findings.muted(connection)
+    return Status(
+        database=store.url,
+        now_ns=now_ns,
+        watchers=tuple(_watchers(watchers.watchers(store), now_ns)),
+        folders=tuple(
+            _folder(
+                folder,
+                [one for one in counts if one.folder_id == folder.id],
+                [
+                    _expected(one, last.get(one.workload), one.id in late)
+                    for one in expected
+                    if one.folder_id == folder.id
+                ],
+            )
+            for folder in watchers.folders(store)
+        ),
+        profiles=tuple(
+            ProfileStatus(**{field.name: getattr(entry, field.name) for field in fields(ProfileStatus)})
+            for entry in profiles
+        ),
+        messages=tuple(_messages(store)),
+        silences=tuple(
+            SilenceStatus(**{field.name: getattr(one, field.name) for field in fields(SilenceStatus)})
+            for one in notifications.silences(store, now_ns)
+        ),
+        muted=muted,
+        spooled=tuple(
+            SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
+            for place in spools
+            for one in intake.waiting(place)
+        ),
+    )
+
+
+def _messages(store: Store) -> list[MessageStatus]:
+    """The messages that were not delivered, those given up first."""
+    frame = notifications.listed(store)
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    names = [field.name for field in fields(MessageStatus)]
+    found = [MessageStatus(**{name: row[name] for name in names}) for row in rows]
+    return sorted(found, key=lambda one: (one.state != "dead", one.created_ns, one.id))
+
+
+def _watchers(known: list[Watcher], now_ns: int) -> list[WatcherStatus]:
+    found, has_ended = [], False
+    for watcher in known:
+        state = _state(watcher, now_ns)
+        if state == "ended":
+            if has_ended:
+                continue
+            has_ended = True
+        if watcher.ended_ns is not None and now_ns - watcher.ended_ns > _DAY_NS:
+            continue
+        said = {field.name: getattr(watcher, field.name) for field in fields(WatcherStatus) if field.name != "state"}
+        found.append(WatcherStatus(**said, state=state))
+    return found
+
+
+def _state(watcher: Watcher, now_ns: int) -> str:
+    if watcher.outcome:
+        return watcher.outcome
+    since_ns = watcher.round_ns or watcher.started_ns
+    is_late = now_ns - watcher.heartbeat_ns > LIFETIME_NS or (
+        watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS
+    )
+    return "late" if is_late else "alive"
+
+
+def _folder(folder: WatchedFolder, counts: list[inbox.Count], expected: list[ExpectedStatus]) -> FolderStatus:
+    return FolderStatus(
+        path=folder.path,
+        host=folder.host,
+        layout=folder.layout,
+        looked_ns=folder.looked_ns,
+        error=folder.error,
+        error_ns=folder.error_ns,
+        profiles={one.state: one.profiles for one in counts if one.profiles},
+        arrived_ns=max((one.arrived_ns for one in counts if one.arrived_ns is not None), default=None),
+        expected=tuple(expected),
+    )
+
+
+def _expected(one: Expectation, last: LastRun | None, is_missing: bool) -> ExpectedStatus:
+    return ExpectedStatus(
+        workload=one.workload,
+        every_ns=one.every_ns,
+        last_ns=one.last_ns,
+        run_id=None if last is None else last.run_id,
+        version=None if last is None else last.version,
+        due_ns=one.since_ns + one.every_ns,
+        is_missing=is_missing,
+    )

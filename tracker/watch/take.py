@@ -1,0 +1,215 @@
+"""Ingests the profiles that are ready, one by one; what cannot be read is quarantined, and the rest goes on.
+
+The runs are not judged here: a line is judged once for all that came.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tracker import intake
+from tracker.errors import SourceError, StoreError, UsageError
+from tracker.intake import IngestOptions, Sidecar
+from tracker.store import failures, inbox
+from tracker.store.inbox import Arrival, End, Entry
+from tracker.watch.content import content_of
+from tracker.watch.find import Labels, labels_of
+from tracker.watch.work import Event, Place, Stopped, Work
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestResult
+
+MAX_ATTEMPTS: Final = 3
+"""A profile during which the watcher died so often is not tried again."""
+
+_PAUSES_MINUTES: Final = (1, 5, 15, 60)
+"""After what is not the profile's fault: until the next attempt; the last one for all further ones."""
+
+_NS_PER_MINUTE: Final = 60 * 10**9
+_AT_ONCE_NS: Final = 3600 * 10**9
+_PASSING: Final = frozenset(
+    {
+        errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETIMEDOUT,
+        errno.EBUSY, errno.EAGAIN, errno.EINTR, errno.ENOTCONN, errno.EHOSTDOWN, errno.EREMOTEIO,
+    }
+)  # fmt: skip
+"""What goes wrong with disks, networks and memory, whatever the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """A profile with the watched folder that it lies in."""
+
+    entry: Entry
+    place: Place
+
+    @property
+    def path(self) -> Path:
+        return Path(self.entry.path)
+
+
+def take(work: Work, *, until_ns: int | None = None) -> None:
+    """Ingest what is ready, in order; begin no further profile after `until_ns`.
+
+    A StoreError ends it: the database is not there, and what was being read stays ready.
+    """
+    places = {(place.host, str(place.root)): place for place in work.places}
+    now = work.now()
+    due = [
+        entry
+        for entry in inbox.entries(work.store, open_only=True)
+        if entry.state in ("ready", "working") and entry.next_try_ns <= now and (entry.host, entry.folder) in places
+    ]
+    for entry in in_order(due):
+        if until_ns is not None and work.now() >= until_ns:
+            return
+        if inbox.start(work.store, entry, work.owner, now_ns=work.now()):
+            _take(work, _Task(entry, places[(entry.host, entry.folder)]))
+
+
+def take_spooled(work: Work) -> None:
+    """Ingest what jobs of this machine, and of those that share its spool, left there."""
+    for place in work.spools():
+        for done in intake.take_spooled(work.store, place, max_bytes=work.settings.max_bytes, now_ns=work.now()):
+            if done.error is None:
+                _say(work, done.profile, done.results)
+            else:
+                fate = "given up" if done.given_up else f"attempt {done.attempts}"
+                work.say(
+                    Event("put off", f"{done.profile}: {_without(done.error, done.profile)} ({fate}, {done.entry})")
+                )
+
+
+def in_order(entries: Sequence[Entry]) -> list[Entry]:
+    """Profiles in the order of their versions, as far as it can be told: versions stand in the order they come in.
+
+    Those of one folder and workload go by the time at which they were written; were all written within an hour, they
+    were copied, and go by their names. Numbers in names count as numbers.
+    """
+    groups: dict[tuple[int, str], list[Entry]] = {}
+    for entry in entries:
+        groups.setdefault((entry.folder_id, entry.workload), []).append(entry)
+    ordered: list[list[Entry]] = []
+    for group in groups.values():
+        times = [entry.written_ns for entry in group]
+        by_name = max(times) - min(times) < _AT_ONCE_NS
+        ordered.append(sorted(group, key=lambda entry: (0 if by_name else entry.written_ns, _natural(entry.path))))
+    return [entry for group in sorted(ordered, key=lambda group: group[0].written_ns) for entry in group]
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", text)]
+
+
+def _take(work: Work, task: _Task) -> None:
+    """The work on one profile, which is ours; whatever comes of it is written down."""
+    entry = task.entry
+    try:
+        end = _tried_too_often(work, entry) or _ingested(work, task)
+    except (Stopped, StoreError):
+        # an attempt that was broken off says nothing about the profile
+        work.broken_off.add(entry.id)
+        with suppress(StoreError):
+            inbox.finish(work.store, entry, work.owner, End("ready", attempts=entry.attempts), now_ns=work.now())
+        raise
+    work.broken_off.discard(entry.id)
+    inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
+    if end.state == "quarantined":
+        work.say(Event("quarantined", f"{entry.path}: {_without(end.reason, entry.path)}"))
+    elif end.state == "ready":
+        work.say(Event("put off", f"{entry.path}: {_without(end.reason, entry.path)}"))
+
+
+def _tried_too_often(work: Work, entry: Entry) -> End | None:
+    if entry.state != "working" or entry.attempts < MAX_ATTEMPTS or entry.id in work.broken_off:
+        return None
+    problem = f"the watcher died while it read this, {entry.attempts} times in a row"
+    return End("quarantined", f"{problem}; it may need more memory than there is: tracker doctor reads it alone")
+
+
+def _ingested(work: Work, task: _Task) -> End:
+    entry = task.entry
+    content = content_of(task.path)
+    if content is None or content.digest != entry.content:
+        return End("waiting")  # it changed since the last look; the next one writes down how
+    labels = labels_of(task.place.folder, task.path.relative_to(task.place.root).parts)
+    if labels is None:
+        return End("waiting", "the layout means it no longer")
+    try:
+        results = intake.ingest(
+            work.store,
+            [task.path],
+            options=_options(work, task.place, labels),
+        )
+    except StoreError:
+        raise
+    except (SourceError, UsageError, MemoryError, OSError) as error:
+        if not task.path.exists():
+            return End("waiting")
+        return _put_off(work, entry, error) if _is_passing(error) else End("quarantined", str(error))
+    except Exception as error:  # a fault of ours in one profile must not keep all others out
+        if failures.is_connection_lost(error):
+            raise StoreError(f"{work.store.url}: the connection was lost", remedy="it is tried again") from error
+        work.say(Event("failed", traceback.format_exc().strip()))
+        return End("quarantined", f"tracker itself failed on this: {type(error).__name__}: {error}; please report it")
+    if work.to_judge is not None:
+        work.to_judge |= {result.run_id for result in results}
+    _say(work, entry.path, results)
+    return End("ingested", arrival=_arrival(results, entry))
+
+
+def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:
+    """What a profile says of itself goes before what its folders say."""
+    otherwise = Sidecar(
+        workload=labels.workload,
+        version=labels.version,
+        configuration=dict(labels.configuration),
+        tags=dict(labels.tags),
+        device=place.folder.device,
+        expect_ranks=place.folder.expect_ranks,
+    )
+    return IngestOptions(
+        otherwise=otherwise, format=place.folder.format, max_bytes=work.settings.max_bytes, judge=False
+    )
+
+
+def _is_passing(error: BaseException | None) -> bool:
+    """Whether an error comes from a disk, a network or memory, and not from what the file holds."""
+    while error is not None:
+        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _PASSING):
+            return True
+        error = error.__cause__
+    return False
+
+
+def _put_off(work: Work, entry: Entry, error: BaseException) -> End:
+    attempts = entry.attempts + 1
+    minutes = _PAUSES_MINUTES[min(attempts, len(_PAUSES_MINUTES)) - 1]
+    reason = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
+    return End("ready", reason, attempts, work.now() + minutes * _NS_PER_MINUTE)
+
+
+def _arrival(results: Sequence[IngestResult], entry: Entry) -> Arrival:
+    is_new = bool(entry.attempts) or any(not result.already for result in results)
+    return Arrival([result.run_id for result in results], results[0].workload, results[0].version, is_new)
+
+
+def _say(work: Work, path: str, results: Sequence[IngestResult]) -> None:
+    for result in results:
+        for warning in result.warnings:
+            work.say(Event("warning", f"{path}: {warning}"))
+        state = "already in" if result.already else "ranks added" if result.joined else "new"
+        text = f"{path}: run:{result.run_id} {state}, {result.version} of {result.workload}"
+        work.say(Event("unchanged" if result.already else "ingested", text))
+
+
+def _without(text: str, path: str) -> str:
+    """An error without the path that stands in front of it already."""
+    return text.removeprefix(f"{path}: ")

@@ -1,0 +1,106 @@
+"""What all jobs of a watcher work with: database, settings, clock, and whom to tell what was done."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tracker.config import Folder, Settings
+from tracker.notify.sending import Send
+from tracker.store import Store, leases
+from tracker.watch.find import root_of
+
+What = Literal[
+    "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged", "told",
+    "pruned", "expired", "folder", "watcher", "failed",
+]  # fmt: skip
+
+
+class Stopped(BaseException):
+    """The watcher was asked to end, in the middle of something."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One thing that was done, or went wrong."""
+
+    what: What
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A watched folder of the settings: where it is, and whose (`host`; '' where all machines see the same one)."""
+
+    folder: Folder
+    root: Path
+    host: str
+
+
+@dataclass(slots=True)
+class Work:
+    """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
+
+    `spools`: where jobs queue what they could not deliver.
+    """
+
+    store: Store
+    settings: Settings
+    owner: str
+    host: str
+    say: Callable[[Event], None]
+    now: Callable[[], int]
+    send: Send | None = None
+    spools: Callable[[], Sequence[Path]] = tuple
+    told: dict[str, str] = field(default_factory=dict)
+    """The last problem that was said of a thing, so that it is not said every minute."""
+
+    to_judge: set[int] | None = None
+    """Runs that came since the last judgement; None: whatever is out of date, since nobody knows who died before us."""
+
+    broken_off: set[int] = field(default_factory=set)
+    """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""
+
+    @property
+    def places(self) -> list[Place]:
+        """The folders that are watched."""
+        found = []
+        for folder in self.settings.watch.folders:
+            root = root_of(folder, self.settings.file)
+            found.append(Place(folder, root, "" if folder.shared else self.host))
+        return found
+
+    @contextmanager
+    def lease(self, name: str, *, undone_since_ns: int | None = None) -> Iterator[bool]:
+        """Whether the work `name` is ours within this block; done when the block ends well."""
+        if not leases.take(self.store, name, self.owner, now_ns=self.now(), undone_since_ns=undone_since_ns):
+            yield False
+            return
+        try:
+            yield True
+        except BaseException:
+            leases.release(self.store, name, self.owner)
+            raise
+        leases.release(self.store, name, self.owner, done_ns=self.now())
+
+    def say_once(self, about: str, event: Event) -> None:
+        """Say something of a thing, unless it was the last that was said of it."""
+        if self.told.get(about) != event.text:
+            self.told[about] = event.text
+            self.say(event)
+
+
+def this_host() -> str:
+    """The name of this machine."""
+    return socket.gethostname()
+
+
+def new_owner(host: str) -> str:
+    """A name for this process as a watcher that no other one has, even after a restart."""
+    return f"{host}:{os.getpid()}:{secrets.token_hex(4)}"
