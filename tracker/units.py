@@ -17,6 +17,8 @@ NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
 BYTES_PER_KIB = 1_024
 MISSING_TEXT = "-"
+MAX_BYTES: Final = 64 * 1024**3
+"""Default of the setting `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
 
 # Seconds start at ten: parts of a step of 1.2 s would lose their digits.
 _TIME_UNITS = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (NS_PER_US, NS_PER_US, "us"), (1, 1, "ns"))

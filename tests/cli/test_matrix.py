@@ -51,7 +51,7 @@ def test_what_makes_no_sense_is_refused(tracker, words, message):
 def test_one_side_is_compared_with_the_runs_before_it(tracker, db):
     document = json.loads(tracker("diff", "v08", "--db", db, "--format", "json").out)
     assert (document["baseline"]["runs"], document["candidate"]["label"]) == (3, "v08")
-    assert document["notes"][0] == "The baseline is the last 3 active runs of earlier versions: v01 (run 1-3)."
+    assert document["notes"][0] == "The baseline is the last 3 accepted runs of earlier versions: v01 (run 1-3)."
     assert document["judgement"]["judged"]
     assert any(row["verdict"] in ("REGRESSED", "ADDED") for row in document["ops"])
     refused = tracker("diff", "v01", "v08", "--db", db, "--baseline", "previous")

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from tracker.config.entries import MAX_BYTES, Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
+from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
 from tracker.errors import SourceError
+from tracker.units import MAX_BYTES
 
 __all__ = [
     "DATABASE_VARIABLE", "FILE_VARIABLE", "MAX_BYTES", "Alerts", "Channel", "Folder", "Owner", "Prune", "Rule",

@@ -56,10 +56,7 @@ from msgspec import Struct, field
 from tracker.config import layout
 from tracker.config.refusals import told
 from tracker.errors import SourceError
-from tracker.units import age_ns
-
-MAX_BYTES: Final = 64 * 1024**3
-"""Default of `limits.max_bytes`: above every trace we have met, below what fills a disk by accident."""
+from tracker.units import MAX_BYTES, age_ns
 
 SEVERITIES: Final = ("info", "warning", "critical")
 _TIMES: Final = {

@@ -86,7 +86,7 @@ class Seen:
 class Incident:
     """An incident. `key`: line, version and direction, which stay; `link`: shared with those on other devices.
 
-    `is_new`: the newest version of its line began it.
+    `is_new`: the newest version of its line began it, or confirmed it.
     """
 
     key: str
@@ -119,7 +119,10 @@ def read(store: Store, now_ns: int) -> list[Incident]:
         key = incident_key(row)
         links[key] = f"{row['workload_id']}.{row['version_id']}.{row['direction']}"
         found.setdefault(key, []).append(_seen(row, events.get(row["finding_id"], []), silences))
-    return [Incident(key, links[key], any(one.row["is_new"] for one in own), tuple(own)) for key, own in found.items()]
+    return [
+        Incident(key, links[key], any(one.row["is_new"] or one.row["is_newest"] for one in own), tuple(own))
+        for key, own in found.items()
+    ]
 
 
 def incident_key(row: Mapping[str, Any]) -> str:

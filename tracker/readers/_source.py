@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
-from tracker.config import MAX_BYTES
 from tracker.errors import SourceError
+from tracker.units import MAX_BYTES
 
 if TYPE_CHECKING:
     from tracker.profile import Source
