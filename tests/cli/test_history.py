@@ -38,10 +38,8 @@ def test_series_of_one_name_say_what_tells_them_apart(tracker, tmp_path):
     lines = tracker("history", "step", "--db", tmp_path / "t.db").out.splitlines()
     assert lines[0] == "net, unknown, precision=fp16 profiler=off: 2 series"
     assert lines[3].split() == ["batch"]
-    assert lines[4].split()[:4] == ["series", "name", "of", "size"]
-    assert [line.split()[1:6] for line in lines[5:7]] == [
-        ["step", "unprofiled", size, "▁", f"{size}.00"] for size in ("64", "32")
-    ]
+    assert lines[4].split()[:3] == ["series", "name", "size"]
+    assert [line.split()[1:5] for line in lines[5:7]] == [["step", size, "▁", f"{size}.00"] for size in ("64", "32")]
 
 
 def test_history_goes_to_all_formats(tracker, db, tmp_path):
