@@ -92,7 +92,7 @@ def test_a_finding_of_an_older_version_is_not_new(regressed):
     assert the_finding(regressed)["state"] == "persisting"
 
 
-def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
+def test_what_comes_back_is_a_finding_of_the_later_version_and_the_first_one_stays_where_it_was(regressed):
     number = the_finding(regressed)["finding_id"]
     runs(regressed, "v3", start=6, count=4)
     follow(regressed)
@@ -101,8 +101,10 @@ def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
     assert number in set(recovered["finding_id"])
     slower(regressed, "v4", start=10)
     reopened = the_finding(regressed, states=("reopened",))
-    assert reopened["finding_id"] == number
-    assert reopened["version"] == "v4"
+    assert (reopened["version"], reopened["good_version"]) == ("v4", "v3")
+    first = the_finding(regressed, states=("recovered",))
+    assert (first["finding_id"], first["version"], first["reopened_in"]) == (number, "v2", "v4")
+    assert first["incident_id"] != reopened["incident_id"]
 
 
 def test_where_each_version_has_one_run_the_newest_one_confirms_what_an_older_one_began(store):

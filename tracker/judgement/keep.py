@@ -131,7 +131,7 @@ def _made(
     """`until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
     first = _dated(tracked, watched)
-    good = tracked.began - 1 if tracked.began > tracked.first else max(tracked.baseline, default=None)
+    good = max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
         "series_id": series_id,
@@ -159,6 +159,7 @@ def _made(
         columns[f"{side}_value"] = _mean(_said(watched, tracked.row, places))
         columns[f"{side}_calls"] = _mean(watched.calls[tracked.row, places])
         columns[f"{side}_runs"] = " ".join(str(runs[place].run_id) for place in places)
+    columns["step_runs"] = " ".join(str(runs[place].run_id) for place in tracked.step_baseline) or None
     events = [
         (one.source, one.target, one.kind, one.who, one.when_ns, one.run, one.rule_version, one.reason, one.notifies)
         for one in tracked.transitions
@@ -178,7 +179,7 @@ def inverse_diff(diff: float | None) -> float | None:
 
 def _dated(tracked: Tracked, watched: Watched) -> int:
     """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
-    first = tracked.began
+    first = tracked.first
     if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
         return first
     start = max(0, first - _DATED_BY)
@@ -186,7 +187,8 @@ def _dated(tracked: Tracked, watched: Watched) -> int:
     values = watched.centred[tracked.row, around]
     known = around[~np.isnan(values)]
     near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
-    near = [place for place in near if abs(place - first) <= _NEAR]
+    # the runs of its baseline were as they should be
+    near = [place for place in near if abs(place - first) <= _NEAR and place > max(tracked.baseline, default=-1)]
     return min(near, key=lambda place: (abs(place - first), place), default=first)
 
 

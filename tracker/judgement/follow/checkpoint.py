@@ -21,7 +21,7 @@ from tracker.judgement.follow.watched import Watched
 
 I64 = NDArray[np.int64]
 
-FORM: Final = 1
+FORM: Final = 2
 """Goes up when what a checkpoint holds, or how, changes."""
 
 
@@ -35,8 +35,8 @@ class Checkpoint:
 
 
 class _State(msgspec.Struct, frozen=True):
-    """A Follower. `series`: number of the series of each row; arrays are their bytes, row by row; `open`: places in
-    `found`.
+    """A Follower. `series`: number of the series of each row; arrays are their bytes, row by row; `open`, `further`:
+    places in `found`.
     """
 
     series: bytes
@@ -45,9 +45,11 @@ class _State(msgspec.Struct, frozen=True):
     freedom: bytes
     normal: bytes
     creeps_from: bytes
+    comes_from: bytes
     snapshots: dict[int, bytes]
     found: list[Tracked]
     open: list[int]
+    further: list[int]
 
 
 def resume(
@@ -106,9 +108,11 @@ def _encoded(follower: Follower, series: I64, runs: int) -> bytes:
         follower.windows.freedom.tobytes(),
         np.packbits(follower.normal[:, :runs]).tobytes(),
         follower.creeps_from.astype(np.int32).tobytes(),
+        follower.comes_from.astype(np.int32).tobytes(),
         {run: columns.astype(np.int32).tobytes() for run, columns in follower.snapshots.items()},
         follower.found,
         [places[id(tracked)] for tracked in follower.open.values()],
+        [places[id(tracked)] for tracked in follower.further],
     )
     return zlib.compress(msgspec.msgpack.encode(state), 1)
 
@@ -137,8 +141,10 @@ def _restore(follower: Follower, series: I64, known: Checkpoint) -> None:
     normal = np.unpackbits(np.frombuffer(state.normal, dtype=np.uint8), count=len(before) * known.runs)
     follower.normal[to, : known.runs] = normal.reshape(len(before), known.runs)[here]
     follower.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
+    follower.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
     follower.snapshots = {run: windows(raw) for run, raw in state.snapshots.items()}
     follower.found = state.found
     for tracked in state.found:
         tracked.row = int(rows[tracked.row])
+    follower.further = [state.found[place] for place in state.further]
     follower.open = {state.found[place].key: state.found[place] for place in state.open}

@@ -10,8 +10,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors.life import ENDED, NOTIFIED, OPEN, Acted, Finding, LifeRule, Observed, Passed, Transition
+from tracker.detectors.life import (
+    ENDED,
+    NOTIFIED,
+    OPEN,
+    RULE,
+    Acted,
+    Finding,
+    LifeRule,
+    Observed,
+    Over,
+    Passed,
+    Transition,
+)
 from tracker.judgement.follow.creeping import crept
+from tracker.judgement.follow.further import further_step
 from tracker.judgement.follow.tracked import Key, Tracked, UserAction, effect_of, is_bistable, is_gone, step_back
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.watched import Watched
@@ -21,6 +34,7 @@ I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
 _NEW_BASELINE: Final = "what got better is the new baseline"
+_STEPPED: Final = "worse with a later version: that step is a finding of its own"
 _BLOCKING: Final = OPEN | {"vanished"}
 """States in which the runs of a series are no baseline for it."""
 
@@ -40,8 +54,9 @@ class Follower:
     """Where the following of a line stands: everything but the runs themselves that the next run is judged by.
 
     `windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
-    `found`: all findings; `open`: those that a run may still change. `snapshots`: the windows as they were before a run
-    that raised suspicions. `creeps_from`: per series the first run that slow creep counts from.
+    `found`: all findings; `open`: those that a run may still change, by key, and `further` steps of them. `snapshots`:
+    the windows as they were before a run that raised suspicions. `creeps_from`, `comes_from`: per series the first run
+    that slow creep, and whether it is there at all, counts from.
     """
 
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
@@ -50,9 +65,11 @@ class Follower:
         self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
         self.found: list[Tracked] = []
         self.open: dict[Key, Tracked] = {}
+        self.further: list[Tracked] = []
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
+        self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
             self.actions.setdefault(self.place(action), []).append(action)
 
@@ -74,12 +91,15 @@ class Follower:
     def observe(self, run: int) -> None:
         """Everything that the run in this column says."""
         self._accept_improvements(run)
+        self._end_version(run)
         said = {
             "level": levels(self.watched, self.windows, [run]),
             "calls": calls(self.watched, self.windows, [run]),
-            "presence": presence(self.watched, run, [run]),
+            "presence": presence(self.watched, run, [run], self.comes_from),
         }
         confirmed = self._confirmed(run)
+        for tracked in self.further.copy():
+            self._observe(tracked, run, None)
         for tracked in list(self.open.values()):
             if tracked.change != "creep":
                 self._observe(tracked, run, confirmed.get(tracked.key))
@@ -102,6 +122,8 @@ class Follower:
             key = (row, int(sign[row]), change)
             if change == "calls" and (row, key[1], "level") in self.open:
                 continue  # the time says it already; that calls explain it, the finding says
+            if change != "presence" and self._comes(row, said["presence"]):
+                continue  # the level of when it was there before is no measure for what was not there any more
             known = self.open.get(key)
             if known is not None and known.finding.state != "recovered":
                 continue
@@ -113,6 +135,11 @@ class Follower:
             tracked.suspected = run
             tracked.take(self._event(tracked, run, screens=True))
             self.open[key] = tracked
+
+    def _comes(self, row: int, said: Said) -> bool:
+        """Whether a series has just come or gone, as far as anybody knows yet."""
+        own = (self.open.get((row, sign, "presence")) for sign in (1, -1))
+        return bool(said.sign[row]) or any(one is not None and one.finding.state == "suspect" for one in own)
 
     def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
         row, sign, change = key
@@ -164,12 +191,34 @@ class Follower:
             for one in own:
                 agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
                 found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
-                if found[one.key]:
-                    one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
-                    if one.finding.state == "recovered":  # it comes back: against the level that it recovered to
-                        one.baseline = self._baseline(self.snapshots[place], one.row, change, place)
                 one.suspected = None
+                if not found[one.key]:
+                    continue
+                if one.finding.state == "recovered":
+                    one = self._again(one, place, run)  # noqa: PLW2901 what follows is of the second time
+                one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
+                one.step_baseline = self._baseline_of_step(self.snapshots[place], place)
         return found
+
+    def _again(self, old: Tracked, place: int, run: int) -> Tracked:
+        """A finding that recovered, and the run `place` began another change of its series: one of its own, measured
+        against the level that the old one recovered to. It is the old one reopened where it is as large as that was.
+        """
+        key = old.key
+        tracked = self._new(key, place, {})
+        tracked.baseline = self._baseline(self.snapshots[place], old.row, old.change, place)
+        effect = effect_of(self.watched, tracked, run) or 0.0
+        if abs(effect - old.finding.size) <= old.life.worse_share * old.finding.size:
+            tracked.finding = old.finding
+        else:
+            tracked.take(self._event(tracked, place, screens=True))
+        self.open[key] = tracked
+        return tracked
+
+    def _baseline_of_step(self, windows: I64, run: int) -> tuple[int, ...]:
+        """The runs that the step is judged against with the run `run`; none where no run states it."""
+        row = self.watched.step_row
+        return () if row is None else self._baseline(windows, row, "level", run)
 
     def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:
         """What `columns` say, against the windows as they were before the run `place`: of the suspects `own` alone, or
@@ -180,7 +229,7 @@ class Follower:
         windows.variance, windows.freedom = self.windows.variance, self.windows.freedom
         families = {self.watched.families[one.row] for one in own}
         if change == "presence":
-            return presence(self.watched, place, columns, families)
+            return presence(self.watched, place, columns, self.comes_from, families)
         if change == "calls":
             return calls(self.watched, windows, columns, families)
         if every:
@@ -199,20 +248,51 @@ class Follower:
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
         for transition in transitions:
-            if transition.kind == "reopened":
-                tracked.again = tracked.candidate[0]
+            if transition.kind == "worsened":
+                self._step_further(tracked, transition, run)
             elif transition.kind == "cleared":
                 self._join(tracked, range(tracked.first, run))
             elif transition.kind == "recovered":
-                self._join(tracked, range(run - 2 * tracked.life.recovery_runs + 1, run))
+                self._join(tracked, self._good_runs(tracked, run))
             elif transition.kind == "invalid":
                 self._join(tracked, [*tracked.baseline, *range(tracked.first, run)])
                 self._forget_creep(tracked, run)
             elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
                 self._restart(tracked, run)
                 self._forget_creep(tracked, run)
-        if tracked.finding.state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
+                if tracked.change == "presence" and transition.kind == "expected" and transition.who != RULE:
+                    self.comes_from[tracked.row] = tracked.first
+            if tracked.change == "presence" and tracked.sign > 0 and transition.kind in {"confirmed", "reopened"}:
+                self._restart(tracked, run)
+        state = tracked.finding.state
+        if state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
             del self.open[tracked.key]
+        if tracked.further and state in ENDED | {"recovered"}:
+            self.further = [one for one in self.further if one is not tracked]
+            whole = self.open.get(tracked.key)
+            if whole is not None:  # the next step from there is told again
+                whole.finding = replace(whole.finding, notified_level=whole.finding.size)
+
+    def _step_further(self, tracked: Tracked, worsened: Transition, run: int) -> None:
+        """What got worse with a later version is a finding of that version; the one of before lives on, untold."""
+        step = further_step(self.watched, tracked, run)
+        if step is None:
+            return
+        self.found.append(step)
+        self.further.append(step)
+        step.step_baseline = tuple(at for at in self._baseline_of_step(self.windows.columns, run) if at < step.first)
+        step.take(self._event(step, step.first, screens=True))
+        step.take(self._event(step, run, confirms=True))
+        stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
+        tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
+
+    def _good_runs(self, tracked: Tracked, run: int) -> list[int]:
+        """The runs before `run` that a finding recovered with."""
+        finding = tracked.finding
+        limit = finding.back_level + tracked.life.effect
+        effects = {at: effect_of(self.watched, tracked, at) for at in range(run - 1, tracked.first, -1)}
+        good = [at for at, effect in effects.items() if effect is not None and effect < limit]
+        return sorted(good[: finding.back_runs])
 
     def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
         if tracked.change in {"level", "calls"}:
@@ -226,16 +306,16 @@ class Follower:
             self.creeps_from[tracked.row] = run
 
     def _restart(self, tracked: Tracked, run: int) -> None:
-        if tracked.change in {"level", "calls"}:
-            known = ~np.isnan(self.watched.raw[tracked.row, tracked.began : run])
-            columns = (tracked.began + np.flatnonzero(known)).tolist()
+        if tracked.change in {"level", "calls"} or (tracked.change == "presence" and tracked.sign > 0):
+            known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
+            columns = (tracked.first + np.flatnonzero(known)).tolist()
             self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
             self.normal[tracked.row, columns] = True
 
     def _accept(self, run: int) -> None:
         """The run joins the windows of all series that are as they should be."""
         free = ~np.isnan(self.watched.raw[:, run])
-        for tracked in self.open.values():
+        for tracked in (*self.open.values(), *self.further):
             if tracked.change in {"level", "calls"} and self._blocks(tracked):
                 free[tracked.row] = False
         self.windows.accept(np.flatnonzero(free), run)
@@ -253,8 +333,18 @@ class Follower:
         for tracked in list(self.open.values()):
             first = tracked.finding.first_bad_version
             if tracked.sign < 0 and tracked.finding.state in NOTIFIED and first is not None and here.version > first:
-                tracked.take(Acted("expect", "rule", here.started_at_ns, _NEW_BASELINE))
+                tracked.take(Acted("expect", RULE, here.started_at_ns, _NEW_BASELINE))
                 self.open.pop(tracked.key)
+
+    def _end_version(self, run: int) -> None:
+        """With the first run of a version: which findings have recovered by the one before."""
+        here, last = self.watched.runs[run], self.watched.runs[max(0, run - 1)]
+        if here.version == last.version:
+            return
+        for tracked in (*self.further, *self.open.values()):
+            if tracked.change != "creep":  # creep is seen version by version
+                over = tracked.take(Over(last.run_id, last.version, here.started_at_ns))
+                self._settle(tracked, over, run)
 
     def _creep(self, run: int) -> None:
         """With the last run of a version: which series have crept away from their best level."""

@@ -30,10 +30,10 @@ Key = tuple[int, int, Change]
 class Tracked:
     """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
 
-    `first`: the run (column) that raised the suspicion; `began`: the same, or of one that came back the run that raised
-    it again. `baseline`: the runs it is measured against, frozen then (and when it came back).
-    `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
-    last run that has the series, `last` that run. `turned`: the run with which the last step back began that was told.
+    `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then;
+    `step_baseline`: those that the step was judged against then. `candidate`: the runs that decided; the first one,
+    until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run.
+    `turned`: the run with which the last step back began that was told. `further`: it is a step of one that is open.
     """
 
     row: int
@@ -49,13 +49,9 @@ class Tracked:
     suspected: int | None = None
     effect: float = 0.0
     last: int = 0
-    again: int | None = None
     turned: int | None = None
-
-    @property
-    def began(self) -> int:
-        """See above."""
-        return self.first if self.again is None else self.again
+    step_baseline: tuple[int, ...] = ()
+    further: bool = False
 
     @property
     def key(self) -> Key:
@@ -144,7 +140,7 @@ def step_back(watched: Watched, tracked: Tracked, run: int) -> tuple[float, int]
     values = watched.centred[tracked.row, first : run + 1]
     known = np.flatnonzero(~np.isnan(values))
     logs = tracked.sign * np.log(values[known])
-    since = int(np.searchsorted(known, max(0, tracked.began - first)))
+    since = int(np.searchsorted(known, max(0, tracked.first - first)))
     if len(known) - since < 2 * _LASTING or np.median(logs[since:-_LASTING]) - np.median(logs[-_LASTING:]) < wanted:
         return None
     places = [place for place in change_points(values[known]) if place >= since + _LASTING]

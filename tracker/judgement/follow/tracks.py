@@ -152,9 +152,11 @@ def calls(
     return said
 
 
-def presence(watched: Watched, before: int, columns: Sequence[int], families: Collection[Family] | None = None) -> Said:
+def presence(
+    watched: Watched, before: int, columns: Sequence[int], since: I64, families: Collection[Family] | None = None
+) -> Said:
     """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`.
-    `families`: only of these.
+    `since`: per series the first run that counts. `families`: only of these.
     """
     said = nothing(len(watched.names))
     baseline, run = list(range(max(0, before - WINDOW), before)), list(columns)
@@ -165,6 +167,7 @@ def presence(watched: Watched, before: int, columns: Sequence[int], families: Co
         if families is not None and family not in families:
             continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
+        x = _counted_from(x, since[rows] - baseline[0])
         # a run that says nothing of a family has not lost its series
         x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]
         if x.shape[1] < ENOUGH or y.shape[1] < len(run):
@@ -177,6 +180,19 @@ def presence(watched: Watched, before: int, columns: Sequence[int], families: Co
         called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy()
         put(said, rows, np.where(called, sign, 0).astype(np.int64), table)
     return said
+
+
+def _counted_from(x: F64, first: I64) -> F64:
+    """`x` (series, runs) as if the runs before the column `first` of each series were like the first one that counts;
+    where fewer than 3 count, like nothing that could be said of.
+    """
+    for row in np.flatnonzero(first > 0).tolist():
+        start = int(first[row])
+        if x.shape[1] - start >= ENOUGH:
+            x[row, :start] = x[row, start]
+        else:
+            x[row] = np.where(np.arange(x.shape[1]) % 2, np.nan, 1.0)
+    return x
 
 
 def nothing(series: int) -> Said:

@@ -71,6 +71,7 @@ class Finding(Base, table=True):
     candidate_calls: float | None = real()
     baseline_runs: str = text_key()
     candidate_runs: str = text_key()
+    step_runs: str | None = text_value()
     until_ns: int | None = value()
     until_version: str | None = text_value()
 

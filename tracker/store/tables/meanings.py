@@ -178,6 +178,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "candidate_calls": "calls per step of the runs that decided",
     "baseline_runs": "numbers of the runs it is measured against, frozen with the suspicion",
     "candidate_runs": "numbers of the runs that decided",
+    "step_runs": "numbers of the runs that the step was judged against then; NULL: not confirmed, or nothing says",
     "until_ns": "when a mute ends",
     "until_version": "label of the version whose first run ends a mute",
     "finding_id": "the finding",
