@@ -165,7 +165,8 @@ def _made(
         for one in tracked.transitions
     ]
     confirmed = any(one.kind in _CONFIRMS for one in tracked.transitions)
-    return MadeFinding(columns, events, runs[first].version_id if confirmed else None)
+    incident = runs[first].version_id if confirmed else None
+    return MadeFinding(columns, events, incident, runs[tracked.first].version_id)
 
 
 def inverse_diff(diff: float | None) -> float | None:

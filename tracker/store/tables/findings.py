@@ -71,9 +71,28 @@ class Finding(Base, table=True):
     candidate_calls: float | None = real()
     baseline_runs: str = text_key()
     candidate_runs: str = text_key()
-    step_runs: str | None = text_value()
     until_ns: int | None = value()
     until_version: str | None = text_value()
+    step_runs: str | None = text_value()
+
+
+class FindingNumber(Base, table=True):
+    """The number of every finding that there ever was: one that is gone, because its runs are, gets it back with them.
+
+    `version_id`: of the run that raised it first. SQLite gives no number twice, since no row is ever taken away.
+    """
+
+    __tablename__ = "finding_number"
+    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    series_id: int = key(primary=False)
+    direction: str = text_key()
+    change: str = text_key()
+    version_id: int = key(primary=False)
+    first_run_id: int = key(primary=False)
 
 
 class FindingEvent(Base, table=True):

@@ -151,6 +151,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "direction": "regression or improvement",
     "change": "what changed: level (its time, bytes or rate), calls, presence (it came or went), creep (small steps)",
     "first_run_id": "the run that raised the suspicion",
+    "finding_number.id": "number of a finding that is, or was and may come back",
+    "finding_number.version_id": "version of the run that raised it",
     "first_version_id": "the version that began it",
     "good_version_id": "the newest version before that was as it should be",
     "incident_id": "the incident it belongs to; NULL: it was never confirmed",
