@@ -144,10 +144,14 @@ class Follower:
     def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
         row, sign, change = key
         baseline = self._baseline(self.windows.columns, row, change, run)
-        number = max((old.finding.number for old in self.found if old.key == key), default=0)
-        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), Finding(number=number))
+        before = Finding(number=self._count_of(key))
+        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), before)
         self.found.append(tracked)
         return tracked
+
+    def _count_of(self, key: Key) -> int:
+        """How many findings of a key there were."""
+        return max((old.finding.number for old in self.found if old.key == key), default=0)
 
     @staticmethod
     def _baseline(windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
@@ -278,6 +282,7 @@ class Follower:
         step = further_step(self.watched, tracked, run)
         if step is None:
             return
+        step.finding = Finding(number=self._count_of(step.key))
         self.found.append(step)
         self.further.append(step)
         step.step_baseline = tuple(at for at in self._baseline_of_step(self.windows.columns, run) if at < step.first)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from tracker.detectors.baseline import WINDOW
-from tracker.detectors.life import Finding
 from tracker.judgement.follow.tracked import Tracked, effect_of
 from tracker.judgement.follow.tracks import levels
 from tracker.judgement.follow.watched import Watched
@@ -30,5 +29,5 @@ def further_step(watched: Watched, tracked: Tracked, run: int) -> Tracked | None
         return None
     return Tracked(
         tracked.row, tracked.sign, tracked.change, worse[0], tuple(baseline), tuple(worse), said.of(tracked.row), life,
-        Finding(number=tracked.finding.number), further=True,
+        further=True,
     )  # fmt: skip
