@@ -167,7 +167,9 @@ def presence(
         if families is not None and family not in families:
             continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
-        x = _counted_from(x, since[rows] - baseline[0])
+        early = since[rows] - baseline[0]
+        for row in np.flatnonzero((early > 0) & (early < len(baseline))).tolist():
+            x[row, : early[row]] = x[row, early[row]]  # what was before a user expected the change says nothing
         # a run that says nothing of a family has not lost its series
         x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]
         if x.shape[1] < ENOUGH or y.shape[1] < len(run):
@@ -177,22 +179,9 @@ def presence(
         least = rule.MIN_CONTRIBUTION if family[0] == RUN else watched.limits[family].level.min_contribution
         table = judge_presence(x, y, whole, min_contribution=least)
         sign = np.where(table["verdict"] == "", 0, np.sign(np.nan_to_num(table["contribution"])))
-        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy()
+        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy() & (early <= len(baseline) - ENOUGH)
         put(said, rows, np.where(called, sign, 0).astype(np.int64), table)
     return said
-
-
-def _counted_from(x: F64, first: I64) -> F64:
-    """`x` (series, runs) as if the runs before the column `first` of each series were like the first one that counts;
-    where fewer than 3 count, like nothing that could be said of.
-    """
-    for row in np.flatnonzero(first > 0).tolist():
-        start = int(first[row])
-        if x.shape[1] - start >= ENOUGH:
-            x[row, :start] = x[row, start]
-        else:
-            x[row] = np.where(np.arange(x.shape[1]) % 2, np.nan, 1.0)
-    return x
 
 
 def nothing(series: int) -> Said:
