@@ -194,13 +194,13 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
     of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else _standing(row),
+        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
 
 
-def _standing(row: Mapping[str, Any]) -> str:
+def standing(row: Mapping[str, Any]) -> str:
     """Where a finding stands: until when it is muted, and how bad it is now where that is much else than at first."""
     if row["state"] == "muted":
         end = row["until_version"] or (_when(row["until_ns"])[:10] if row["until_ns"] else "")
@@ -237,7 +237,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
         f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
-        f"{where}; {_standing(row)}; {before} -> {after} per step ({diff_cell(row)})"
+        f"{where}; {standing(row)}; {before} -> {after} per step ({diff_cell(row)})"
         + (f"; cause: {row['cause']}" if row["cause"] else ""),
     ]
     calls, each = row["by_calls"], row["by_time_per_call"]
