@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.detectors import gates, made  # noqa: E402
 from tests.real import gates as real  # noqa: E402
+from tests.real import noise  # noqa: E402
 from tests.real.per_run import run_of  # noqa: E402
 from tracker.detectors import judge  # noqa: E402
 
@@ -68,7 +69,9 @@ def main() -> int:
     sections: list[Iterator[Gate]] = [made_runs(args.draws), change_points()]
     if args.shared:
         captures = args.shared / "data" / "torch_cpu"
-        sections += [made_series(args.shared, args.draws), repeats(captures, args.draws), nightly(captures)]
+        sections += [
+            real_noise(captures), made_series(args.shared, args.draws), repeats(captures, args.draws), nightly(captures)
+        ]  # fmt: skip
     holding = []
     for gate in (gate for section in [*sections, speed()] for gate in section):
         print(gate, flush=True)
@@ -104,6 +107,26 @@ def change_points() -> Iterator[Gate]:
     yield Gate("change points: precision", found.precision, 0.95, at_least=True)
     yield Gate("change points: unchanged series with one", found.false_series, 0)
     yield Gate("change points, looking after every run: false per 100 runs", told / 36, 0.1)
+
+
+def real_noise(captures: Path) -> Iterator[Gate]:
+    """200 series of 60 runs with the noise of real operators, none of which the detectors were tuned on."""
+    residuals = noise.residuals([run_of(path) for path in sorted((captures / "repeats_gpt").glob("*.gz"))])
+    series = noise.labelled(residuals, "held out", 200)
+    found = gates.change_point_rates(series)
+    told = sum(len(gates.replayed(unchanged)) for unchanged, _, _ in series[:60])
+    name = "change points on real noise"
+    yield Gate(f"{name}: F1", found.f1, 0.77, at_least=True)
+    yield Gate(f"{name}: precision", found.precision, 0.95, at_least=True)
+    yield Gate(f"{name}: unchanged series with one, of 200", found.false_series, 0)
+    yield Gate(f"{name}, after every run: false per 100 runs", told / 36, 0.1)
+    for ratio, least in {0.1: 0.6, 0.2: 0.8, 0.5: 0.85}.items():
+        recall = noise.recall_online(residuals, "held out", ratio, 40)
+        yield Gate(f"{name}, after every run: recall at {ratio:+.0%}", recall, least, at_least=True)
+    for kind in noise.KINDS[1:]:
+        found = gates.change_point_rates(noise.labelled(residuals, "held out", 100, kind=kind))
+        yield Gate(f"{name}, {kind}: F1", found.f1)
+        yield Gate(f"{name}, {kind}: precision", found.precision)
 
 
 def made_series(shared: Path, draws: int) -> Iterator[Gate]:

@@ -66,6 +66,15 @@ def test_explain_names_every_gate(tracker, db):
     assert found["events"][-1]["kind"] == "confirmed"
 
 
+def test_explain_says_every_reason_whole(tracker, own):
+    number = str(listed(tracker, own, "--kind", "op_name")["findings"][0]["finding_id"])
+    reason = "seen: " + "the new activation is meant to be exact, and slower until it is fused; " * 3
+    tracker("ack", number, "--reason", reason.strip(), "--db", own)
+    out = " ".join(tracker("explain", number, "--db", own).out.split())
+    assert reason.strip() in out
+    assert "one run passes the screen; the next runs decide" in out
+
+
 def test_a_user_says_what_findings_are(tracker, own):
     (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
     out = tracker("ack", f"incident:{incident}", "--reason", "ticket 7", "--by", "ann", "--db", own).out

@@ -36,12 +36,10 @@ def test_series_of_one_name_say_what_tells_them_apart(tracker, tmp_path):
         log.write_text(f"iter 10: reader_cost: 0.001 s batch_cost: 0.0{batch} s ips: 1000.0 images/s\n")
         tracker("ingest", log, "--version", "v1", "--workload", "net", "--db", tmp_path / "t.db")
     lines = tracker("history", "step", "--db", tmp_path / "t.db").out.splitlines()
-    assert lines[0] == "net, unknown, precision=fp16: 2 series"
+    assert lines[0] == "net, unknown, precision=fp16 profiler=off: 2 series"
     assert lines[3].split() == ["batch"]
-    assert lines[4].split()[:4] == ["series", "name", "of", "size"]
-    assert [line.split()[1:6] for line in lines[5:7]] == [
-        ["step", "unprofiled", size, "▁", f"{size}.00"] for size in ("64", "32")
-    ]
+    assert lines[4].split()[:3] == ["series", "name", "size"]
+    assert [line.split()[1:5] for line in lines[5:7]] == [["step", size, "▁", f"{size}.00"] for size in ("64", "32")]
 
 
 def test_history_goes_to_all_formats(tracker, db, tmp_path):

@@ -4,6 +4,10 @@ import shutil
 from pathlib import Path
 
 from tests.cli.support import WORKLOAD, content
+from tests.judgement import made
+from tracker import judgement
+from tracker.cli._ingested import newly_recovered, recovered
+from tracker.cli.ingest import summary
 
 DATA = Path(__file__).parents[1] / "data"
 LABELS = ("--version", "v01", "--workload", WORKLOAD)
@@ -186,3 +190,18 @@ def test_names_without_numbers_give_no_hint(tracker, tmp_path, trace):
     for label in ("fused", "baseline", "1a2b3c4", "0a2b3c4"):
         log = log_of(tmp_path / label, "train.log", 100.0 + len(label) + ord(label[0]))
         assert tracker("ingest", log, "--version", label, "--workload", "net", "--db", tmp_path / "n.db").err == ""
+
+
+def test_the_summary_says_what_has_recovered(memory_store):
+    """op07 is slower in v2 and back in v3: with the first run of v4 that is certain."""
+    made.runs(memory_store, "v1", count=5)
+    made.runs(memory_store, "v2", {"op07": 1.5}, start=5)
+    made.runs(memory_store, "v3", start=8)
+    judgement.update(memory_store, judgement.lines_of(memory_store))
+    before = recovered(memory_store)
+    assert newly_recovered(memory_store, before) == []
+    made.runs(memory_store, "v4", start=11, count=1)
+    judgement.update(memory_store, judgement.lines_of(memory_store))
+    over = newly_recovered(memory_store, before)
+    assert over == ["gpt"], "one op, and its shape under it"
+    assert "1 finding recovered.  Next: tracker findings --state recovered --workload gpt" in summary([], {}, over)

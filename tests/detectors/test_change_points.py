@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -137,3 +138,22 @@ def test_up_or_down_makes_no_difference(values):
 def test_changes_are_in_order_and_three_runs_apart(values):
     found = change_points(values)
     assert all(later - earlier >= 3 for earlier, later in zip([0, *found], [*found, len(values)], strict=True))
+
+
+def test_ten_thousand_runs_take_seconds_and_their_changes_are_found():
+    draw = np.random.default_rng(0)
+    values = np.repeat([100.0, 110.0, 100.0, 90.0, 120.0], 2000) * np.exp(draw.normal(0, 0.02, 10_000))
+    start = time.process_time()
+    found = change_points(values)
+    assert time.process_time() - start < 4  # 1 s on an idle core; the bound leaves room for a busy one
+    assert len(found) == 4
+    assert all(abs(place - true) <= 2 for place, true in zip(found, (2000, 4000, 6000, 8000), strict=True))
+
+
+def test_of_few_runs_only_a_plain_change_is_believed():
+    """Three runs 3 % above nine that vary by 1 %: too little for twelve runs, enough when it lasts."""
+    noise = np.random.default_rng(4).normal(0, 0.01, 60)
+    values = 100 * np.exp(noise)
+    values[9:] *= 1.03
+    assert change_points(values[:12]) == []
+    assert change_points(values[:40]) == [9]

@@ -92,7 +92,7 @@ def test_a_finding_of_an_older_version_is_not_new(regressed):
     assert the_finding(regressed)["state"] == "persisting"
 
 
-def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
+def test_what_comes_back_is_a_finding_of_the_later_version_and_the_first_one_stays_where_it_was(regressed):
     number = the_finding(regressed)["finding_id"]
     runs(regressed, "v3", start=6, count=4)
     follow(regressed)
@@ -101,8 +101,26 @@ def test_what_is_taken_back_recovers_and_keeps_its_number(regressed):
     assert number in set(recovered["finding_id"])
     slower(regressed, "v4", start=10)
     reopened = the_finding(regressed, states=("reopened",))
-    assert reopened["finding_id"] == number
-    assert reopened["version"] == "v4"
+    assert (reopened["version"], reopened["good_version"]) == ("v4", "v3")
+    first = the_finding(regressed, states=("recovered",))
+    assert (first["finding_id"], first["version"], first["reopened_in"]) == (number, "v2", "v4")
+    assert first["incident_id"] != reopened["incident_id"]
+
+
+def test_the_step_of_an_incident_is_measured_against_its_own_good_runs(store):
+    """Eight runs of 40 ms; v2 takes 59 ms and v3 is back; in v4 another op makes it 44 ms: slower by a tenth."""
+    runs(store, "v1", count=8)
+    runs(store, "v2", {"op07": 20.0}, start=8)
+    runs(store, "v3", start=11)
+    runs(store, "v4", {"op09": 5.0}, start=14)
+    follow(store)
+    incidents = found(store, direction="regression", states=("new", "recovered")).incidents.set_index("version")
+    step = incidents.loc["v4"]
+    assert step["baseline_step_ns"] == pytest.approx(40e6, rel=0.01)
+    assert step["candidate_step_ns"] == pytest.approx(44e6, rel=0.01)
+    assert set(step["baseline_runs"].split()) == {"4", "5", "6", "7", "8", "12", "13", "14"}
+    op09 = found(store, version="v4", kind="op_name").findings.iloc[0]
+    assert {"9", "10", "11"} <= set(op09["baseline_runs"].split()), "of op09 the slow runs of op07 are good ones"
 
 
 def test_where_each_version_has_one_run_the_newest_one_confirms_what_an_older_one_began(store):

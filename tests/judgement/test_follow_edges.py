@@ -149,14 +149,29 @@ def test_a_finding_that_comes_back_began_with_the_run_that_raised_it_again():
     values[0, 8:14] *= 1.4
     values[0, 20:] *= 1.4
     watched = line(values, list(range(28)))
-    (tracked,) = of(follow(watched), LEVEL)
-    assert "reopened" in kinds(tracked)
-    assert (tracked.first, tracked.began) == (8, 20)
+    old, tracked = of(follow(watched), LEVEL)
+    assert (old.first, kinds(old)[-1], old.finding.state) == (8, "recovered", "recovered"), "it stays where it was"
+    assert (tracked.first, kinds(tracked)[0]) == (20, "reopened")
+    assert (tracked.finding.number, tracked.finding.reopened) == (1, 1)
     assert max(tracked.baseline) == 19, "it is measured against the runs after it had recovered"
     baseline, candidate = (watched.centred[0, list(side)].mean() for side in (tracked.baseline, tracked.candidate))
     assert tracked.gates["ratio"] == pytest.approx(candidate / baseline - 1, abs=0.002)
-    expected = acted("expect", 24)
+    expected = acted("expect", 24, first=21)
     values[0, 25:] *= 1.1
     found = of(follow(line(values, list(range(28))), [expected]), LEVEL)
-    assert [one.finding.state for one in found] == ["expected", "new"], "the baseline begins with the second time alone"
-    assert min(found[1].baseline) == 20
+    assert [one.finding.state for one in found] == ["recovered", "expected", "new"]
+    assert min(found[2].baseline) == 20, "the baseline begins with the second time alone"
+
+
+def test_a_lasting_step_back_begins_the_recovery_where_no_two_runs_in_a_row_are_good():
+    """+10 % for 12 runs, then back; every other run lies 2.7 % too high, above half of the smallest change (1.5 %)."""
+    values = ops(34)
+    values[0] = 2e6 * np.exp(np.random.default_rng(1).normal(0, 0.002, 34))
+    values[0, 8:20] *= 1.10
+    values[0, 21::2] *= 1.027
+    (tracked,) = of(follow(line(values, [0] * 8 + [1] * 26)), LEVEL)
+    recovering = next(row for row in tracked.transitions if row.kind == "recovering")
+    assert recovering.reason == "a step back"
+    assert recovering.run > 22  # it has lasted for 3 runs
+    assert tracked.turned == 20
+    assert kinds(tracked).count("recovering") == 1

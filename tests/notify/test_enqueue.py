@@ -133,8 +133,19 @@ def test_what_gets_worse_is_told_even_when_it_is_acknowledged(team):
     slower(team.store)
     team.rounds()
     say(team.store, "ack", NOW)
-    slower(team.store, "v3", factor=2.2, start=6)
+    slower(team.store, factor=2.2, start=6)
     assert "team worsened" in team.rounds(DAY)
+
+
+def test_what_gets_worse_with_a_later_version_is_told_as_that_versions(team):
+    slower(team.store)
+    team.rounds()
+    say(team.store, "ack", NOW)
+    slower(team.store, "v3", factor=2.2, start=6)
+    for later in (DAY, 2 * MINUTE):
+        team.now_ns += later
+        team.look()
+    assert [(message.event, message.incidents[0].version) for _, message in team.box.arrived] == [("opened", "v3")]
 
 
 def test_what_is_over_is_told_once_and_only_to_who_was_told(memory_store):
@@ -208,7 +219,7 @@ def test_other_profiler_settings_hold_the_details_back(memory_store):
     ((_, message),) = team.box.arrived
     assert "profiler with_stack False -> True" in message.held_back
     team.box.take()
-    slower(memory_store, "v3", factor=2.2, start=6, settings={"with_stack": "True"})
+    slower(memory_store, factor=1.9, start=6, settings={"with_stack": "True"})
     assert "team worsened" not in team.rounds(DAY), "one line was enough"
     assert any(record.event == "passed" and "worsened" in str(record.covers) for record in recorded(memory_store))
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.real import data, gates
+from tests.detectors.gates import change_point_rates
+from tests.real import data, gates, noise
 
 
 @pytest.fixture(scope="module")
@@ -53,3 +54,11 @@ def test_late_batches_are_no_operators_fault(confirmed):
 
 def test_nothing_is_confirmed_to_be_worse_where_nothing_got_worse(confirmed):
     assert gates.regressions(confirmed, *gates.QUIET) == []
+
+
+def test_changes_on_the_noise_of_real_operators_are_found_and_dated(repeats):
+    """On the half of the operators that the detectors were not tuned on."""
+    found = change_point_rates(noise.labelled(noise.residuals(repeats), "held out", 100))
+    assert found.f1 >= 0.77, found
+    assert found.precision >= 0.95, found
+    assert found.false_series == 0

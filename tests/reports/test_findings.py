@@ -1,6 +1,6 @@
-"""What is said of an incident in one line."""
+"""What is said of an incident in one line, and of where a finding stands in a few words."""
 
-from tracker.reports._human_findings import headline
+from tracker.reports._human_findings import headline, standing
 
 INCIDENT = {
     "baseline_step_ns": 100_000_000.0,
@@ -32,3 +32,10 @@ def test_without_a_known_step_the_findings_speak():
     unknown = {**INCIDENT, "baseline_step_ns": None, "candidate_step_ns": None, "step_delta_ns": None}
     assert headline(unknown, [finding("aten::mm", 3e6)]) == "aten::mm +3.00 ms (+50.0 %)"
     assert headline(unknown, []) == "3 findings"
+
+
+def test_what_came_back_says_with_which_version():
+    row = {"state": "recovered", "reopened_in": None, "effect": 0.0, "ratio": 0.4}
+    assert standing(row) == "recovered"
+    assert standing({**row, "reopened_in": "v10"}) == "recovered, reopened in v10"
+    assert standing({**row, "state": "persisting", "effect": 0.9}) == "persisting, now +90.0 %"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -98,6 +98,24 @@ def _ending(path: str, others: Sequence[str], version: str) -> str:
         if not any(end[-count:] == own for end in ends) and str(Path(*own)) != version:
             return str(Path(*own))
     return path
+
+
+def recovered(store: Store) -> frozenset[int]:
+    """The findings of regressions that have recovered."""
+    from tracker.store import queries
+
+    rows = queries.findings(store)
+    return frozenset(rows.loc[(rows["state"] == "recovered") & (rows["direction"] == "regression"), "finding_id"])
+
+
+def newly_recovered(store: Store, before: Collection[int]) -> list[str]:
+    """The workload of each finding that has recovered since, and that no other one covers."""
+    from tracker.judgement import tell
+    from tracker.results import FindingsOptions
+
+    new = recovered(store) - frozenset(before)
+    rows = tell.found_rows(store, FindingsOptions()) if new else []
+    return [str(row["workload"]) for row in rows if row["finding_id"] in new and row["under"] is None]
 
 
 def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, int]:

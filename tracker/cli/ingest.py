@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,7 +11,15 @@ import typer
 
 from tracker.cli import _labels as labels
 from tracker.cli import _options as options
-from tracker.cli._ingested import listed, names_of, new_regressions, order_hints, warnings_of
+from tracker.cli._ingested import (
+    listed,
+    names_of,
+    new_regressions,
+    newly_recovered,
+    order_hints,
+    recovered,
+    warnings_of,
+)
 from tracker.errors import UsageError
 from tracker.units import counted, ranges
 
@@ -112,6 +120,7 @@ def ingest(  # one parameter per option
         progress(of_bytes=dask is None) as report,
         _store.writing(settings, create=True) as store,
     ):
+        before = recovered(store)
         results = intake.ingest(
             store,
             paths,
@@ -136,6 +145,7 @@ def ingest(  # one parameter per option
         )
         hints = order_hints(store, results)
         regressions = new_regressions(store, results)
+        over = newly_recovered(store, before)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
@@ -144,7 +154,7 @@ def ingest(  # one parameter per option
         tell(f"note: {hint}")
     for result in results:
         emit(describe(result, names, formats))
-    emit(summary(results, regressions))
+    emit(summary(results, regressions, over))
 
 
 def _reading_on(address: str | None) -> AbstractContextManager[ReadWith | None]:
@@ -171,8 +181,10 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
 
 
-def summary(results: list[IngestResult], regressions: Mapping[str, int] | None = None) -> str:
-    """The last line: what changed in the database. `regressions`: new ones by workload."""
+def summary(results: list[IngestResult], regressions: Mapping[str, int] | None = None, over: Sequence[str] = ()) -> str:
+    """The last line: what changed in the database. `regressions`: new ones by workload; `over`: the workload of each
+    finding that has recovered.
+    """
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
@@ -182,15 +194,20 @@ def summary(results: list[IngestResult], regressions: Mapping[str, int] | None =
     parts += [f"details of {counted(restored, 'run')} restored"] if restored else []
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
     parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
-    return f"{', '.join(parts)}.  Next: {_next(results, regressions or {})}"
+    parts += [f"{counted(len(over), 'finding')} recovered"] if over else []
+    return f"{', '.join(parts)}.  Next: {_next(results, regressions or {}, over)}"
 
 
-def _next(results: list[IngestResult], regressions: Mapping[str, int]) -> str:
-    """What got slower; else, after a series of training logs, what each version brought, else the last run."""
+def _next(results: list[IngestResult], regressions: Mapping[str, int], over: Sequence[str]) -> str:
+    """What got slower; else what has recovered; else, after a series of training logs, what each version brought; else
+    the last run.
+    """
     from tracker.reports._shared import command
 
     if regressions:
         return command("tracker", "findings", "--new", "--workload", next(iter(regressions)))
+    if over:
+        return command("tracker", "findings", "--state", "recovered", "--workload", over[0])
     workloads = {result.workload for result in results}
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:

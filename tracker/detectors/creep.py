@@ -44,10 +44,9 @@ def judge_creep(
     largest_step: F64,
     weights: Weights | None = None,
     *,
-    min_ratio: float | F64 = rule.CREEP_RATIO,
+    limits: rule.Limits | None = None,
     step_ratio: float | F64 = rule.MIN_RATIO,
-    alpha: float = rule.ALPHA,
-    min_contribution: float | F64 = rule.MIN_CONTRIBUTION,
+    called_only: bool = False,
 ) -> Judged:
     """Which series have crept up against their best accepted version (JUDGEMENT 3): 8 % in all, no step of 3 %.
 
@@ -55,11 +54,12 @@ def judge_creep(
     one; `candidate` (n, B): the runs now. Both centred already, since each series may have another best version; in
     linear units. `largest_step`: per series the largest log change between neighbouring accepted
     versions, nan where unknown; a series with a step of `step_ratio` has a finding for that already and is UNCHANGED
-    here. REGRESSED is a creep; the other words are those of `judge`, and no series improves here.
+    here. REGRESSED is a creep; the other words are those of `judge`, and no series improves here. `called_only`: see
+    `verdicts.verdicts`.
     """
     step = np.asarray(largest_step, dtype=np.float64)
-    limits = rule.Limits(min_ratio, alpha, min_contribution)
-    judged = judge_series(best, candidate, weights, limits=limits, center=False)
+    limits = limits or rule.Limits(rule.CREEP_RATIO)
+    judged = judge_series(best, candidate, weights, limits=limits, center=False, called_only=called_only)
     stepped = np.nan_to_num(step) >= np.log1p(step_ratio) - rule.ROUNDING
     table = judged.table
     upward = (table["ratio"] > 0).to_numpy()

@@ -104,13 +104,14 @@ def judge_series(
     center: bool | Centre = True,
     older: Spread | None = None,
     among: BOOL | None = None,
+    called_only: bool = False,
 ) -> Judged:
     """The judgement of one family with every gate: what `judge` does, for the tables and for `explain`.
 
     `baseline`, `candidate`: as in `judge`. `center`: a Centre that was found elsewhere (leaf series centre modules) may
     be given. `older`: the spread that earlier versions of the same series showed, for the first runs after an accepted
     step and for one run against one. `among`: only these series are tested (the suspects that are to be confirmed);
-    all still speak for centre and prior.
+    all still speak for centre and prior. `called_only`: see `verdicts`.
     """
     weights, limits = weights or Weights(), limits or Limits()
     x, y = _arrays.logs(baseline, "baseline"), _arrays.logs(candidate, "candidate")
@@ -138,7 +139,7 @@ def judge_series(
         counts(x),
         counts(y),
     )
-    return Judged(verdicts(evidence, limits), centre)
+    return Judged(verdicts(evidence, limits, called_only=called_only), centre)
 
 
 def large_enough(x: F64, y: F64, weights: Weights) -> BOOL:
@@ -217,6 +218,7 @@ def confirm(
     limits: Limits | None = None,
     center: bool | Centre = True,
     older: Spread | None = None,
+    called_only: bool = False,
 ) -> Judged:
     """The judgement of the suspects by the next runs, without the run that raised the suspicion (JUDGEMENT 4.8).
 
@@ -226,7 +228,10 @@ def confirm(
     fewer degrees of freedom.
     """
     limits = limits or Limits()
-    judged = judge_series(baseline, confirming, weights, limits=limits, center=center, older=older, among=suspects != 0)
+    judged = judge_series(
+        baseline, confirming, weights, limits=limits, center=center, older=older, among=suspects != 0,
+        called_only=called_only,
+    )  # fmt: skip
     table = judged.table
     passes = table["effect_passes"] & table["q_passes"] & table["contribution_passes"]
     agrees = np.sign(table["ratio"].to_numpy()) == suspects

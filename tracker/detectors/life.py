@@ -7,157 +7,34 @@ to be known, and another rule can be run over the same history.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from dataclasses import replace
+from typing import Any, Final
 
-from tracker.detectors import rule
+from tracker.detectors.life_parts import (
+    ENDED,
+    NOTIFIED,
+    OPEN,
+    RULE,
+    TRANSITIONS,
+    Acted,
+    Action,
+    Event,
+    Finding,
+    LifeRule,
+    Observed,
+    Over,
+    Passed,
+    State,
+    Transition,
+)
+
+__all__ = [
+    "ENDED", "NOTIFIED", "OPEN", "RULE", "TRANSITIONS", "Acted", "Action", "Event", "Finding", "LifeRule", "Observed",
+    "Over", "Passed", "State", "Transition", "refusal", "replay", "step",
+]  # fmt: skip
 
 _CALM: Final = "below half of the smallest change that counts, or a quarter of its size"
-
-State = Literal[
-    "normal", "suspect", "new", "persisting", "acknowledged", "recovering", "recovered", "reopened",
-    "expected", "muted", "vanished", "invalid",
-]  # fmt: skip
-Action = Literal["ack", "expect", "mute", "unmute", "invalid"]
-
-NOTIFIED: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
-"""States of a finding that is confirmed and bad."""
-
-OPEN: Final = NOTIFIED | {"suspect", "recovering", "muted"}
-ENDED: Final = frozenset({"expected", "invalid"})
-"""States that nothing leaves: the next change of the series is a finding of its own."""
-
-TRANSITIONS: Final[dict[State, frozenset[State]]] = {
-    "normal": frozenset({"suspect"}),
-    "suspect": frozenset({"normal", "new", "expected", "muted", "vanished", "invalid"}),
-    "new": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
-    "persisting": frozenset({"acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
-    "acknowledged": frozenset({"recovering", "expected", "muted", "vanished", "invalid"}),
-    "recovering": frozenset(
-        {"recovered", "persisting", "acknowledged", "expected", "muted", "vanished", "invalid"}
-    ),
-    "recovered": frozenset({"reopened", "normal", "vanished", "invalid"}),
-    "reopened": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
-    "muted": frozenset(
-        {"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "normal", "expected", "vanished",
-         "invalid"}
-    ),
-    "vanished": frozenset({"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "recovered",
-                           "muted", "invalid"}),
-    "expected": frozenset(),
-    "invalid": frozenset(),
-}  # fmt: skip
-"""From each state, those that one transition can lead to."""
-
-
-@dataclass(frozen=True, slots=True)
-class LifeRule:
-    """`effect`: log change that opens; half of it closes. `recovery_runs`: R. `reopen_versions`: how long a recovered
-    finding can come back as itself. `version`: of the rule, written on every row.
-    """
-
-    effect: float = math.log1p(rule.MIN_RATIO)
-    recovery_runs: int = 2
-    reopen_versions: int = 5
-    opposite_step: float = 0.75
-    worse_share: float = 0.25
-    version: int = rule.RULE_VERSION
-
-
-@dataclass(frozen=True, slots=True)
-class Observed:
-    """What one run says of the series, in the finding's direction: positive `effect` is worse, as a log.
-
-    `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
-    ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
-    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other way, if any.
-    """
-
-    run: int
-    version: int
-    when_ns: int
-    effect: float | None
-    screens: bool = False
-    confirms: bool | None = None
-    gone: bool = False
-    opposite_step: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Acted:
-    """What a user did, and why. A mute ends at `until_ns` or with the first run of version `until_version`: one of the
-    two must be given.
-    """
-
-    action: Action
-    who: str
-    when_ns: int
-    reason: str
-    until_ns: int | None = None
-    until_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Passed:
-    """Time went by without a run."""
-
-    when_ns: int
-
-
-Event = Observed | Acted | Passed
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Where a finding stands. `number` counts the findings of the series from 1; 0: there was none yet.
-
-    `size`: log change when it was confirmed. `notified_level`: the level that was last told. `good_runs`, `worse_runs`:
-    in a row. `before`, `muted_before`, `vanished_before`: the state that a recovery, a mute, a disappearance
-    interrupted. `told`: a message about it was due at least once.
-    """
-
-    state: State = "normal"
-    number: int = 0
-    first_bad_run: int | None = None
-    first_bad_version: int | None = None
-    size: float = 0.0
-    notified_level: float = 0.0
-    good_runs: int = 0
-    worse_runs: int = 0
-    reopened: int = 0
-    recovered_version: int | None = None
-    before: State = "normal"
-    muted_before: State = "normal"
-    vanished_before: State = "normal"
-    told: bool = False
-    until_ns: int | None = None
-    until_version: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Transition:
-    """One row of a finding's history. `source` = `target` for what changes no state: `worsened`, `ignored`.
-
-    `who`: a user, or "rule". `notifies`: a message is due; at most one per `key`.
-    """
-
-    number: int
-    source: State
-    target: State
-    kind: str
-    who: str
-    when_ns: int
-    run: int | None
-    rule_version: int
-    reason: str
-    notifies: bool = False
-
-    @property
-    def key(self) -> str:
-        """What makes a message of this row a repetition: finding, kind, and the time it happened."""
-        return f"{self.number}:{self.kind}:{self.when_ns}"
 
 
 def replay(events: Iterable[Event], life: LifeRule | None = None) -> tuple[Finding, list[Transition]]:
@@ -179,6 +56,8 @@ def step(finding: Finding, event: Event, life: LifeRule) -> tuple[Finding, list[
         walk.acted(event)
     elif isinstance(event, Observed):
         walk.observed(event)
+    elif isinstance(event, Over):
+        walk.over(event)
     return walk.finding, walk.rows
 
 
@@ -224,9 +103,9 @@ class _Walk:
                 source,
                 target,
                 kind,
-                event.who if isinstance(event, Acted) else "rule",
+                event.who if isinstance(event, Acted) else RULE,
                 event.when_ns,
-                event.run if isinstance(event, Observed) else None,
+                event.run if isinstance(event, Observed | Over) else None,
                 self.life.version,
                 reason,
                 notifies,
@@ -252,7 +131,8 @@ class _Walk:
         state = self.finding.state
         why = refusal(state, event)
         if why is not None:
-            self.to(state, "ignored", why)
+            fits = state in _CAN[event.action]
+            self.to(state, "ignored", f"without effect, {why if fits else f'since it is {state} now'}: {event.reason}")
         elif event.action == "unmute":
             self.unmute(event.reason)
         elif event.action == "mute":
@@ -282,9 +162,12 @@ class _Walk:
         elif self._state() == "suspect":
             self._suspect(event)
         elif self._state() == "recovering":
+            good = self._is_back(event.effect)
             self._recovering(event, event.effect)
+            self._count(event.effect, good=good)
         else:
             self._bad(event, event.effect)
+            self._count(event.effect, good=event.effect < self._calm())
 
     def _state(self) -> State:
         """The state, or the one below the mute: what is muted is still measured."""
@@ -331,11 +214,22 @@ class _Walk:
         beyond = max(life.effect, life.worse_share * finding.size)
         worse = finding.worse_runs + 1 if effect - finding.notified_level >= beyond else 0
         self.finding = replace(finding, good_runs=good, worse_runs=worse)
-        if worse >= life.recovery_runs:
+        if worse >= life.worse_runs:
             self._worsen(effect)
         later = finding.first_bad_version is not None and event.version > finding.first_bad_version
         if self.finding.state in {"new", "reopened"} and later and good == 0:
             self.to("persisting", "persisted", "the next version is still bad")
+
+    def _count(self, effect: float, *, good: bool) -> None:
+        """What this run says of its version: whether all of it is good, and at which level the good runs lie."""
+        finding = self.finding
+        level, runs = (finding.back_level, finding.back_runs) if effect < self._calm() else (0.0, 0)
+        if good:
+            level, runs = level + (effect - level) / (runs + 1), runs + 1
+        self.finding = replace(
+            finding, version_runs=finding.version_runs + 1, version_good=finding.version_good + good,
+            back_level=level, back_runs=runs,
+        )  # fmt: skip
 
     def _calm(self) -> float:
         """Below this a run is good again: half of the smallest change that counts, or what is left when the finding
@@ -362,14 +256,33 @@ class _Walk:
             else:
                 self.to(finding.before, "relapsed", "bad again before it had recovered", good_runs=0)
             return
-        good = finding.good_runs + 1 if effect < self._calm() else 0
-        self.finding = replace(finding, good_runs=good)
-        if good < life.recovery_runs:
-            return
+        back = self._is_back(effect)
+        good, other = (finding.good_runs + 1, 0) if back else (0, finding.worse_runs + (effect < self._calm()))
+        self.finding = replace(finding, good_runs=good, worse_runs=other)
+        if good >= life.recovery_runs:
+            self._recover(event.version, f"{good} more runs {_CALM}")
+        elif other >= life.recovery_runs:
+            self._recover(event.version, f"{finding.back_runs} runs {_CALM}, then another change")
+
+    def _is_back(self, effect: float) -> bool:
+        """Whether a run is good, and no change of its own that begins before the recovery is complete: of a large
+        finding a quarter may be much more than the smallest change that counts.
+        """
+        finding = self.finding
+        changed = finding.back_runs > 0 and effect - finding.back_level >= self.life.effect
+        return effect < self._calm() and not changed
+
+    def _recover(self, version: int, reason: str) -> None:
         if self.finding.state == "muted":
             self.unmute("it recovered")
-        reason = f"{good} more runs {_CALM}"
-        self.to("recovered", "recovered", reason, notifies=True, good_runs=0, recovered_version=event.version)
+        self.to("recovered", "recovered", reason, notifies=True, good_runs=0, worse_runs=0, recovered_version=version)
+
+    def over(self, event: Over) -> None:
+        """A whole version of good runs, R at least, ends a recovery, whatever the next one brings."""
+        runs, good = self.finding.version_runs, self.finding.version_good
+        if self._state() == "recovering" and good == runs >= self.life.recovery_runs:
+            self._recover(event.version, f"all {runs} runs of the version {_CALM}")
+        self.finding = replace(self.finding, version_runs=0, version_good=0)
 
     def _recovered(self, event: Observed) -> None:
         finding, life = self.finding, self.life

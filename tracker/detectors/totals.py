@@ -62,35 +62,64 @@ def judge_totals(  # noqa: PLR0913 each says something else
     runs in all say nothing by themselves. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`, `explained`
     (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
     """
-    one, other = _arrays.pair(baseline, candidate)
-    named = _arrays.per_series(explained, len(one), "explained")
     usual = rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO
     limits = rule.Limits(usual if min_ratio is None else min_ratio, alpha)
+    return changes_of_totals(baseline, candidate, centre, timed=timed, limits=limits, older=older).table(explained)
+
+
+def changes_of_totals(
+    baseline: F64,
+    candidate: F64,
+    centre: Centre,
+    *,
+    timed: BOOL | None,
+    limits: rule.Limits,
+    older: Noise | None = None,
+) -> ChangedTotals:
+    """What `judge_totals` says before anything explains it."""
+    one, other = _arrays.pair(baseline, candidate)
     x, y = _arrays.logs(one, "baseline"), _arrays.logs(other, "candidate")
     noise = older or Noise()
-    raw = _change(x, y, limits, noise.raw)
     clock = np.ones((len(x), 1)) if timed is None else timed[:, None].astype(np.float64)
     centred = _change(x - clock * centre.baseline, y - clock * centre.candidate, limits, noise.of(clock[:, 0] > 0))
-    before, after = (np.exp(mean_of_rows(side)) for side in (x, y))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        fraction = np.full(len(x), np.nan) if named is None else named / (after - before)
-    same_way = centred.passes & (np.sign(centred.d) == np.sign(raw.d))
-    named_half = np.nan_to_num(fraction) >= EXPLAINED
-    verdict, reason = _words(raw, same_way, named_half, counts(x), counts(y), limits)
-    return pd.DataFrame(
-        {
-            "ratio": np.expm1(raw.d),
-            "centred_ratio": np.expm1(centred.d),
-            "p": raw.p,
-            "q": raw.q,
-            "centred_q": centred.q,
-            "explained": fraction,
-            "baseline_runs": counts(x),
-            "candidate_runs": counts(y),
-            "verdict": verdict,
-            "reason": reason,
-        }
-    )
+    return ChangedTotals(x, y, _change(x, y, limits, noise.raw), centred, limits)
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTotals:
+    """Run-level series and their raw and centred changes; `x`, `y`: the logs of the two sides."""
+
+    x: F64
+    y: F64
+    raw: _Change
+    centred: _Change
+    limits: rule.Limits
+
+    def table(self, explained: F64 | None = None) -> pd.DataFrame:
+        """The table of `judge_totals`, with `explained` as there."""
+        raw, centred = self.raw, self.centred
+        named = _arrays.per_series(explained, len(self.x), "explained")
+        before, after = (np.exp(mean_of_rows(side)) for side in (self.x, self.y))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fraction = np.full(len(self.x), np.nan) if named is None else named / (after - before)
+        same_way = centred.passes & (np.sign(centred.d) == np.sign(raw.d))
+        named_half = np.nan_to_num(fraction) >= EXPLAINED
+        runs = counts(self.x), counts(self.y)
+        verdict, reason = _words(raw, same_way, named_half, runs[0], runs[1], self.limits)
+        return pd.DataFrame(
+            {
+                "ratio": np.expm1(raw.d),
+                "centred_ratio": np.expm1(centred.d),
+                "p": raw.p,
+                "q": raw.q,
+                "centred_q": centred.q,
+                "explained": fraction,
+                "baseline_runs": runs[0],
+                "candidate_runs": runs[1],
+                "verdict": verdict,
+                "reason": reason,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,9 +140,11 @@ def _change(x: F64, y: F64, limits: rule.Limits, older: Spread | None) -> _Chang
     weight = [np.divide(1.0, counts(side), out=np.full(len(d), np.nan), where=known) for side in (x, y)]
     error = np.sqrt(spread.variance * (weight[0] + weight[1]))
     up, down = np.full(len(d), np.nan), np.full(len(d), np.nan)
-    up[known] = distributions.t_above(d[known] / error[known], spread.freedom[known])
-    down[known] = distributions.t_above(-d[known] / error[known], spread.freedom[known])
     slower = d >= 0
+    # one evaluation, in the tail that the change points to; the other tail is its complement
+    toward = distributions.t_above(np.abs(d[known] / error[known]), spread.freedom[known])
+    up[known] = np.where(slower[known], toward, 1.0 - toward)
+    down[known] = np.where(slower[known], 1.0 - toward, toward)
     p, q = np.where(slower, up, down), np.where(slower, q_values(up), q_values(down))
     effect = np.abs(d) >= limits.effect - rule.ROUNDING
     return _Change(d, error, spread.freedom, p, q, effect, effect & (q <= limits.alpha))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import pandas as pd
@@ -36,17 +37,19 @@ class Evidence:
     candidate_runs: I64
 
 
-def verdicts(evidence: Evidence, limits: Limits) -> pd.DataFrame:
+def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -> pd.DataFrame:
     """One row per series: the value of every gate, the verdict and the reason (JUDGEMENT 4.7 and 4.8).
 
-    The columns are those of `judging.Judged`.
+    The columns are those of `judging.Judged`. `called_only`: of series that are no finding and no suspicion, interval
+    and detectable change are left nan, and UNCHANGED is not told from TOO_FEW_RUNS: most of the work goes into those.
     """
     e = evidence
     size = np.abs(e.d)
     effect = size >= limits.effect - rule.ROUNDING
     significant = e.q <= limits.alpha
     matters = e.large & (np.abs(e.contribution) >= limits.min_contribution - rule.ROUNDING)
-    half_width = exceeded(0.05, e.freedom) * e.standard_error
+    freedom = np.where(effect & matters & (significant | e.apart), e.freedom, 0.0) if called_only else e.freedom
+    half_width = exceeded(0.05, freedom) * e.standard_error
     inside = size + half_width <= limits.effect + rule.ROUNDING
     verdict, reason = _ladder(e, effect, significant, matters, inside)
     return pd.DataFrame(
@@ -59,7 +62,7 @@ def verdicts(evidence: Evidence, limits: Limits) -> pd.DataFrame:
             "p": e.p,
             "q": e.q,
             "contribution": e.contribution,
-            "detectable": detectable(e, limits.alpha),
+            "detectable": detectable(e, limits.alpha, freedom),
             "effect_passes": effect,
             "q_passes": significant,
             "contribution_passes": matters,
@@ -111,8 +114,9 @@ def ladder(
     return words, reasons
 
 
-def detectable(e: Evidence, alpha: float) -> F64:
-    """The smallest slow-down of each series, as a ratio, that these runs would show four times in five; nan: unknown.
+def detectable(e: Evidence, alpha: float, freedom: F64) -> F64:
+    """The smallest slow-down of each series, as a ratio, that these runs would show four times in five; nan: unknown,
+    or `freedom` is 0.
 
     JUDGEMENT 4.7: (t_{1-a} + t_{0.8}) standard errors, a = alpha k / m, with m tests and k discoveries (at least one).
     """
@@ -121,14 +125,23 @@ def detectable(e: Evidence, alpha: float) -> F64:
         return np.full(len(e.d), np.nan)
     found = e.q <= alpha
     k = max(1, int((found & (e.d > 0)).sum()), int((found & (e.d < 0)).sum()))
-    quantiles = exceeded(alpha * k / m, e.freedom) + exceeded(1.0 - rule.POWER, e.freedom)
+    quantiles = exceeded(alpha * k / m, freedom) + exceeded(1.0 - rule.POWER, freedom)
     return np.asarray(np.expm1(quantiles * e.standard_error))
 
 
 def exceeded(tail: float, freedom: F64) -> F64:
     """The t that is exceeded with probability `tail`, per freedom; nan where that is 0."""
-    # freedoms repeat, so few quantiles are computed
+    # freedoms repeat, so few quantiles are computed; whole ones, without a prior, come again and again
     distinct, place = np.unique(freedom, return_inverse=True)
     values = np.full(len(distinct), np.nan)
-    values[distinct > 0] = t_exceeded(tail, distinct[distinct > 0])
+    whole = np.array([number.is_integer() for number in distinct.tolist()], dtype=bool) & (distinct > 0)
+    values[whole] = [_exceeded_once(tail, number) for number in distinct[whole].tolist()]
+    rest = (distinct > 0) & ~whole
+    if rest.any():
+        values[rest] = t_exceeded(tail, distinct[rest])
     return values[place]
+
+
+@lru_cache(maxsize=4096)
+def _exceeded_once(tail: float, freedom: float) -> float:
+    return float(t_exceeded(tail, np.array([freedom]))[0])

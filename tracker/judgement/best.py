@@ -30,12 +30,13 @@ def compare_with_best(
     *,
     limits: rule.Limits,
     step_ratio: float | F64,
+    called_only: bool = False,
 ) -> tuple[pd.DataFrame, I64]:
     """The times in the rows of `values` (series, runs) of the `candidate` columns against the best level before.
 
     `versions`: the columns of each version before the candidate, in order. `shared`: per run the factor that is taken
     out, see `shared_factor`. `step`: the larger step, in the unit of the values. `limits`, `step_ratio`: what creep
-    must be, and the step that is none, see `Thresholds.creep`.
+    must be, and the step that is none, see `Thresholds.creep`. `called_only`: see `verdicts.verdicts`.
 
     Returns the table of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
     """
@@ -54,8 +55,8 @@ def compare_with_best(
         since = np.column_stack([steps[rows, at:], np.abs(now[rows])])
         largest[rows] = np.where(np.isnan(since), 0.0, since).max(axis=1)
     judged = judge_creep(
-        baseline, centred[:, list(candidate)], largest, Weights(step=step), min_ratio=limits.min_ratio,
-        step_ratio=step_ratio, alpha=limits.alpha, min_contribution=limits.min_contribution,
+        baseline, centred[:, list(candidate)], largest, Weights(step=step), limits=limits, step_ratio=step_ratio,
+        called_only=called_only,
     )  # fmt: skip
     return judged.table, best
 

@@ -62,7 +62,7 @@ def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
     """The incident that the findings `own` form. `everything`: all there are, for what got better with the version."""
     first = own[0]
     line = Line(first["workload_id"], first["configuration_id"], first["device_id"])
-    sides = [_runs(own, side) for side in ("baseline", "candidate")]
+    sides = [_runs(own, "step") or _runs(own, "baseline"), _runs(own, "candidate")]
     values = _values(store, line, sides)
     before, after, shared = _steps(values, *(len(side) for side in sides))
     same = [
@@ -106,7 +106,7 @@ def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
 
 
 def _runs(own: Sequence[Row], side: str) -> list[int]:
-    """The runs of a side: those that most findings of the incident rest on."""
+    """The runs of a side: those that most findings of the incident rest on; `step`: those of the step."""
     text = _most([row[f"{side}_runs"] for row in own if row[f"{side}_runs"]])
     return [int(number) for number in str(text).split()] if text else []
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -15,7 +14,7 @@ from tracker.detectors import rule
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.totals import Noise, judge_totals
+from tracker.detectors.totals import Noise, changes_of_totals
 from tracker.judgement.families import (
     OWN_CLOCK,
     RUN,
@@ -306,15 +305,12 @@ def run_totals(  # noqa: PLR0913 each says something else
     inverse = more_is_better(families)
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
     timed = inverse | np.array([metric.endswith("_ns") for _, metric, *_ in families], dtype=bool)
-    judge = partial(
-        judge_totals, x, y, centre, timed=timed, device_timed=device_timed, alpha=limits.alpha,
-        min_ratio=limits.min_ratio, older=older,
-    )  # fmt: skip
-    first = judge()
+    changed = changes_of_totals(x, y, centre, timed=timed, limits=limits, older=older)
+    first = changed.table()
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return judge(explained=parts)
+    return changed.table(parts)
 
 
 def _waiting(first: pd.DataFrame, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:

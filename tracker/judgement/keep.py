@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tracker.detectors import change_points, life, rule
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.families import more_is_better
-from tracker.judgement.follow import Tracked, UserAction, Watched, WatchedRun, follow, watched_of
+from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
@@ -43,8 +43,10 @@ def _keep(connection: Connection, line: Line, now_ns: int) -> bool:
     if _is_fresh(connection, line, now_ns):
         return False
     runs = judged.runs_of(connection, line)
-    made = made_findings(connection, line, runs, now_ns)
-    findings.write(connection, line, made, _fingerprint(connection, line))
+    known = findings.checkpoint_of(connection, line)
+    made, kept = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+    checkpoint = None if kept is None else (kept.runs, kept.key, kept.state)
+    findings.write(connection, line, made, _fingerprint(connection, line), checkpoint)
     return True
 
 
@@ -82,17 +84,31 @@ def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) ->
 
 
 def made_findings(
-    connection: Connection, line: Line, runs: Sequence[LineRun], now_ns: int | None = None
-) -> list[MadeFinding]:
-    """All findings of a line, as its runs and the actions of users make them."""
+    connection: Connection,
+    line: Line,
+    runs: Sequence[LineRun],
+    now_ns: int | None = None,
+    known: Checkpoint | None = None,
+) -> tuple[list[MadeFinding], Checkpoint | None]:
+    """All findings of a line, as its runs and the actions of users make them, from the checkpoint `known` on where that
+    holds; and the next checkpoint.
+    """
     if not runs:
-        return []
+        return [], None
     watched, series = watched_line(connection, line, runs)
     rows = {number: row for row, number in enumerate(series)}
-    known = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
-    found = follow(watched, [_user_action(action, rows, runs) for action in known], now_ns=now_ns)
-    until = {action.key: action.until_version for action in known if action.action == "mute"}
-    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found]
+    actions = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
+
+    def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
+        own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
+        return judged.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
+
+    found, kept = resume(
+        watched, np.array(series, dtype=np.int64), [_user_action(action, rows, runs) for action in actions],
+        fingerprint, known=known, now_ns=now_ns,
+    )  # fmt: skip
+    until = {action.key: action.until_version for action in actions if action.action == "mute"}
+    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found], kept
 
 
 def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:
@@ -115,7 +131,7 @@ def _made(
     """`until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
     first = _dated(tracked, watched)
-    good = tracked.began - 1 if tracked.began > tracked.first else max(tracked.baseline, default=None)
+    good = max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
         "series_id": series_id,
@@ -143,12 +159,14 @@ def _made(
         columns[f"{side}_value"] = _mean(_said(watched, tracked.row, places))
         columns[f"{side}_calls"] = _mean(watched.calls[tracked.row, places])
         columns[f"{side}_runs"] = " ".join(str(runs[place].run_id) for place in places)
+    columns["step_runs"] = " ".join(str(runs[place].run_id) for place in tracked.step_baseline) or None
     events = [
         (one.source, one.target, one.kind, one.who, one.when_ns, one.run, one.rule_version, one.reason, one.notifies)
         for one in tracked.transitions
     ]
     confirmed = any(one.kind in _CONFIRMS for one in tracked.transitions)
-    return MadeFinding(columns, events, runs[first].version_id if confirmed else None)
+    incident = runs[first].version_id if confirmed else None
+    return MadeFinding(columns, events, incident, runs[tracked.first].version_id)
 
 
 def inverse_diff(diff: float | None) -> float | None:
@@ -162,7 +180,7 @@ def inverse_diff(diff: float | None) -> float | None:
 
 def _dated(tracked: Tracked, watched: Watched) -> int:
     """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
-    first = tracked.began
+    first = tracked.first
     if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
         return first
     start = max(0, first - _DATED_BY)
@@ -170,7 +188,8 @@ def _dated(tracked: Tracked, watched: Watched) -> int:
     values = watched.centred[tracked.row, around]
     known = around[~np.isnan(values)]
     near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
-    near = [place for place in near if abs(place - first) <= _NEAR]
+    # the runs of its baseline were as they should be
+    near = [place for place in near if abs(place - first) <= _NEAR and place > max(tracked.baseline, default=-1)]
     return min(near, key=lambda place: (abs(place - first), place), default=first)
 
 

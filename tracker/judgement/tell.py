@@ -80,9 +80,21 @@ def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
         row["delta"] = _delta(row, before, after)
         row["by_calls"], row["by_time_per_call"] = split_of(row)
         row["cause"] = cause_of(row)
+    _mark_reopened(rows)
     mark_renamed(rows)
     _roll_up(rows)
     return rows
+
+
+def _mark_reopened(rows: Sequence[Row]) -> None:
+    """Which version brought back what had recovered: another finding of the same number, that many times reopened."""
+    again = {_life(row, row["reopened"]): row["version"] for row in rows if row["reopened"]}
+    for row in rows:
+        row["reopened_in"] = again.get(_life(row, row["reopened"] + 1)) if row["state"] == "recovered" else None
+
+
+def _life(row: Row, reopened: int) -> tuple[Any, ...]:
+    return row["series_id"], row["direction"], row["change"], row["number"], reopened
 
 
 def line_of(row: Row) -> Line:

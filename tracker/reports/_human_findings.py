@@ -44,7 +44,7 @@ def summary(findings: Findings) -> str:
         counted(len(findings.incidents), "incident"),
         f"{counted(len(rows) - suspicions - cleared, 'finding')} ({number(new)} new)",
         f"{counted(suspicions, 'suspicion')} that the next runs decide" if suspicions else "",
-        f"{counted(cleared, 'suspicion')} that were cleared" if cleared else "",
+        f"{counted(cleared, 'suspicion')} that {'was' if cleared == 1 else 'were'} cleared" if cleared else "",
     ]
     hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
     centred = ". DIFF of operators is without what all of them share: the machine, not the code." if rows else ""
@@ -194,17 +194,19 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
     of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else _standing(row),
+        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
 
 
-def _standing(row: Row) -> str:
+def standing(row: Mapping[str, Any]) -> str:
     """Where a finding stands: until when it is muted, and how bad it is now where that is much else than at first."""
     if row["state"] == "muted":
         end = row["until_version"] or (_when(row["until_ns"])[:10] if row["until_ns"] else "")
         return f"muted until {end}" if end else "muted"
+    if row["reopened_in"]:
+        return f"{row['state']}, reopened in {row['reopened_in']}"
     effect, ratio = row["effect"], row["ratio"]
     if row["state"] in _GOING_ON and None not in (effect, ratio) and abs(effect - ratio) > max(0.05, abs(ratio) / 2):
         return f"{row['state']}, now {format_diff(effect)}"
@@ -235,7 +237,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     before, after = shown(row["baseline_value"]), shown(row["candidate_value"])
     lines = [
         f"Finding {row['finding_id']}: {name} ({KINDS[row['kind']]}) {word} in {row['version']}{since}{incident}",
-        f"{where}; {row['state']}; {before} -> {after} per step ({diff_cell(row)})"
+        f"{where}; {standing(row)}; {before} -> {after} per step ({diff_cell(row)})"
         + (f"; cause: {row['cause']}" if row["cause"] else ""),
     ]
     calls, each = row["by_calls"], row["by_time_per_call"]
@@ -316,19 +318,19 @@ def _runs(found: ExplainedFinding) -> Table:
 def _events(rows: Sequence[Row]) -> Table:
     columns = [
         Column("when", left=True), Column("state", left=True), Column("by", left=True), Column("run"),
-        Column("version", left=True), Column("why", left=True, elastic=True),
+        Column("version", left=True),
     ]  # fmt: skip
     cells = [
         (
             "strong" if row["notifies"] else "",
             [
                 _when(row["when_ns"]), row["target"], row["who"], "" if row["run_id"] is None else str(row["run_id"]),
-                row["version"] or "", row["reason"],
+                row["version"] or "",
             ],
         )
         for row in rows
     ]  # fmt: skip
-    return make("Life", columns, cells)
+    return replace(make("Life", columns, cells), below=tuple(row["reason"] for row in rows))
 
 
 def _when(when_ns: int | None) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
 from tracker.reports._human_verdicts import TONES
 from tracker.reports._shared import command, records
-from tracker.results import History
+from tracker.results import PROFILERS, History
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -27,6 +27,13 @@ NOTE: Final = (
     "Medians per step over runs. DIFF: of geometric means; but for whole runs, without what all operators share."
 )
 
+_PROFILER: Final = "profiler"
+_WAYS: Final = {
+    "unprofiled": ("off", PROFILERS["off"]),
+    "summary": ("summary", PROFILERS["summary"]),
+}
+"""Part of a run-level series -> how it was measured, as a word of the profiler's settings and in a sentence."""
+
 
 def header(history: History) -> list[str]:
     """What is shown: of one series its name, of several how many."""
@@ -34,6 +41,8 @@ def header(history: History) -> list[str]:
     first = series[0]
     shared = _shared(series)
     names = [shared.pop(key) for key in ("workload", "device") if key in shared]
+    if len(series) == 1:
+        shared.pop(_PROFILER, None)  # its title says it
     where = ", ".join(filter(None, (*names, " ".join(f"{key}={value}" for key, value in shared.items()))))
     if history.options.top:
         return [f"{where}: the {len(series)} series that drifted most from {history.pinned}, by their part of the step"]
@@ -44,11 +53,14 @@ def header(history: History) -> list[str]:
 
 
 def _place(series: Row) -> dict[str, str]:
-    """Where a series was measured: workload, device, and each key of its configuration with its value."""
+    """Where a series was measured: workload, device, each key of its configuration with its value, and of whole runs
+    how, where it was not in a profiler's trace.
+    """
     pairs = (pair.partition("=") for pair in PAIR.split(str(series["configuration"])) if pair)
+    way = {_PROFILER: _WAYS[series["part"]][0]} if series["kind"] == "run" and series["part"] else {}
     return {"workload": str(series["workload"]), "device": str(series["device"])} | {
         key: value for key, _, value in pairs
-    }
+    } | way  # fmt: skip
 
 
 def _shared(series: Sequence[Row]) -> dict[str, str]:
@@ -65,7 +77,8 @@ def _differing(series: Sequence[Row]) -> list[str]:
 
 def title(series: Row) -> str:
     """The name of a series with what tells it from others of the name."""
-    return " ".join(filter(None, (readable(series["name"]), series["input_shapes"], series["part"])))
+    part = _WAYS.get(series["part"], ("", series["part"]))[1] if series["kind"] == "run" else series["part"]
+    return " ".join(filter(None, (readable(series["name"]), series["input_shapes"], part)))
 
 
 def what(series: Row) -> str:
@@ -190,12 +203,13 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
     rows: list[tuple[str, list[str]]] = []
     for one in series:
         own = points[one["series_id"]]
-        place = _place(one)
+        place = {_PROFILER: "on"} | _place(one)
+        of = (one["input_shapes"], "" if one["kind"] == "run" else one["part"])
         values = [point["value"] for point in own]
         shown = form(one["unit"], values)
         last = own[-1]
         cells = [
-            str(one["series_id"]), readable(one["name"]), " ".join(filter(None, (one["input_shapes"], one["part"]))),
+            str(one["series_id"]), readable(one["name"]), " ".join(filter(None, of)),
             *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
             _diff(last, against), _verdict(last[f"{against}_verdict"]),

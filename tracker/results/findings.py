@@ -34,7 +34,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
         "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "baseline_runs",
-        "candidate_runs", "until_ns", "until_version", "confirm",
+        "candidate_runs", "until_ns", "until_version", "confirm", "reopened_in",
     ),
     "environment": ("incident_id", "key", "before", "after"),
     "lines": (
@@ -92,8 +92,8 @@ class Findings:
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
       (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
       `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how
-      many runs after a suspicion decide. `under`: the finding that says the same one level up, or NA; `covers`: how
-      many it covers itself
+      many runs after a suspicion decide. `reopened_in`: of what recovered, the version that brought it back. `under`:
+      the finding that says the same one level up, or NA; `covers`: how many it covers itself
     - environment: what else changed with the version of an incident
     - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
       runs, all active `runs`, when the last run started (UTC ns), the medians of its whole-run numbers, and DIFF of its

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ KEY: Final = ("series_id", "direction", "change", "first_run_id")
 
 EVENT_COLUMNS: Final = ("source", "target", "kind", "who", "when_ns", "run_id", "rule_version", "reason", "notifies")
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
+_MADE_FROM: Final = ("fingerprint", "checkpoint_runs", "checkpoint_key", "checkpoint")
 _OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
 _IDS: Final = text(f"SELECT id, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
 _INCIDENTS: Final = text(f"SELECT id, version_id, direction FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
@@ -24,15 +25,22 @@ _FORGET_EVENTS: Final = text(
     f"DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE {_OF_LINE})"  # noqa: S608 the same
 )
 _FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
-_FORGET_INCIDENTS: Final = text("DELETE FROM incident WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
+_NUMBERS: Final = text(
+    f"SELECT id, version_id, {', '.join(KEY)} FROM finding_number WHERE {_OF_LINE} ORDER BY id"  # noqa: S608 the same
+)
+_CHECKPOINT: Final = text(
+    f"SELECT checkpoint_runs, checkpoint_key, checkpoint FROM followed "  # noqa: S608 the same
+    f"WHERE {_OF_LINE} AND checkpoint IS NOT NULL"
+)
 _FOLLOWED: Final = text(f"SELECT fingerprint FROM followed WHERE {_OF_LINE}")  # noqa: S608 the same
 _EXPIRED: Final = text(
     f"SELECT COUNT(*) FROM finding WHERE {_OF_LINE} AND state = 'muted' AND until_ns <= :now_ns"  # noqa: S608 the same
 )
 _MUTED: Final = text("SELECT COUNT(*) FROM finding WHERE state = 'muted'")
 _ADD_FOLLOWED: Final = text(
-    f"INSERT INTO followed ({', '.join(_LINE)}, fingerprint) VALUES (:{', :'.join(_LINE)}, :fingerprint) "  # noqa: S608
-    f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET fingerprint = excluded.fingerprint"
+    f"INSERT INTO followed ({', '.join(_LINE)}, {', '.join(_MADE_FROM)}) "  # noqa: S608 the same
+    f"VALUES (:{', :'.join(_LINE)}, :{', :'.join(_MADE_FROM)}) "
+    f"ON CONFLICT ({', '.join(_LINE)}) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _MADE_FROM)}"
 )
 _ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version")
 
@@ -55,12 +63,14 @@ class Action:
 class MadeFinding:
     """A finding to write. `columns`: those of the table `finding` but id and incident; `events`: EVENT_COLUMNS each.
 
-    `version_id`: of the incident that it belongs to; None: it is not confirmed.
+    `version_id`: of the incident that it belongs to; None: it is not confirmed. `raised_in`: the version of its first
+    run.
     """
 
     columns: Mapping[str, Any]
     events: Sequence[Sequence[Any]]
     version_id: int | None
+    raised_in: int
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -72,6 +82,12 @@ def fingerprint_of(connection: Connection, line: Line) -> bytes | None:
     """What the findings of a line were made from; None: never made."""
     found = connection.execute(_FOLLOWED, line.parameters).scalar()
     return None if found is None else bytes(found)
+
+
+def checkpoint_of(connection: Connection, line: Line) -> tuple[int, bytes, bytes] | None:
+    """How far a line was followed: after how many runs, for what it holds, and the state then; None: not known."""
+    found = connection.execute(_CHECKPOINT, line.parameters).one_or_none()
+    return None if found is None else (found.checkpoint_runs, bytes(found.checkpoint_key), bytes(found.checkpoint))
 
 
 def expired(connection: Connection, line: Line, now_ns: int) -> bool:
@@ -128,8 +144,18 @@ def add_action(connection: Connection, line: Line, action: Action) -> None:
     bulk.insert(connection, "finding_action", (*line.parameters, *_ACTION), [(*own, *values)])
 
 
-def write(connection: Connection, line: Line, findings: Sequence[MadeFinding], fingerprint: bytes) -> None:
-    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents."""
+def write(
+    connection: Connection,
+    line: Line,
+    findings: Sequence[MadeFinding],
+    fingerprint: bytes,
+    checkpoint: tuple[int, bytes, bytes] | None,
+) -> None:
+    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents. One
+    that is back, or that another run of its version raises now, has the number that it had.
+
+    `checkpoint`: as in `checkpoint_of`, for the next time.
+    """
     incidents = _write_incidents(connection, line, findings)
     known = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
     connection.execute(_FORGET_EVENTS, line.parameters)
@@ -137,19 +163,49 @@ def write(connection: Connection, line: Line, findings: Sequence[MadeFinding], f
     gone = [number for key, number in known.items() if key not in kept]
     if gone:
         connection.execute(_FORGET, {"ids": gone})
-    _write_findings(connection, line, findings, known, incidents)
-    numbers = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
+    known = {key: number for key, number in known.items() if key in kept}
+    numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known], known.values())
+    _write_findings(connection, line, findings, known, numbers, incidents)
     events = [
         (numbers[finding.key], position, *event)
         for finding in findings
         for position, event in enumerate(finding.events)
     ]
     bulk.insert(connection, "finding_event", ("finding_id", "position", *EVENT_COLUMNS), sorted(events))
-    left = {incident for finding in findings if (incident := _incident(finding, incidents)) is not None}
-    unused = sorted(set(incidents.values()) - left)
-    if unused:
-        connection.execute(_FORGET_INCIDENTS, {"ids": unused})
-    connection.execute(_ADD_FOLLOWED, {**line.parameters, "fingerprint": fingerprint})
+    made_from = (fingerprint, *(checkpoint or (None, None, None)))
+    connection.execute(_ADD_FOLLOWED, {**line.parameters, **dict(zip(_MADE_FROM, made_from, strict=True))})
+
+
+def _numbers(
+    connection: Connection, line: Line, findings: Sequence[MadeFinding], taken: Collection[int]
+) -> dict[tuple[Any, ...], int]:
+    """The number of each of these findings: the one that it had, or that of one of its kind, series and version that is
+    gone; else a new one. `taken`: numbers of others.
+    """
+    others = frozenset(taken)
+    free = [row for row in connection.execute(_NUMBERS, line.parameters) if row.id not in others]
+    own = {tuple(row[2:]): int(row.id) for row in free}
+    found = {one.key: own[one.key] for one in findings if one.key in own}
+    left: dict[tuple[Any, ...], list[int]] = {}
+    for row in free:
+        if row.id not in found.values():
+            left.setdefault((row.version_id, *row[2:5]), []).append(int(row.id))
+    new = []
+    for one in findings:
+        if one.key not in found:
+            same = left.get((one.raised_in, *one.key[:3]))
+            if same:
+                found[one.key] = same.pop(0)
+            else:
+                new.append(one)
+    columns = (*line.parameters, "version_id", *KEY)
+    bulk.insert(
+        connection, "finding_number", columns, [(*line.parameters.values(), one.raised_in, *one.key) for one in new]
+    )
+    if new:
+        added = {tuple(row[2:]): int(row.id) for row in connection.execute(_NUMBERS, line.parameters)}
+        found |= {one.key: added[one.key] for one in new}
+    return found
 
 
 def _incident(finding: MadeFinding, incidents: Mapping[tuple[int, str], int]) -> int | None:
@@ -172,14 +228,16 @@ def _write_findings(
     line: Line,
     findings: Sequence[MadeFinding],
     known: Mapping[tuple[Any, ...], int],
+    numbers: Mapping[tuple[Any, ...], int],
     incidents: Mapping[tuple[int, str], int],
 ) -> None:
     if not findings:
         return
     names = [*findings[0].columns, "incident_id"]
     rows = [(finding, [*finding.columns.values(), _incident(finding, incidents)]) for finding in findings]
-    new = [(*line.parameters.values(), *values) for finding, values in rows if finding.key not in known]
-    bulk.insert(connection, "finding", (*line.parameters, *names), new)
+    own = tuple(line.parameters.values())
+    new = [(numbers[finding.key], *own, *values) for finding, values in rows if finding.key not in known]
+    bulk.insert(connection, "finding", ("id", *line.parameters, *names), new)
     old = [dict(zip(names, values, strict=True), id=known[each.key]) for each, values in rows if each.key in known]
     if old:
         sets = ", ".join(f"{name} = :{name}" for name in names if name not in KEY)

@@ -63,6 +63,7 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
         "DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE configuration_id = :id)",
         "DELETE FROM finding WHERE configuration_id = :id",
         "DELETE FROM finding_action WHERE configuration_id = :id",
+        "DELETE FROM finding_number WHERE configuration_id = :id",
         "DELETE FROM incident WHERE configuration_id = :id",
         "DELETE FROM followed WHERE configuration_id = :id",
         "DELETE FROM series WHERE configuration_id = :id",

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tracker.detectors import rule
 from tracker.detectors._arrays import F64, I64
-from tracker.detectors.vote._splitting import MIN_SEGMENT
+from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 
 NAMES: Final = ("e_divisive", "kernel", "rank_window", "step_fit", "t_window")
 
@@ -24,6 +24,12 @@ AGREEMENT: Final = 3
 
 _NEAR: Final = 2  # runs by which two detectors may differ over one change
 _REACH: Final = 5  # runs by which what they agree on may be out
+_YOUNG: Final = 24
+_CHANCE_OF_YOUNG: Final = 2e-5
+_CHANCE_OF_NEWEST: Final = 1e-6
+_WHOLE: Final = 200  # runs that are looked at together
+_PART: Final = 120
+_END: Final = 20
 
 
 def change_points(values: ArrayLike, *, min_ratio: float = 0.02) -> list[int]:
@@ -51,8 +57,26 @@ def change_points(values: ArrayLike, *, min_ratio: float = 0.02) -> list[int]:
     logs = np.log(array[known])
     if len(logs) < 2 * MIN_SEGMENT:
         return []
-    agreed = agreement(votes(logs))
-    return [int(known[place]) for place in _lasting(logs, agreed, math.log1p(min_ratio))]
+    lasting = _lasting(logs, _agreed(logs), math.log1p(min_ratio))
+    # A series is looked at after every run. Few runs do not say how noisy it is, and of many looks one shows a few last
+    # runs that are alike by chance.
+    chance = _CHANCE_OF_YOUNG if len(logs) < _YOUNG else 1.0
+    return [int(known[place]) for place in prune(logs, lasting, chance, newest=_CHANCE_OF_NEWEST)]
+
+
+def _agreed(logs: F64) -> list[int]:
+    """What the detectors agree on. A long series is looked at part by part, since what a detector costs grows with the
+    square of the length; of each part the ends are left to its neighbours.
+    """
+    if len(logs) <= _WHOLE:
+        return agreement(votes(logs))
+    agreed: list[int] = []
+    for start in range(0, len(logs) - 2 * _END, _PART - 2 * _END):
+        stop = min(start + _PART, len(logs))
+        first = _END if start else 0
+        last = len(logs) if stop == len(logs) else stop - start - _END
+        agreed += [start + place for place in agreement(votes(logs[start:stop])) if first <= place < last]
+    return agreed
 
 
 def votes(logs: F64) -> dict[str, list[int]]:

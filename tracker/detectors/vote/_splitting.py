@@ -80,17 +80,24 @@ def noise(values: F64) -> float:
     return float(kept.mean()) / _TRIMMED_MEAN if len(kept) else 0.0
 
 
+SHORT: Final = 6
+"""Runs below which the newest level may be one that some look had to show by chance."""
+
 _TRUST: Final = 8.0  # degrees of freedom that the noise of the whole series is worth beside that of two levels
 
 
-def prune(values: F64, places: list[int], chance: float) -> list[int]:
+def prune(values: F64, places: list[int], chance: float, *, newest: float | None = None) -> list[int]:
     """The places whose two neighbouring levels differ at `chance`; the least sure goes first, until the rest all do.
+
+    `newest`: the chance for the last place while fewer than SHORT runs follow it; None: the same.
 
     Two-sided t of two means, the variance moderated by the noise of the whole series: without that, three runs against
     three could never be sure.
     """
+    if not places:
+        return []
     trusted = _TRUST * noise(values) ** 2
-    surely = float(t_exceeded(0.5 * chance, np.array([math.inf]))[0])
+    surely = float(t_exceeded(0.5 * chance, np.array([math.inf]))[0]) if chance < 1.0 else 0.0
     places = list(places)
     total = np.concatenate([[0.0], np.cumsum(values - values.mean())])
     squares = np.concatenate([[0.0], np.cumsum((values - values.mean()) ** 2)])
@@ -105,9 +112,12 @@ def prune(values: F64, places: list[int], chance: float) -> list[int]:
         if t[least] < surely:  # not enough even for the normal, which has the thinnest tail; no need to ask for more
             del places[least]
             continue
-        chances = 2 * t_above(t, freedom)
-        worst = int(np.argmax(chances))
-        if chances[worst] < chance:
+        limits = np.full(len(t), chance)
+        if newest is not None and number[-1] < SHORT:
+            limits[-1] = newest
+        excess = 2 * t_above(t, freedom) / limits
+        worst = int(np.argmax(excess))
+        if excess[worst] < 1.0:
             break
         del places[worst]
     return places

@@ -11,7 +11,7 @@ from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 
 TITLE: Final = "largest energy distance between the runs before and the runs after"
 
-_CHANCE: Final = 2e-4
+_CHANCE: Final = 5e-4
 
 
 def change_points(values: F64) -> list[int]:

@@ -13,12 +13,14 @@ from tracker.detectors.vote._splitting import noise
 
 TITLE: Final = "best segmentation under a Gaussian kernel"
 
+_PRICE: Final = 1.1
+
 
 def change_points(values: F64) -> list[int]:
     """The changes of the segmentation with the least scatter within its segments. `values`: one finite number per run.
 
-    Arlot, Celisse and Harchaoui (2019), A kernel multiple change-point algorithm; the price of a change is 2 ln n, the
-    width of the kernel the median distance of two values, or the noise of neighbours where that is larger.
+    Arlot, Celisse and Harchaoui (2019), A kernel multiple change-point algorithm; the price of a change is 1.1 ln n,
+    the width of the kernel the median distance of two values, or the noise of neighbours where that is larger.
     """
     n = len(values)
     squares = (values[:, None] - values[None, :]) ** 2
@@ -34,4 +36,4 @@ def change_points(values: F64) -> list[int]:
     block = corner[:, None] + corner[None, :] - 2.0 * sums  # block[i, j]: sum of the kernel over values i .. j-1
     length = np.abs(np.arange(n + 1)[:, None] - np.arange(n + 1)[None, :])
     cost = length - block / np.maximum(length, 1)
-    return cheapest(cost, 2.0 * math.log(n))
+    return cheapest(cost, _PRICE * math.log(n))

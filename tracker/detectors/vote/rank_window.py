@@ -13,7 +13,7 @@ from tracker.detectors.vote._splitting import MIN_SEGMENT, divide
 TITLE: Final = "rank test of the runs before against the runs after"
 
 _WINDOW: Final = 20
-_CHANCE: Final = 2e-3
+_CHANCE: Final = 3e-3
 
 
 def change_points(values: F64) -> list[int]:

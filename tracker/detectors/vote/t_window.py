@@ -1,20 +1,22 @@
-"""The twelve runs before against the twelve after, by Student's t: Perfherder's way, with a probability as limit."""
+"""The sixteen runs before against the sixteen after, by Student's t: Perfherder's way, with a probability as limit."""
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import numpy as np
 
 from tracker.detectors._arrays import F64
-from tracker.detectors._distributions import t_above
+from tracker.detectors._distributions import t_above, t_exceeded
 from tracker.detectors.vote._splitting import MIN_SEGMENT, divide, noise, window_sums
 
 TITLE: Final = "t test of the runs before against the runs after"
 
-_WINDOWS: Final = (12, 3)  # the short one for levels that come and go within a few runs
+_WINDOWS: Final = (16, 3)  # the short one for levels that come and go within a few runs
 _TRUST: Final = 8.0
 _CHANCE: Final = 2e-4
+_LEAST: Final = float(t_exceeded(0.5 * _CHANCE, np.array([math.inf]))[0])
 
 
 def change_points(values: F64) -> list[int]:
@@ -36,4 +38,6 @@ def _chances(part: F64, window: int, trusted: float) -> F64:
     freedom = before + after - 2 + _TRUST
     variance = np.maximum((within + trusted) / freedom, 1e-18)
     t = np.abs(next_total / after - total / before) / np.sqrt(variance * (1 / before + 1 / after))
+    if t.max() < _LEAST:
+        return np.ones_like(t)  # not enough even for the normal, which has the thinnest tail
     return 2 * t_above(t, freedom)

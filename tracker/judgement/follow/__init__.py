@@ -6,7 +6,9 @@ that findings can be made again at any time, by this rule or by another one.
 
 from __future__ import annotations
 
-from tracker.judgement.follow.following import Tracked, UserAction, follow
+from tracker.judgement.follow.checkpoint import Checkpoint, resume
+from tracker.judgement.follow.following import follow
+from tracker.judgement.follow.tracked import Tracked, UserAction
 from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
 
-__all__ = ["Tracked", "UserAction", "Watched", "WatchedRun", "follow", "watched_of"]
+__all__ = ["Checkpoint", "Tracked", "UserAction", "Watched", "WatchedRun", "follow", "resume", "watched_of"]

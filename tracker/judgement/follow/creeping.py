@@ -34,7 +34,7 @@ def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
         limits = watched.limits[family]
         table, best = compare_with_best(
             centred[rows], before, run, np.zeros(len(watched.runs)), step, limits=limits.creep,
-            step_ratio=limits.creep_step,
+            step_ratio=limits.creep_step, called_only=True,
         )  # fmt: skip
         called = (table["verdict"] == rule.REGRESSED).to_numpy() & (best >= 0)
         put(said, rows, called.astype(np.int64), table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,18 +14,18 @@ from tracker.detectors.life import (
     ENDED,
     NOTIFIED,
     OPEN,
+    RULE,
     Acted,
-    Event,
     Finding,
     LifeRule,
     Observed,
+    Over,
     Passed,
     Transition,
-    step,
 )
-from tracker.detectors.within import two_modes
-from tracker.judgement.families import RUN, Family
 from tracker.judgement.follow.creeping import crept
+from tracker.judgement.follow.further import further_step
+from tracker.judgement.follow.tracked import Key, Tracked, UserAction, effect_of, is_bistable, is_gone, step_back
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
@@ -33,66 +33,10 @@ from tracker.judgement.follow.windows import Windows
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
-_MODES_OF: Final = 20
-"""Runs before a suspicion in which two levels of a series are looked for."""
-
 _NEW_BASELINE: Final = "what got better is the new baseline"
+_STEPPED: Final = "worse with a later version: that step is a finding of its own"
 _BLOCKING: Final = OPEN | {"vanished"}
 """States in which the runs of a series are no baseline for it."""
-
-Key = tuple[int, int, Change]
-
-
-@dataclass(slots=True)
-class Tracked:
-    """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
-
-    `first`: the run (column) that raised the suspicion; `began`: the same, or of one that came back the run that raised
-    it again. `baseline`: the runs it is measured against, frozen then (and when it came back).
-    `candidate`: the runs that decided; the first one, until then. `gates`: what they said. `effect`: log change of the
-    last run that has the series, `last` that run.
-    """
-
-    row: int
-    sign: int
-    change: Change
-    first: int
-    baseline: tuple[int, ...]
-    candidate: tuple[int, ...]
-    gates: dict[str, Any]
-    life: LifeRule
-    finding: Finding = field(default_factory=Finding)
-    transitions: list[Transition] = field(default_factory=list)
-    suspected: int | None = None
-    effect: float = 0.0
-    last: int = 0
-    again: int | None = None
-
-    @property
-    def began(self) -> int:
-        """See above."""
-        return self.first if self.again is None else self.again
-
-    @property
-    def key(self) -> Key:
-        """One finding is open per key."""
-        return self.row, self.sign, self.change
-
-    def take(self, event: Event) -> list[Transition]:
-        """The next event of its life; the transitions that it made."""
-        self.finding, more = step(self.finding, event, self.life)
-        self.transitions += more
-        return more
-
-
-@dataclass(frozen=True, slots=True)
-class UserAction:
-    """What a user did to the finding of `key` that began with the run `first_run`, after the run `after_run`."""
-
-    key: Key
-    first_run: int
-    after_run: int | None
-    acted: Acted
 
 
 def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
@@ -100,34 +44,44 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
 
     `now_ns`: mutes whose end lies before are over; None: only runs make time pass.
     """
-    follower = _Follower(watched, actions)
+    follower = Follower(watched, actions)
     for run in range(len(watched.runs)):
         follower.observe(run)
-    if now_ns is not None:
-        for tracked in follower.found:
-            end = tracked.finding.until_ns
-            if tracked.finding.state == "muted" and end is not None and end <= now_ns:
-                tracked.take(Passed(end))
-    return sorted(follower.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
+    return follower.result(now_ns)
 
 
-class _Follower:
+class Follower:
+    """Where the following of a line stands: everything but the runs themselves that the next run is judged by.
+
+    `windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
+    `found`: all findings; `open`: those that a run may still change, by key, and `further` steps of them. `snapshots`:
+    the windows as they were before a run that raised suspicions. `creeps_from`, `comes_from`: per series the first run
+    that slow creep, and whether it is there at all, counts from.
+    """
+
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
         self.watched = watched
         self.windows = Windows(len(watched.names))
         self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
         self.found: list[Tracked] = []
         self.open: dict[Key, Tracked] = {}
+        self.further: list[Tracked] = []
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
-        self.telling: dict[Family, BOOL] = {
-            family: np.asarray(~np.isnan(watched.raw[rows]).all(axis=0)) for family, rows in watched.kinds.items()
-        }
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
+        self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
-            self.actions.setdefault(self._place(action), []).append(action)
+            self.actions.setdefault(self.place(action), []).append(action)
 
-    def _place(self, action: UserAction) -> int:
+    def result(self, now_ns: int | None) -> list[Tracked]:
+        """All findings, after the mutes that are over by `now_ns`; see `follow`."""
+        for tracked in self.found if now_ns is not None else ():
+            end = tracked.finding.until_ns
+            if tracked.finding.state == "muted" and end is not None and now_ns is not None and end <= now_ns:
+                tracked.take(Passed(end))
+        return sorted(self.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
+
+    def place(self, action: UserAction) -> int:
         """The run after which an action counts: the last one here of those that were there when it was made, since runs
         are numbered as they come; so other runs may be excluded, or put into another order, without losing it.
         """
@@ -137,12 +91,15 @@ class _Follower:
     def observe(self, run: int) -> None:
         """Everything that the run in this column says."""
         self._accept_improvements(run)
+        self._end_version(run)
         said = {
             "level": levels(self.watched, self.windows, [run]),
             "calls": calls(self.watched, self.windows, [run]),
-            "presence": presence(self.watched, run, [run]),
+            "presence": presence(self.watched, run, [run], self.comes_from),
         }
         confirmed = self._confirmed(run)
+        for tracked in self.further.copy():
+            self._observe(tracked, run, None)
         for tracked in list(self.open.values()):
             if tracked.change != "creep":
                 self._observe(tracked, run, confirmed.get(tracked.key))
@@ -165,6 +122,8 @@ class _Follower:
             key = (row, int(sign[row]), change)
             if change == "calls" and (row, key[1], "level") in self.open:
                 continue  # the time says it already; that calls explain it, the finding says
+            if change != "presence" and self._comes(row, said["presence"]):
+                continue  # the level of when it was there before is no measure for what was not there any more
             known = self.open.get(key)
             if known is not None and known.finding.state != "recovered":
                 continue
@@ -177,13 +136,22 @@ class _Follower:
             tracked.take(self._event(tracked, run, screens=True))
             self.open[key] = tracked
 
+    def _comes(self, row: int, said: Said) -> bool:
+        """Whether a series has just come or gone, as far as anybody knows yet."""
+        own = (self.open.get((row, sign, "presence")) for sign in (1, -1))
+        return bool(said.sign[row]) or any(one is not None and one.finding.state == "suspect" for one in own)
+
     def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
         row, sign, change = key
         baseline = self._baseline(self.windows.columns, row, change, run)
-        number = max((old.finding.number for old in self.found if old.key == key), default=0)
-        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), Finding(number=number))
+        before = Finding(number=self._count_of(key))
+        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), before)
         self.found.append(tracked)
         return tracked
+
+    def _count_of(self, key: Key) -> int:
+        """How many findings of a key there were."""
+        return max((old.finding.number for old in self.found if old.key == key), default=0)
 
     @staticmethod
     def _baseline(windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
@@ -208,7 +176,7 @@ class _Follower:
     def _runs_since(self, tracked: Tracked, run: int) -> int:
         """How many runs after the suspicion, up to this one, tell of the series."""
         first = run if tracked.suspected is None else tracked.suspected
-        return sum(self._tells(tracked.row, place) for place in range(first + 1, run + 1))
+        return sum(self.watched.tells(tracked.row, place) for place in range(first + 1, run + 1))
 
     def _confirmed(self, run: int) -> dict[Key, bool]:
         """What the confirming runs say of the suspicions that have them all with this run."""
@@ -217,73 +185,119 @@ class _Follower:
             for one in self.open.values()
             if one.suspected is not None
             and self._runs_since(one, run) >= self.watched.thresholds.confirm
-            and self._effect(one, run) is not None  # what the run does not tell of waits for one that does
+            and effect_of(self.watched, one, run) is not None  # what the run does not tell of waits for one that does
         ]
         found: dict[Key, bool] = {}
         for place, change in dict.fromkeys((one.suspected or 0, one.change) for one in due):
             own = [one for one in due if one.suspected == place and one.change == change]
-            said = self._decide(change, place, list(range(place + 1, run + 1)), own)
-            all_runs = self._decide(change, place, list(range(place, run + 1)), None)
+            said = self._decide(change, place, list(range(place + 1, run + 1)), own, every=False)
+            all_runs = self._decide(change, place, list(range(place, run + 1)), own, every=True)
             for one in own:
                 agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
-                found[one.key] = agree and not self._bistable(one, range(place + 1, run + 1))
-                if found[one.key]:
-                    one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
-                    if one.finding.state == "recovered":  # it comes back: against the level that it recovered to
-                        one.baseline = self._baseline(self.snapshots[place], one.row, change, place)
+                found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
                 one.suspected = None
+                if not found[one.key]:
+                    continue
+                if one.finding.state == "recovered":
+                    one = self._again(one, place, run)  # noqa: PLW2901 what follows is of the second time
+                one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
+                one.step_baseline = self._baseline_of_step(self.snapshots[place], place)
         return found
 
-    def _decide(self, change: Change, place: int, columns: list[int], suspects: Sequence[Tracked] | None) -> Said:
-        """What `columns` say, against the windows as they were before the run `place`: of `suspects`, or of all."""
+    def _again(self, old: Tracked, place: int, run: int) -> Tracked:
+        """A finding that recovered, and the run `place` began another change of its series: one of its own, measured
+        against the level that the old one recovered to. It is the old one reopened where it is as large as that was.
+        """
+        key = old.key
+        tracked = self._new(key, place, {})
+        tracked.baseline = self._baseline(self.snapshots[place], old.row, old.change, place)
+        effect = effect_of(self.watched, tracked, run) or 0.0
+        if abs(effect - old.finding.size) <= old.life.worse_share * old.finding.size:
+            tracked.finding = old.finding
+        else:
+            tracked.take(self._event(tracked, place, screens=True))
+        self.open[key] = tracked
+        return tracked
+
+    def _baseline_of_step(self, windows: I64, run: int) -> tuple[int, ...]:
+        """The runs that the step is judged against with the run `run`; none where no run states it."""
+        row = self.watched.step_row
+        return () if row is None else self._baseline(windows, row, "level", run)
+
+    def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:
+        """What `columns` say, against the windows as they were before the run `place`: of the suspects `own` alone, or
+        of `every` series of their families.
+        """
         windows = Windows(len(self.watched.names))
         windows.columns = self.snapshots[place]
         windows.variance, windows.freedom = self.windows.variance, self.windows.freedom
+        families = {self.watched.families[one.row] for one in own}
         if change == "presence":
-            return presence(self.watched, place, columns)
+            return presence(self.watched, place, columns, self.comes_from, families)
         if change == "calls":
-            return calls(self.watched, windows, columns)
-        if suspects is None:
-            return levels(self.watched, windows, columns)
+            return calls(self.watched, windows, columns, families)
+        if every:
+            return levels(self.watched, windows, columns, families=families)
         sign = np.zeros(len(self.watched.names), dtype=np.int64)
-        sign[[one.row for one in suspects]] = [one.sign for one in suspects]
+        sign[[one.row for one in own]] = [one.sign for one in own]
         return levels(self.watched, windows, columns, sign)
-
-    def _bistable(self, tracked: Tracked, columns: Sequence[int]) -> bool:
-        """Whether the series jumps between two levels from run to run, and this is one of them."""
-        if tracked.change != "level":
-            return False
-        before = slice(max(0, columns[0] - 1 - _MODES_OF), columns[0] - 1)
-        # what a confirmed finding did to it is no level between which it jumps
-        modes = two_modes(self.watched.centred[tracked.row, before][self.normal[tracked.row, before]])
-        if modes is None:
-            return False
-        known = self.watched.centred[tracked.row, list(columns)]
-        now = float(np.median(known[~np.isnan(known)]))
-        slack = tracked.life.effect
-        return math.log(modes.low) - slack <= math.log(now) <= math.log(modes.high) + slack
 
     def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
         """The next run of an open finding, and what its transitions do to the window of the series."""
-        event = self._event(tracked, run, confirms=confirms, gone=self._gone(tracked, run))
+        turned = step_back(self.watched, tracked, run)
+        size, tracked.turned = (0.0, tracked.turned) if turned is None else turned
+        gone = is_gone(self.watched, tracked, run)
+        event = self._event(tracked, run, confirms=confirms, gone=gone, opposite_step=size)
         self._settle(tracked, tracked.take(event), run)
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
         for transition in transitions:
-            if transition.kind == "reopened":
-                tracked.again = tracked.candidate[0]
+            if transition.kind == "worsened":
+                self._step_further(tracked, transition, run)
             elif transition.kind == "cleared":
                 self._join(tracked, range(tracked.first, run))
             elif transition.kind == "recovered":
-                self._join(tracked, range(run - 2 * tracked.life.recovery_runs + 1, run))
+                self._join(tracked, self._good_runs(tracked, run))
             elif transition.kind == "invalid":
                 self._join(tracked, [*tracked.baseline, *range(tracked.first, run)])
                 self._forget_creep(tracked, run)
             elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
                 self._restart(tracked, run)
                 self._forget_creep(tracked, run)
-        if tracked.finding.state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
+                if tracked.change == "presence" and transition.kind == "expected" and transition.who != RULE:
+                    self.comes_from[tracked.row] = tracked.first
+            if tracked.change == "presence" and tracked.sign > 0 and transition.kind in {"confirmed", "reopened"}:
+                self._restart(tracked, run)
+        state = tracked.finding.state
+        if state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
             del self.open[tracked.key]
+        if tracked.further and state in ENDED | {"recovered"}:
+            self.further = [one for one in self.further if one is not tracked]
+            whole = self.open.get(tracked.key)
+            if whole is not None:  # the next step from there is told again
+                whole.finding = replace(whole.finding, notified_level=whole.finding.size)
+
+    def _step_further(self, tracked: Tracked, worsened: Transition, run: int) -> None:
+        """What got worse with a later version is a finding of that version; the one of before lives on, untold."""
+        step = further_step(self.watched, tracked, run)
+        if step is None:
+            return
+        step.finding = Finding(number=self._count_of(step.key))
+        self.found.append(step)
+        self.further.append(step)
+        step.step_baseline = tuple(at for at in self._baseline_of_step(self.windows.columns, run) if at < step.first)
+        step.take(self._event(step, step.first, screens=True))
+        step.take(self._event(step, run, confirms=True))
+        stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
+        tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
+
+    def _good_runs(self, tracked: Tracked, run: int) -> list[int]:
+        """The runs before `run` that a finding recovered with."""
+        finding = tracked.finding
+        limit = finding.back_level + tracked.life.effect
+        effects = {at: effect_of(self.watched, tracked, at) for at in range(run - 1, tracked.first, -1)}
+        good = [at for at, effect in effects.items() if effect is not None and effect < limit]
+        return sorted(good[: finding.back_runs])
 
     def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
         if tracked.change in {"level", "calls"}:
@@ -297,16 +311,16 @@ class _Follower:
             self.creeps_from[tracked.row] = run
 
     def _restart(self, tracked: Tracked, run: int) -> None:
-        if tracked.change in {"level", "calls"}:
-            known = ~np.isnan(self.watched.raw[tracked.row, tracked.began : run])
-            columns = (tracked.began + np.flatnonzero(known)).tolist()
+        if tracked.change in {"level", "calls"} or (tracked.change == "presence" and tracked.sign > 0):
+            known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
+            columns = (tracked.first + np.flatnonzero(known)).tolist()
             self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
             self.normal[tracked.row, columns] = True
 
     def _accept(self, run: int) -> None:
         """The run joins the windows of all series that are as they should be."""
         free = ~np.isnan(self.watched.raw[:, run])
-        for tracked in self.open.values():
+        for tracked in (*self.open.values(), *self.further):
             if tracked.change in {"level", "calls"} and self._blocks(tracked):
                 free[tracked.row] = False
         self.windows.accept(np.flatnonzero(free), run)
@@ -324,8 +338,18 @@ class _Follower:
         for tracked in list(self.open.values()):
             first = tracked.finding.first_bad_version
             if tracked.sign < 0 and tracked.finding.state in NOTIFIED and first is not None and here.version > first:
-                tracked.take(Acted("expect", "rule", here.started_at_ns, _NEW_BASELINE))
+                tracked.take(Acted("expect", RULE, here.started_at_ns, _NEW_BASELINE))
                 self.open.pop(tracked.key)
+
+    def _end_version(self, run: int) -> None:
+        """With the first run of a version: which findings have recovered by the one before."""
+        here, last = self.watched.runs[run], self.watched.runs[max(0, run - 1)]
+        if here.version == last.version:
+            return
+        for tracked in (*self.further, *self.open.values()):
+            if tracked.change != "creep":  # creep is seen version by version
+                over = tracked.take(Over(last.run_id, last.version, here.started_at_ns))
+                self._settle(tracked, over, run)
 
     def _creep(self, run: int) -> None:
         """With the last run of a version: which series have crept away from their best level."""
@@ -339,7 +363,7 @@ class _Follower:
             event = self._observed(run, None if ratio is None else math.log1p(ratio))
             if ratio is not None:
                 tracked.effect, tracked.last = math.log1p(ratio), run
-            self._settle(tracked, tracked.take(replace(event, gone=self._gone(tracked, run))), run + 1)
+            self._settle(tracked, tracked.take(replace(event, gone=is_gone(self.watched, tracked, run))), run + 1)
         for row in np.flatnonzero(said.sign).tolist():
             key: Key = (row, 1, "creep")
             if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
@@ -359,21 +383,8 @@ class _Follower:
         for tracked in meant:
             self._settle(tracked, tracked.take(action.acted), run + 1)
 
-    def _gone(self, tracked: Tracked, run: int) -> bool:
-        """Whether no run of this version, so far, has the series."""
-        if tracked.change == "presence":
-            return False
-        runs = self.watched.runs
-        same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
-        told = [place for place in same if self._tells(tracked.row, place)]
-        return bool(told) and bool(np.isnan(self.watched.raw[tracked.row, told]).all())
-
-    def _tells(self, row: int, run: int) -> bool:
-        """Whether a run says anything of the family of a series: what was not recorded is not gone."""
-        return bool(self.telling[self.watched.families[row]][run])
-
     def _event(self, tracked: Tracked, run: int, **more: Any) -> Observed:
-        effect = self._effect(tracked, run)
+        effect = effect_of(self.watched, tracked, run)
         if effect is not None:
             tracked.effect, tracked.last = effect, run
         return replace(self._observed(run, effect), **more)
@@ -381,24 +392,3 @@ class _Follower:
     def _observed(self, run: int, effect: float | None) -> Observed:
         here = self.watched.runs[run]
         return Observed(here.run_id, here.version, here.started_at_ns, effect)
-
-    def _effect(self, tracked: Tracked, run: int) -> float | None:
-        """How much worse the run is than the baseline, as a log, in the direction of the finding; None: not known."""
-        row, columns = tracked.row, list(tracked.baseline)
-        value = self.watched.raw[row, run]
-        if tracked.change == "presence":
-            return float((not math.isnan(value)) == (tracked.sign > 0)) if self._tells(row, run) else None
-        if tracked.change == "calls":
-            before, now = self.watched.calls[row, columns], float(self.watched.calls[row, run])
-            known = before[before > 0]
-            return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
-        if math.isnan(value):
-            return None
-        before = self.watched.centred[row, columns]
-        level = float(np.log(before[~np.isnan(before)]).mean())
-        effect = tracked.sign * (math.log(self.watched.centred[row, run]) - level)
-        if self.watched.families[row][0] != RUN or not self.watched.is_clocked(row):
-            return effect
-        # of a whole run the part counts that the machine does not explain, as when it was found (JUDGEMENT 4.9)
-        shared = float(self.watched.shared[run] - self.watched.shared[columns].mean())
-        return min(effect, effect - tracked.sign * shared)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -16,7 +16,7 @@ from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.judgement.families import RUN, UNCOUNTED, more_is_better, telling
+from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
 from tracker.judgement.judging import run_totals
@@ -47,11 +47,18 @@ class Said:
         return {gate: _plain(values[row]) for gate, values in self.gates.items()}
 
 
-def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects: I64 | None = None) -> Said:
+def levels(
+    watched: Watched,
+    windows: Windows,
+    columns: Sequence[int],
+    suspects: I64 | None = None,
+    families: Collection[Family] | None = None,
+) -> Said:
     """Whether series got slower or faster in the runs `columns`, against their windows; with `suspects` (a sign per
-    series), whether those are confirmed.
+    series), whether those are confirmed. `families`: only of these, and of what they need; None: of all.
     """
     said = nothing(len(watched.names))
+    of_runs = families is None or any(family[0] == RUN for family in families)
     explained = 0.0
     run = list(columns)
     if run[0] < ENOUGH:
@@ -60,6 +67,8 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
     for family, rows in watched.kinds.items():
         if family[0] == RUN or (suspects is not None and not suspects[rows].any()):
             continue
+        if families is not None and family not in families and (family != watched.leaf or not of_runs):
+            continue
         x = gathered(watched.centred, rows, windows.columns[rows])
         y = cut(watched.centred, rows, run)
         if np.isnan(y).all():
@@ -67,14 +76,17 @@ def levels(watched: Watched, windows: Windows, columns: Sequence[int], suspects:
         weights = Weights(step=step) if watched.is_time(family) and not np.isnan(step) else Weights()
         limits, older = watched.limits[family].level, windows.older(rows)
         if suspects is None:
-            judged = judge_series(x, y, weights, limits=limits, center=False, older=older)
+            judged = judge_series(x, y, weights, limits=limits, center=False, older=older, called_only=True)
         else:
-            judged = confirm(x, y, suspects[rows].astype(np.float64), weights, limits=limits, center=False, older=older)
+            signs = suspects[rows].astype(np.float64)
+            judged = confirm(
+                x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
+            )  # fmt: skip
         sign = _signs(judged.table, windows.enough(rows))
         put(said, rows, sign, judged.table)
         if family == watched.leaf:
             explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
-    for way, rows in watched.ways.items():
+    for way, rows in watched.ways.items() if of_runs else ():
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
         _totals(watched, windows, rows, run, named, said, suspects)
@@ -110,8 +122,12 @@ def _totals(
     put(said, rows, sign, table)
 
 
-def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
-    """Whether series are called more or less often in the runs `columns` than in their windows."""
+def calls(
+    watched: Watched, windows: Windows, columns: Sequence[int], families: Collection[Family] | None = None
+) -> Said:
+    """Whether series are called more or less often in the runs `columns` than in their windows. `families`: only of
+    these.
+    """
     said = nothing(len(watched.names))
     run = list(columns)
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
@@ -119,6 +135,8 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
         return said
     for family, rows in watched.kinds.items():
         if family[0] == RUN or family[0] in UNCOUNTED or not watched.is_time(family):
+            continue
+        if families is not None and family not in families:
             continue
         sides = [
             (gathered(values, rows, windows.columns[rows]), cut(values, rows, run))
@@ -134,15 +152,24 @@ def calls(watched: Watched, windows: Windows, columns: Sequence[int]) -> Said:
     return said
 
 
-def presence(watched: Watched, before: int, columns: Sequence[int]) -> Said:
-    """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`."""
+def presence(
+    watched: Watched, before: int, columns: Sequence[int], since: I64, families: Collection[Family] | None = None
+) -> Said:
+    """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`.
+    `since`: per series the first run that counts. `families`: only of these.
+    """
     said = nothing(len(watched.names))
     baseline, run = list(range(max(0, before - WINDOW), before)), list(columns)
     if len(baseline) < ENOUGH:
         return said
     step = watched.larger_step(baseline, run)
     for family, rows in watched.kinds.items():
+        if families is not None and family not in families:
+            continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
+        early = since[rows] - baseline[0]
+        for row in np.flatnonzero((early > 0) & (early < len(baseline))).tolist():
+            x[row, : early[row]] = x[row, early[row]]  # what was before a user expected the change says nothing
         # a run that says nothing of a family has not lost its series
         x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]
         if x.shape[1] < ENOUGH or y.shape[1] < len(run):
@@ -152,7 +179,7 @@ def presence(watched: Watched, before: int, columns: Sequence[int]) -> Said:
         least = rule.MIN_CONTRIBUTION if family[0] == RUN else watched.limits[family].level.min_contribution
         table = judge_presence(x, y, whole, min_contribution=least)
         sign = np.where(table["verdict"] == "", 0, np.sign(np.nan_to_num(table["contribution"])))
-        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy()
+        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy() & (early <= len(baseline) - ENOUGH)
         put(said, rows, np.where(called, sign, 0).astype(np.int64), table)
     return said
 

@@ -17,6 +17,7 @@ from tracker.judgement.thresholds import NONE, Thresholds
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +50,7 @@ class Watched:
     share; of what is no time, and of run-level series, as it is. `shared`: that factor, as a log, per run. `calls`: per
     step. `step`: duration of a step of each run, or the sum of its leaves; nan for neither. `kinds`: rows by family.
     `ways`: rows of the run-level series by how they were measured, a word of WAYS. `limits`: by family, by rows of it.
+    `said`: by family, which runs say anything of it.
     """
 
     families: Sequence[Family]
@@ -63,15 +65,26 @@ class Watched:
     ways: dict[str, I64]
     thresholds: Thresholds
     limits: dict[Family, FamilyLimits]
+    said: dict[Family, BOOL]
 
     @property
     def leaf(self) -> Family | None:
         """The family whose series say what all of them share."""
         return leaf_of(self.families)
 
+    @property
+    def step_row(self) -> int | None:
+        """The series that says how long a step takes; None: there is none."""
+        own = [int(row) for way in WAYS if way in self.ways for row in self.ways[way]]
+        return next((row for name in ("step", "e2e") for row in own if self.names[row] == name), None)
+
     def is_time(self, family: Family) -> bool:
         """Whether a family is part of the step, so that its changes have a contribution."""
         return family[1].endswith("_ns") and not bool(np.isnan(self.step).all())
+
+    def tells(self, row: int, run: int) -> bool:
+        """Whether a run says anything of the family of a series: what was not recorded is not gone."""
+        return bool(self.said[self.families[row]][run])
 
     def is_clocked(self, row: int) -> bool:
         """Whether the machine moves a run-level series with the operators: times and throughput, but not memory."""
@@ -104,8 +117,9 @@ def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds 
         centred[rows] = raw[rows] / np.exp(own)
     limits = {family: _limits_of(line, family, rows, thresholds) for family, rows in kinds.items() if family[0] != RUN}
     ways = {way: rows for way in WAYS if len(rows := line.of_way(way))}
+    said = {family: np.asarray(~np.isnan(raw[rows]).all(axis=0)) for family, rows in kinds.items()}
     return Watched(
-        line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds, ways, thresholds, limits
+        line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds, ways, thresholds, limits, said
     )  # fmt: skip
 
 

@@ -25,6 +25,7 @@ _TEXT: Final = frozenset(
         "call_stack",
         "calls_verdict",
         "candidate_runs",
+        "step_runs",
         "canonical_name",
         "category",
         "change",

@@ -6,8 +6,8 @@
 --   direction, change, state, number, reopened; first_run_id, version, version_id, ordinal: that began it;
 --   good_version: the last one before that was good; last_run_id; effect: DIFF of that run;
 --   ratio, low, high, p, q, contribution, detectable, effect_passes, q_passes, contribution_passes, verdict, reason,
---   baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs, rule_version:
---   what decided; until_ns, until_version: end of a mute
+--   baseline_value, candidate_value, baseline_calls, candidate_calls, baseline_runs, candidate_runs, step_runs,
+--   rule_version: what decided; until_ns, until_version: end of a mute
 SELECT
     f.id AS finding_id,
     f.incident_id,
@@ -54,6 +54,7 @@ SELECT
     f.candidate_calls,
     f.baseline_runs,
     f.candidate_runs,
+    f.step_runs,
     f.rule_version,
     f.until_ns,
     f.until_version

@@ -22,7 +22,7 @@ from tracker.store.tables.details import (
     Step,
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
-from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, Followed, Incident
+from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, FindingNumber, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.runs import (
@@ -54,6 +54,7 @@ __all__ = [
     "Finding",
     "FindingAction",
     "FindingEvent",
+    "FindingNumber",
     "Followed",
     "Inbox",
     "Incident",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Boolean, Index, Integer, UniqueConstraint
+from sqlalchemy import Boolean, Index, Integer, LargeBinary, UniqueConstraint
 from sqlmodel import Field
 
 from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, text_key, text_value, value
@@ -16,6 +16,11 @@ from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, t
 def flag(*, nullable: bool = True) -> Any:
     """Yes or no; with `nullable`, it may be missing."""
     return Field(default=None, sa_type=Boolean, nullable=nullable)
+
+
+def binary() -> Any:
+    """Bytes that may be missing."""
+    return Field(default=None, sa_type=LargeBinary, nullable=True)
 
 
 def count() -> Any:
@@ -68,6 +73,26 @@ class Finding(Base, table=True):
     candidate_runs: str = text_key()
     until_ns: int | None = value()
     until_version: str | None = text_value()
+    step_runs: str | None = text_value()
+
+
+class FindingNumber(Base, table=True):
+    """The number of every finding that there ever was: one that is gone, because its runs are, gets it back with them.
+
+    `version_id`: of the run that raised it first. SQLite gives no number twice, since no row is ever taken away.
+    """
+
+    __tablename__ = "finding_number"
+    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
+    id: int | None = row_id()
+    workload_id: int = key(primary=False)
+    configuration_id: int = key(primary=False)
+    device_id: int = key(primary=False)
+    series_id: int = key(primary=False)
+    direction: str = text_key()
+    change: str = text_key()
+    version_id: int = key(primary=False)
+    first_run_id: int = key(primary=False)
 
 
 class FindingEvent(Base, table=True):
@@ -128,7 +153,7 @@ class Incident(Base, table=True):
 
 
 class Followed(Base, table=True):
-    """A line whose findings are made, and what they were made from."""
+    """A line whose findings are made, what they were made from, and how far, so that the next run costs one step."""
 
     __tablename__ = "followed"
     __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 what SQLAlchemy wants
@@ -136,3 +161,6 @@ class Followed(Base, table=True):
     configuration_id: int = key()
     device_id: int = key()
     fingerprint: Binary = digest()
+    checkpoint_runs: int | None = value()
+    checkpoint_key: Binary | None = binary()
+    checkpoint: Binary | None = binary()

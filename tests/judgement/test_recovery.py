@@ -1,0 +1,105 @@
+"""Three runs per version, as a nightly has them: what is taken back has recovered with its version, and what comes next
+is a finding of its own. Every op takes 1 to 5 ms, with 1 % of noise.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.judgement.test_follow_edges import LEVEL, acted, kinds, line, of, ops
+from tracker.detectors.life import ENDED
+from tracker.judgement.follow import follow
+
+NIGHTLY = [at // 3 for at in range(24)]
+"""Version of each of 24 runs: 0 0 0 1 1 1 ..."""
+
+
+def nightly(*factors):
+    """The op of LEVEL, times a factor per version; versions without one are as at first."""
+    values = ops(24)
+    for version, factor in enumerate(factors):
+        values[0, 3 * version : 3 * version + 3] *= factor
+    return values
+
+
+def versions_of(tracked):
+    """Each transition with the version of the run that made it."""
+    return [(row.kind, (row.run - 1) // 3) for row in tracked.transitions if row.run is not None]
+
+
+def test_a_whole_version_of_good_runs_ends_a_recovery_and_the_next_change_is_a_finding_of_its_own():
+    """+40 % in version 3, back in 4, +100 % in 5, back in 6."""
+    first, second = of(follow(line(nightly(1, 1, 1, 1.4, 1, 2), NIGHTLY)), LEVEL)
+    assert versions_of(first) == [("suspected", 3), ("confirmed", 3), ("recovering", 4), ("recovered", 4)]
+    assert versions_of(second) == [("suspected", 5), ("confirmed", 5), ("recovering", 6), ("recovered", 6)]
+    assert (first.gates["ratio"], second.gates["ratio"]) == pytest.approx((0.4, 1.0), abs=0.03)
+    assert {12, 13, 14} <= set(second.baseline), "what it recovered to is its level"
+    assert not {9, 10, 11} & set(second.baseline)
+    assert second.finding.reopened == 0
+
+
+def test_the_same_change_again_is_the_old_one_reopened_in_the_later_version():
+    first, second = of(follow(line(nightly(1, 1, 1, 1.4, 1, 1.4), NIGHTLY)), LEVEL)
+    assert versions_of(first)[-1] == ("recovered", 4)
+    assert versions_of(second)[0] == ("reopened", 5)
+    assert second.finding.reopened == 1
+
+
+def test_one_bad_run_in_a_version_leaves_the_recovery_open():
+    values = nightly(1, 1, 1, 1.4, 1, 1)
+    values[0, 14] *= 1.05  # below a quarter of 40 %, but 5 % above the two runs before it
+    (only,) = of(follow(line(values, NIGHTLY)), LEVEL)
+    assert versions_of(only)[-2:] == [("recovering", 4), ("recovered", 5)]
+
+
+@pytest.mark.parametrize("versions", [NIGHTLY, [*NIGHTLY[:15], *range(5, 14)]], ids=["nightly", "one run each"])
+def test_a_new_smaller_change_does_not_end_the_recovery_of_a_large_one_as_a_good_run(versions):
+    """+40 % in version 3, back in 4, +8 % from 5 on: less than a quarter of 40 %, and still a change."""
+    first, second = of(follow(line(nightly(1, 1, 1, 1.4, 1, 1.08, 1.08, 1.08), versions)), LEVEL)
+    assert versions_of(first)[-1][0] == "recovered"
+    assert second.first >= 15
+    assert second.gates["ratio"] == pytest.approx(0.08, abs=0.015)
+    assert not set(range(15, 24)) & set(second.baseline)
+
+
+def test_what_gets_worse_with_a_later_version_is_a_finding_of_that_version_against_the_level_before():
+    """+40 % from version 3 on, from 5 on twice as long as then, in 6 back to +40 %, in 7 as at first."""
+    whole, step = of(follow(line(nightly(1, 1, 1, 1.4, 1.4, 2.8, 1.4, 1), NIGHTLY)), LEVEL)
+    assert versions_of(whole) == [
+        ("suspected", 3),
+        ("confirmed", 3),
+        ("persisted", 4),
+        ("stepped", 5),
+        ("recovering", 7),
+    ]
+    assert not any(row.notifies for row in whole.transitions if row.kind == "stepped"), "it is told with the step"
+    assert versions_of(step) == [("suspected", 5), ("confirmed", 5), ("recovering", 6), ("recovered", 6)]
+    assert (step.first, step.baseline, step.further) == (15, (9, 10, 11, 12, 13, 14), True)
+    assert step.gates["ratio"] == pytest.approx(1.0, abs=0.03)
+
+
+def test_what_gets_worse_within_its_version_is_told_of_the_same_finding():
+    values = nightly(1, 1, 1, 1.4, 1.4, 1.4, 1.4, 1.4)
+    values[0, 16:] *= 2
+    (only,) = of(follow(line(values, [0] * 9 + [1] * 15)), LEVEL)
+    assert versions_of(only)[-1][0] == "worsened"
+
+
+def test_what_came_back_and_is_older_than_the_window_is_one_finding_not_two():
+    """An op of version 0 that is gone for three versions and comes back half as long: it is new, and not faster."""
+    values = nightly(1, 1, 1, 1, 1, 0.5, 0.5, 0.5)
+    values[0, 3:15] = float("nan")
+    found = [one for one in follow(line(values, NIGHTLY)) if one.row == 0]
+    assert [(one.change, one.sign) for one in found if one.first >= 15] == [("presence", 1)]
+
+
+def test_what_was_expected_to_come_and_goes_again_is_told():
+    """An op comes with version 4 and somebody expects it; it goes with version 6."""
+    values = ops(24)
+    values[0, :12] = values[0, 18:] = float("nan")
+    key = (0, 1, "presence")
+    expected = acted("expect", 15, first=13, key=key)
+    found = [one for one in follow(line(values, NIGHTLY), [expected]) if one.row == 0]
+    assert [(one.sign, one.first, one.change) for one in found] == [(1, 12, "presence"), (-1, 18, "presence")]
+    assert found[0].finding.state in ENDED
+    assert "confirmed" in kinds(found[1])

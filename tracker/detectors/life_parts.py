@@ -1,0 +1,173 @@
+"""What the life of a finding is made of: its states, the events that change them, the row that each change leaves."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tracker.detectors import rule
+
+State = Literal[
+    "normal", "suspect", "new", "persisting", "acknowledged", "recovering", "recovered", "reopened",
+    "expected", "muted", "vanished", "invalid",
+]  # fmt: skip
+Action = Literal["ack", "expect", "mute", "unmute", "invalid"]
+
+RULE: Final = "rule"
+"""Who does what nobody said: see `Transition`."""
+
+NOTIFIED: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
+"""States of a finding that is confirmed and bad."""
+
+OPEN: Final = NOTIFIED | {"suspect", "recovering", "muted"}
+ENDED: Final = frozenset({"expected", "invalid"})
+"""States that nothing leaves: the next change of the series is a finding of its own."""
+
+TRANSITIONS: Final[dict[State, frozenset[State]]] = {
+    "normal": frozenset({"suspect"}),
+    "suspect": frozenset({"normal", "new", "expected", "muted", "vanished", "invalid"}),
+    "new": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "persisting": frozenset({"acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "acknowledged": frozenset({"recovering", "expected", "muted", "vanished", "invalid"}),
+    "recovering": frozenset(
+        {"recovered", "persisting", "acknowledged", "expected", "muted", "vanished", "invalid"}
+    ),
+    "recovered": frozenset({"reopened", "normal", "vanished", "invalid"}),
+    "reopened": frozenset({"persisting", "acknowledged", "recovering", "expected", "muted", "vanished", "invalid"}),
+    "muted": frozenset(
+        {"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "normal", "expected", "vanished",
+         "invalid"}
+    ),
+    "vanished": frozenset({"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "recovered",
+                           "muted", "invalid"}),
+    "expected": frozenset(),
+    "invalid": frozenset(),
+}  # fmt: skip
+"""From each state, those that one transition can lead to."""
+
+
+@dataclass(frozen=True, slots=True)
+class LifeRule:
+    """`effect`: log change that opens; half of it closes. `recovery_runs`: R. `worse_runs`: in a row, that
+    show that it got worse: one, and those that confirm it, as of any finding. `reopen_versions`: how long a recovered
+    finding can come back as itself. `version`: of the rule, written on every row.
+    """
+
+    effect: float = math.log1p(rule.MIN_RATIO)
+    recovery_runs: int = 2
+    worse_runs: int = 1 + rule.CONFIRMING
+    reopen_versions: int = 5
+    opposite_step: float = 0.75
+    worse_share: float = 0.25
+    version: int = rule.RULE_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What one run says of the series, in the finding's direction: positive `effect` is worse, as a log.
+
+    `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
+    ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
+    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other
+    way that was not told before; 0: none.
+    """
+
+    run: int
+    version: int
+    when_ns: int
+    effect: float | None
+    screens: bool = False
+    confirms: bool | None = None
+    gone: bool = False
+    opposite_step: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Acted:
+    """What a user did, and why. A mute ends at `until_ns` or with the first run of version `until_version`: one of the
+    two must be given.
+    """
+
+    action: Action
+    who: str
+    when_ns: int
+    reason: str
+    until_ns: int | None = None
+    until_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Time went by without a run."""
+
+    when_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A version is over: the next one is here. `run`: the last one of `version`, its ordinal."""
+
+    run: int
+    version: int
+    when_ns: int
+
+
+Event = Observed | Acted | Passed | Over
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Where a finding stands. `number` counts the findings of the series from 1; 0: there was none yet.
+
+    `size`: log change when it was confirmed. `notified_level`: the level that was last told. `good_runs`, `worse_runs`:
+    in a row. `before`, `muted_before`, `vanished_before`: the state that a recovery, a mute, a disappearance
+    interrupted. `told`: a message about it was due at least once. `version_runs`, `version_good`: runs of the newest
+    version, and how many of them are good. `back_level`, `back_runs`: mean effect of the good runs in a row, their
+    number.
+    """
+
+    state: State = "normal"
+    number: int = 0
+    first_bad_run: int | None = None
+    first_bad_version: int | None = None
+    size: float = 0.0
+    notified_level: float = 0.0
+    good_runs: int = 0
+    worse_runs: int = 0
+    reopened: int = 0
+    recovered_version: int | None = None
+    before: State = "normal"
+    muted_before: State = "normal"
+    vanished_before: State = "normal"
+    told: bool = False
+    until_ns: int | None = None
+    until_version: int | None = None
+    version_runs: int = 0
+    version_good: int = 0
+    back_level: float = 0.0
+    back_runs: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """One row of a finding's history. `source` = `target` for what changes no state: `worsened`, `ignored`.
+
+    `who`: a user, or "rule". `notifies`: a message is due; at most one per `key`.
+    """
+
+    number: int
+    source: State
+    target: State
+    kind: str
+    who: str
+    when_ns: int
+    run: int | None
+    rule_version: int
+    reason: str
+    notifies: bool = False
+
+    @property
+    def key(self) -> str:
+        """What makes a message of this row a repetition: finding, kind, and the time it happened."""
+        return f"{self.number}:{self.kind}:{self.when_ns}"
