@@ -23,7 +23,7 @@ from tracker.detectors.life import (
     Transition,
     step,
 )
-from tracker.detectors.within import two_modes
+from tracker.detectors.within import MODES_OF, jumps_between
 from tracker.judgement.families import RUN, Family
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
@@ -32,9 +32,6 @@ from tracker.judgement.follow.windows import Windows
 
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
-
-_MODES_OF: Final = 20
-"""Runs before a suspicion in which two levels of a series are looked for."""
 
 _NEW_BASELINE: Final = "what got better is the new baseline"
 _BLOCKING: Final = OPEN | {"vanished"}
@@ -253,15 +250,11 @@ class _Follower:
         """Whether the series jumps between two levels from run to run, and this is one of them."""
         if tracked.change != "level":
             return False
-        before = slice(max(0, columns[0] - 1 - _MODES_OF), columns[0] - 1)
+        before = slice(max(0, columns[0] - 1 - MODES_OF), columns[0] - 1)
         # what a confirmed finding did to it is no level between which it jumps
-        modes = two_modes(self.watched.centred[tracked.row, before][self.normal[tracked.row, before]])
-        if modes is None:
-            return False
-        known = self.watched.centred[tracked.row, list(columns)]
-        now = float(np.median(known[~np.isnan(known)]))
-        slack = tracked.life.effect
-        return math.log(modes.low) - slack <= math.log(now) <= math.log(modes.high) + slack
+        own = self.watched.centred[tracked.row, before][self.normal[tracked.row, before]]
+        now = self.watched.centred[tracked.row, list(columns)]
+        return jumps_between(own, now, tracked.life.effect) is not None
 
     def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
         """The next run of an open finding, and what its transitions do to the window of the series."""
