@@ -90,7 +90,7 @@ def test_a_user_says_what_findings_are(tracker, own):
         (("mute", "1", "--until", "soon", "--reason", "r"), "--until 'soon' is no end; give a date"),
         (("mute", "1", "--until", "2020-01-01", "--reason", "r"), "a mute needs an end that lies ahead"),
         (("explain", "999"), "there is no finding 999"),
-        (("findings", "--workload", "nobody"), "no runs of workload 'nobody'"),
+        (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
         (("findings", "--version", "v99"), "there is no version 'v99'"),
     ],
 )

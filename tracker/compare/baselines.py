@@ -69,8 +69,19 @@ def baseline_of(
         "previous": "the version before",
         "pinned": "the pinned version",
     }[against]
-    side = ",".join(f"run:{number}" for number in sorted(run.run_id for run in chosen))
+    numbers = sorted(run.run_id for run in chosen)
+    side = ",".join(f"run:{number}" for number in numbers)
+    if against != "window" and _means(store, chosen[0].version, numbers, workload):
+        side = chosen[0].version  # what people know these runs by
     return side, f"The baseline is {words}: {_by_version(chosen)}.{because}"
+
+
+def _means(store: Store, label: str, run_ids: Sequence[int], workload: str | None) -> bool:
+    """Whether a version, as a side of a diff, is exactly these runs."""
+    try:
+        return needs_store(label) and sorted(resolve(store, label, workload)[0]) == list(run_ids)
+    except UsageError:  # several workloads have it
+        return False
 
 
 def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str) -> Sequence[LineRun]:

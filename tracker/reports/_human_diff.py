@@ -36,7 +36,15 @@ from tracker.reports._shared import asked, command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
-NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
+NOTE: Final = (
+    "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}. "
+    "tracker history and findings show medians over the steps instead."
+)
+
+
+def note(diff: Diff) -> str:
+    """How the numbers were made."""
+    return NOTE.format(metric=metric_words(diff))
 
 
 def environment(diff: Diff, limit: int | None) -> Table:
@@ -278,7 +286,7 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     others = explanation.explained_ns - sum(cause.delta_ns for cause in listed)
     if len(listed) < len(ranked) or abs(others) >= 1:
         rows.append(closing("all other operators", others))
-    rows.append(closing("rest (not op time)", explanation.rest_ns))
+    rows.append(closing(explanation.rest_title, explanation.rest_ns))
     rows.append(closing(f"= {total_words(explanation)}", explanation.delta_ns, "strong"))
     title = "Why: by operator name" if by_name else "Why: operators, ranked by contribution"
     below = tuple(cause.why for cause in listed) + ("",) * (len(rows) - len(listed))

@@ -63,5 +63,15 @@ def _field_of(name: str, values: pd.Series) -> Field:
         return field(f"{header} (KB)", "kb", name)
     if name in _SPECIAL:
         return field(*_SPECIAL[name], name)
-    is_number = values.dtype.kind in "iuf"
+    # a frame whose rows mix units keeps its numbers as objects
+    known = [value for value in values.tolist() if not _is_missing(value)]
+    is_number = values.dtype.kind in "iuf" or (bool(known) and all(_is_number(value) for value in known))
     return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+
+
+def _is_missing(value: object) -> bool:
+    return plain(value) is None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(plain(value), int | float) and not isinstance(plain(value), bool)
