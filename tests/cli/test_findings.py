@@ -54,6 +54,11 @@ def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
     book = load_workbook(BytesIO((tmp_path / "f.xlsx").read_bytes()))
     assert book.sheetnames == ["Incidents", "Findings", "Environment", "Lines"]
     assert book["Incidents"].max_row == 3
+    header, *rows = book["Findings"].iter_rows()
+    first = dict(zip((cell.value for cell in header), rows[0], strict=True))
+    assert isinstance(first["Is New"].value, bool)
+    assert isinstance(first["Baseline Value"].value, float)  # and no text, though a column mixes ns and bytes
+    assert first["Ratio"].number_format == "0.0%"
 
 
 def test_explain_names_every_gate(tracker, db):

@@ -259,3 +259,26 @@ def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(trac
         assert done.code == 0
         assert "1 events with impossible times were left out" in " ".join(done.out.split())
     assert "--skip-bad-rows" in done.out.splitlines()[-1]  # the command for all details reads the same files
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--op", "nosuch"),
+            "there is no operator 'nosuch' in v01 or v08; tracker show v08 --only operator lists them",
+        ),
+        (("--op", "mul"), "there is no operator 'mul' in v01 or v08; did you mean aten::mul? tracker show v08"),
+        (("--module", "Nope*"), "there is no module 'Nope*' in v01 or v08; "),
+    ],
+)
+def test_a_name_that_no_side_has_is_an_error_with_those_like_it(tracker, db, words, message):
+    done = tracker("diff", "v01", "v08", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_a_baseline_that_is_a_version_is_called_by_its_label(tracker, db):
+    lines = tracker("diff", "v08", "--baseline", "previous", "--db", db).out.splitlines()
+    assert lines[0].startswith("baseline  v01: ")
+    assert lines[-1].startswith("v08 is slower than v01: ")

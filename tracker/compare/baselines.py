@@ -71,8 +71,11 @@ def baseline_of(
     }[against]
     numbers = sorted(run.run_id for run in chosen)
     side = ",".join(f"run:{number}" for number in numbers)
-    if against != "window" and _means(store, chosen[0].version, numbers, workload):
-        side = chosen[0].version  # what people know these runs by
+    if against != "window":
+        device = f"{named['vendor'].iloc[0]} {named['device'].iloc[0]}".strip()
+        names = (chosen[0].version, f"{chosen[0].version}@{device}")
+        # where a name means the same runs, people know them by it
+        side = next((name for name in names if _means(store, name, numbers, workload)), side)
     return side, f"The baseline is {words}: {_by_version(chosen)}.{because}"
 
 

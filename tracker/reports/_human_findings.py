@@ -44,7 +44,7 @@ def summary(findings: Findings) -> str:
         counted(len(findings.incidents), "incident"),
         f"{counted(len(rows) - suspicions - cleared, 'finding')} ({number(new)} new)",
         f"{counted(suspicions, 'suspicion')} that the next runs decide" if suspicions else "",
-        f"{counted(cleared, 'suspicion')} that were cleared" if cleared else "",
+        f"{counted(cleared, 'suspicion')} that {'was' if cleared == 1 else 'were'} cleared" if cleared else "",
     ]
     hidden = f"; {number(findings.hidden)} more that these cover: --all" if findings.hidden else ""
     centred = ". DIFF of operators is without what all of them share: the machine, not the code." if rows else ""
