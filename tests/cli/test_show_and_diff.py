@@ -107,10 +107,9 @@ FILTERS = {
 @pytest.mark.parametrize("option", FILTERS)
 def test_filter_that_lets_nothing_through_leaves_empty_tables(tracker, trace, option):
     value, tables = FILTERS[option]
-    documents = (
-        shown(tracker, trace["v01"], option, value),
-        compared(tracker, trace["v01"], trace["v08"], option, value),
-    )
+    documents = [shown(tracker, trace["v01"], option, value)]
+    if option not in ("--op", "--module"):  # of a diff, which is long, a name that is nowhere is an error
+        documents.append(compared(tracker, trace["v01"], trace["v08"], option, value))
     for document in documents:
         assert [document[table] for table in tables] == [[]] * len(tables)
 

@@ -102,7 +102,7 @@ def explain(
 def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
     """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
-    what = "outside operators" if host else "idle time, overlap"
+    what = "time outside operators" if host else "idle time, less what runs at the same time"
     return f"rest ({what}; {_NO_SUMS})" if _several_runs(baseline, candidate) else f"rest ({what})"
 
 

@@ -16,11 +16,11 @@ import pandas as pd
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
-from tracker.judgement import JUMPS, Thresholds, Verdicts, older_runs, verdicts_of
+from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.verdicts import INCOMPARABLE, TOO_FEW
+from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:

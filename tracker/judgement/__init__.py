@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from tracker.judgement.accepted import Acceptance, acceptance_of, known_at, size_of, words_of
 from tracker.judgement.act import Wish, act, settle
-from tracker.judgement.bistable import JUMPS
 from tracker.judgement.calibrating import calibrate
 from tracker.judgement.explain import explain
 from tracker.judgement.gates import gate_of_findings
@@ -21,7 +20,6 @@ from tracker.judgement.verdicts import Verdicts, verdicts_of
 from tracker.judgement.yardstick import older_runs
 
 __all__ = [
-    "JUMPS",
     "Acceptance",
     "Thresholds",
     "Verdicts",

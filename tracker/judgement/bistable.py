@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,15 +15,13 @@ from tracker.judgement.follow import Watched, WatchedRun, watched_of
 from tracker.judgement.judging import Values
 from tracker.judgement.show import unit_of
 from tracker.judgement.thresholds import Thresholds
+from tracker.results.verdicts import JUMPS
 from tracker.store import Store, judged, queries
 from tracker.store.chosen import ChosenRuns, Key, values_of_runs
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_bytes, format_ns, size_unit, time_unit
 
 F64 = NDArray[np.float64]
-
-JUMPS: Final = "jumps between two levels in older runs"
-"""What the reason begins with."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

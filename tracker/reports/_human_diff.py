@@ -101,6 +101,7 @@ def operators(diff: Diff, limit: int | None) -> Table:
         for row in rows
     ]
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
+    table = replace(table, below=tuple(map(_human_verdicts.doubt, rows)))
     chosen = filters(diff)
     return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
 
@@ -142,7 +143,8 @@ def kernels(diff: Diff, limit: int | None) -> Table:
     table = make(
         "Kernels by change of total time", [*columns, *side_columns(), *verdict_columns(diff.kernels)], cells, more=more
     )
-    return replace(table, below=tuple(str(row["why"] or "") for row in rows))
+    below = (filter(None, (str(row["why"] or ""), _human_verdicts.doubt(row))) for row in rows)
+    return replace(table, below=tuple("; ".join(told) for told in below))
 
 
 def kernel_types(diff: Diff, limit: int | None) -> Table:
@@ -286,11 +288,11 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     others = explanation.explained_ns - sum(cause.delta_ns for cause in listed)
     if len(listed) < len(ranked) or abs(others) >= 1:
         rows.append(closing("all other operators", others))
-    rows.append(closing(explanation.rest_title, explanation.rest_ns))
+    rows.append(closing("rest", explanation.rest_ns))
     rows.append(closing(f"= {total_words(explanation)}", explanation.delta_ns, "strong"))
     title = "Why: by operator name" if by_name else "Why: operators, ranked by contribution"
     below = tuple(cause.why for cause in listed) + ("",) * (len(rows) - len(listed))
-    return replace(make(title, columns, rows, note=_cancelling(explanation)), below=below)
+    return replace(make(title, columns, rows, note=_about(explanation)), below=below)
 
 
 def _told_of(causes: Sequence[Cause]) -> str:
@@ -319,11 +321,15 @@ def _stands_out(cause: Cause) -> str:
     return "" if cause.stands_out is None else "yes" if cause.stands_out else "no"
 
 
-def _cancelling(explanation: Explanation) -> str:
+def _about(explanation: Explanation) -> str:
+    """What the rest is, and what the total hides."""
+    told = ""
+    if explanation.rest_ns and "(" in explanation.rest_title:
+        told = f"{explanation.rest_title.replace('(', 'is ', 1).removesuffix(')')}."
     if not explanation.cancelling:
-        return ""
+        return told.capitalize()
     loss, gain = format_ns(explanation.gross_loss_ns), format_ns(abs(explanation.gross_gain_ns))
-    return f"Changes cancel each other: operators lost {loss} and gained {gain}."
+    return f"Changes cancel each other: operators lost {loss} and gained {gain}. {told.capitalize()}".strip()
 
 
 def renames(explanation: Explanation) -> list[str]:
