@@ -41,6 +41,9 @@ NOTE: Final = (
     "tracker history and findings show medians over the steps instead."
 )
 
+_TELLING: Final = 10.0
+"""Part / change of the total up to which a quotient is told."""
+
 
 def note(diff: Diff) -> str:
     """How the numbers were made."""
@@ -256,7 +259,16 @@ def _change(value: float | None, unit: Unit) -> str:
 
 
 def _of(value: float | None, total: float | None) -> str:
-    return MISSING_TEXT if value is None or not total else share(value / total)
+    return MISSING_TEXT if value is None or not total else _share_of_change(value / total)
+
+
+def _share_of_change(quotient: float | None) -> str:
+    """In per cent; none where the total hardly changed beside its parts, so that a quotient says nothing.
+
+    >>> _share_of_change(1.5), _share_of_change(-5323.4)
+    ('150.0 %', '-')
+    """
+    return MISSING_TEXT if quotient is None or abs(quotient) > _TELLING else share(quotient)
 
 
 def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False) -> Table:
@@ -314,7 +326,7 @@ def _cause_cells(cause: Cause, unit: Unit, by_name: bool, told: str) -> list[str
     split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
     calls = calls_cell(cause.baseline_calls, cause.candidate_calls)
     said = [_human_verdicts.word(asdict(cause)) if told == "verdict" else _stands_out(cause)] if told else []
-    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, *said, cause.where]
+    return [*keys, _change(cause.delta_ns, unit), _share_of_change(cause.share), *split, calls, *said, cause.where]
 
 
 def _stands_out(cause: Cause) -> str:
