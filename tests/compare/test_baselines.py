@@ -43,7 +43,7 @@ def test_the_version_before_and_the_pinned_one(line):
     pin(line, "v1")
     assert baseline_of(line, "v4", "previous")[0] == "v3@NVIDIA H100"
     side, note = baseline_of(line, "v4", "pinned")
-    assert side == "run:1,run:2,run:3,run:4"
+    assert side == "v1"
     assert note == "The baseline is the pinned version: v1 (run 1-4)."
 
 
