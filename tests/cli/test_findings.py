@@ -54,6 +54,11 @@ def test_the_workbook_has_a_sheet_of_each(tracker, db, tmp_path):
     book = load_workbook(BytesIO((tmp_path / "f.xlsx").read_bytes()))
     assert book.sheetnames == ["Incidents", "Findings", "Environment", "Lines"]
     assert book["Incidents"].max_row == 3
+    header, *rows = book["Findings"].iter_rows()
+    first = dict(zip((cell.value for cell in header), rows[0], strict=True))
+    assert isinstance(first["Is New"].value, bool)
+    assert isinstance(first["Baseline Value"].value, float)  # and no text, though a column mixes ns and bytes
+    assert first["Ratio"].number_format == "0.0%"
 
 
 def test_explain_names_every_gate(tracker, db):
@@ -99,7 +104,7 @@ def test_a_user_says_what_findings_are(tracker, own):
         (("mute", "1", "--until", "soon", "--reason", "r"), "--until 'soon' is no end; give a date"),
         (("mute", "1", "--until", "2020-01-01", "--reason", "r"), "a mute needs an end that lies ahead"),
         (("explain", "999"), "there is no finding 999"),
-        (("findings", "--workload", "nobody"), "no runs of workload 'nobody'"),
+        (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
         (("findings", "--version", "v99"), "there is no version 'v99'"),
     ],
 )

@@ -52,7 +52,7 @@ def test_each_end_has_its_code_and_its_line(tracker, db, words, code, why):
             ("diff", "v01", "v08", "latest"),
             "--fail-on with several candidates; name two sides: tracker diff v08 latest",
         ),
-        (("findings", "--workload", "nobody"), "no runs of workload 'nobody'"),
+        (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
     ],
 )
 def test_what_cannot_be_done_is_2_whatever_the_gate(tracker, db, words, problem):

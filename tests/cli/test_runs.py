@@ -22,7 +22,7 @@ def test_runs_are_found_by_version_workload_and_state(listed):
     assert {run["version"] for run in everything} == {"v01", "v08"}
     assert {run["version"] for run in listed("--version", "v08")} == {"v08"}
     assert listed("--workload", "small_gpt") == everything
-    assert listed("--workload", "other") == []
+    assert listed("--tag", "nightly") == []
     assert listed("--state", "excluded") == []
     assert len(listed("--limit", "1")) == 1
     assert listed("--limit", "9" * 20) == everything
@@ -36,9 +36,23 @@ def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
 
 
 def test_no_run_found_says_what_to_do(tracker, db):
-    done = tracker("runs", "--version", "v99", "--db", db)
+    done = tracker("runs", "--state", "excluded", "--db", db)
     assert (done.code, done.out.count("\n")) == (0, 1)
     assert "tracker ingest" in done.out
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (("--version", "v99"), "there is no version 'v99'; there are "),
+        (("--workload", "other"), "there is no workload 'other'; there is "),
+        (("--device", "nope", "--state", "all"), "there is no device 'nope'; there is cpu"),
+    ],
+)
+def test_a_filter_that_names_nothing_is_an_error_with_what_there_is(tracker, db, asked, message):
+    done = tracker("runs", *asked, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
 
 
 def test_tagged_run_is_found_by_its_tag_until_untagged(tracker, db, listed):

@@ -107,10 +107,9 @@ FILTERS = {
 @pytest.mark.parametrize("option", FILTERS)
 def test_filter_that_lets_nothing_through_leaves_empty_tables(tracker, trace, option):
     value, tables = FILTERS[option]
-    documents = (
-        shown(tracker, trace["v01"], option, value),
-        compared(tracker, trace["v01"], trace["v08"], option, value),
-    )
+    documents = [shown(tracker, trace["v01"], option, value)]
+    if option not in ("--op", "--module"):  # of a diff, which is long, a name that is nowhere is an error
+        documents.append(compared(tracker, trace["v01"], trace["v08"], option, value))
     for document in documents:
         assert [document[table] for table in tables] == [[]] * len(tables)
 
@@ -259,3 +258,26 @@ def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(trac
         assert done.code == 0
         assert "1 events with impossible times were left out" in " ".join(done.out.split())
     assert "--skip-bad-rows" in done.out.splitlines()[-1]  # the command for all details reads the same files
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("--op", "nosuch"),
+            "there is no operator 'nosuch' in v01 or v08; tracker show v08 --only operator lists them",
+        ),
+        (("--op", "mul"), "there is no operator 'mul' in v01 or v08; did you mean aten::mul? tracker show v08"),
+        (("--module", "Nope*"), "there is no module 'Nope*' in v01 or v08; "),
+    ],
+)
+def test_a_name_that_no_side_has_is_an_error_with_those_like_it(tracker, db, words, message):
+    done = tracker("diff", "v01", "v08", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+def test_a_baseline_that_is_a_version_is_called_by_its_label(tracker, db):
+    lines = tracker("diff", "v08", "--baseline", "previous", "--db", db).out.splitlines()
+    assert lines[0].startswith("baseline  v01: ")
+    assert lines[-1].startswith("v08 is slower than v01: ")

@@ -53,7 +53,7 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
         (("set", "min_ratio", "--reason", "x"), "'min_ratio' is no threshold; write NAME=VALUE, as in min_ratio=5%"),
         (("set", "min_ratio=20", "--reason", "x"), "min_ratio cannot be 20; give a fraction (0.03, or 3%) between"),
         (("set", "confirm=2", "--reason", " "), "a reason is missing; --reason TEXT"),
-        (("set", "confirm=2", "--reason", "x", "--workload", "bert"), "no active runs are left to show"),
+        (("set", "confirm=2", "--reason", "x", "--workload", "bert"), "there is no workload 'bert'"),
         (("unset", "confirm"), "no threshold confirm is set for just these series and this place"),
     ],
 )

@@ -41,9 +41,9 @@ def test_a_version_in_the_middle_is_compared_with_what_came_before_it(line):
 
 def test_the_version_before_and_the_pinned_one(line):
     pin(line, "v1")
-    assert baseline_of(line, "v4", "previous")[0] == "run:8,run:9,run:10"
+    assert baseline_of(line, "v4", "previous")[0] == "v3@NVIDIA H100"
     side, note = baseline_of(line, "v4", "pinned")
-    assert side == "run:1,run:2,run:3,run:4"
+    assert side == "v1"
     assert note == "The baseline is the pinned version: v1 (run 1-4)."
 
 

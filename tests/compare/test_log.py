@@ -222,12 +222,16 @@ def test_frames_have_the_promised_columns(store):
 
 def test_what_is_not_there_is_said_with_what_is(store):
     benchmark(store, "v1", 100.0)
-    with pytest.raises(UsageError, match="no workload 'bert'; choose from gpt"):
+    with pytest.raises(UsageError, match="no workload 'bert'; there is gpt"):
         log(store, options=LogOptions(workload="bert"))
     with pytest.raises(UsageError, match="no version 'v11' of workload 'gpt' with active runs; did you mean v1"):
         log(store, options=LogOptions(baseline="v11"))
-    with pytest.raises(UsageError, match="no run of gpt has a number"):
+    with pytest.raises(UsageError, match="no configuration 'batch=1' of workload 'gpt'; there is batch=32"):
         log(store, options=LogOptions(config={"batch": "1"}))
+    with pytest.raises(UsageError, match="no tag 'image' of workload 'gpt'; no run has any"):
+        log(store, options=LogOptions(by=("image",)))
+    with pytest.raises(UsageError, match="no run of gpt has a number that --metric asks for; tracker log without it"):
+        log(store, options=LogOptions(metric="memory"))
     benchmark(store, "v1", 100.0, workload="bert")
     with pytest.raises(UsageError, match="several workloads: bert, gpt; choose one with --workload"):
         log(store)

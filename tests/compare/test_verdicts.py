@@ -218,3 +218,19 @@ def test_where_only_one_shape_of_an_op_regressed_its_own_change_is_named(store):
             save(store, version, ops=ops, steps=2, step_ns=50_000, started_at_ns=start)
     (finding,) = diff(store, "v1", "v2").explanation.findings
     assert (finding.kind, finding.input_shapes, finding.verdict, finding.delta_ns) == ("op", "[2]", "REGRESSED", 1000)
+
+
+def test_an_op_that_jumps_in_older_runs_is_no_finding_and_the_line_says_why(store):
+    for number, level in enumerate([1.0, 2.0, 1.0, 2.0]):
+        runs(store, "v1", {"op07": level}, count=1, start=number)
+    runs(store, "v2", start=4)
+    runs(store, "v3", {"op07": 2.0}, start=7)
+    for result in (diff(store, "v2", "v3"), diff(store, "v3", "v2")):
+        (row,) = result.ops[result.ops["name"] == "op07"].to_dict("records")
+        assert row["verdict"] == "UNCLEAR"
+        assert row["reason"] == "jumps between two levels in older runs, 1.00 ms and 2.00 ms"
+        (told,) = [text for text in result.judgement.sentences if "jump" in text]
+        assert told.startswith("UNCLEAR, since older runs jump between two levels as well: op07 ")
+        assert told.endswith(" (1.00 ms and 2.00 ms).")
+        assert result.explanation.findings == ()
+        assert "op07" not in result.explanation.answer

@@ -150,6 +150,18 @@ def test_two_modes_need_a_fifth_of_the_values_each():
     assert within.two_modes(np.array([1.0, 2.0])) is None
 
 
+def test_a_series_jumps_if_it_came_back_before_and_is_on_one_of_its_levels():
+    before = np.array([1.0, 2.0, 1.01, np.nan, 2.01, 1.0, 1.01])
+    for level in (1.0, 2.0, 1.5, 2.05):
+        assert within.jumps_between(before, np.array([level, level, np.nan]), 0.03) is not None
+    for level in (0.9, 2.2):
+        assert within.jumps_between(before, np.array([level]), 0.03) is None
+    assert within.jumps_between(before, np.array([np.nan]), 0.03) is None
+    once = np.array([2.0, 2.01, 2.0, 1.0, 1.01, 1.0])
+    assert within.two_modes(once) is not None
+    assert within.jumps_between(once, np.array([2.0]), 0.03) is None
+
+
 # calibration
 
 

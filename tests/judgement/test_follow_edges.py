@@ -175,3 +175,21 @@ def test_a_lasting_step_back_begins_the_recovery_where_no_two_runs_in_a_row_are_
     assert recovering.run > 22  # it has lasted for 3 runs
     assert tracked.turned == 20
     assert kinds(tracked).count("recovering") == 1
+
+
+def test_what_became_faster_and_goes_back_is_a_finding_and_no_jump_between_two_levels():
+    """9 runs at one level, 9 that are 30 % faster (the new baseline by itself), then 9 as slow as before."""
+    values = ops(27)
+    values[0, 9:18] *= 0.7
+    found = follow(line(values, [0] * 3 + [1] * 3 + [2] * 3 + [3] * 9 + [4] * 9))
+    (tracked,) = of(found, LEVEL)
+    assert kinds(tracked)[:2] == ["suspected", "confirmed"]
+    assert tracked.first == 18
+
+
+def test_what_jumps_from_run_to_run_is_cleared_once_both_levels_are_known():
+    values = ops(18)
+    values[0, [1, 2, 4, 7, 9, 12, 13, 14]] *= 0.7
+    lives = [kinds(tracked) for tracked in of(follow(line(values, [0] * 15 + [1] * 3)), LEVEL)]
+    assert ["suspected", "cleared"] in lives
+    assert not any("confirmed" in life for life in lives)

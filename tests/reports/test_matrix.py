@@ -33,19 +33,32 @@ def test_what_a_side_does_not_have_is_a_dash_and_what_came_slower_is_marked():
     text = render_matrix(builders.matrix(), "text", width=160)
     line = next(line for line in text.splitlines() if "aten::mm" in line)
     assert " ".join(line.split()).endswith("0.0 % 39.00 ms +95.0 % ▲ 39.00 ms +95.0 % 30.00 ms +50.0 % ▼")
-    assert next(line for line in text.splitlines() if "aten::add" in line).split()[-3:] == ["-", "-", "-"]
-    last = text.splitlines()[-1]
-    assert last.startswith("v45 against v41: step time 100.00 ms -> 110.00 ms (+10.0 %); REGRESSED with v43: aten::mm.")
+    assert next(line for line in text.splitlines() if "aten::add" in line).split()[-4:] == ["-", "▼", "-", "-"]
+
+
+def test_the_last_line_says_the_step_then_what_carries_it_then_what_came_with_which_side():
+    last = render_matrix(builders.matrix(), "text", width=160).splitlines()[-1]
+    told, _, hint = last.partition(".  Details: ")
+    assert told.split("; ") == [
+        "v45 against v41: step time 100.00 ms -> 110.00 ms (+10.0 %, +10.00 ms), largest change aten::mm +10.00 ms, "
+        "only in v45: =cmd|' /C calc'!A0, only in v41: aten::add",
+        "with v43: step time REGRESSED (+19.00 ms, +18.8 %), REGRESSED aten::mm +19.00 ms, REMOVED aten::add -1.50 ms",
+        "with v44: ADDED =cmd|' /C calc'!A0 +2.00 ms",
+        "with v45: step time SUSPECT (-9.00 ms, -7.6 %), IMPROVED aten::mm -9.00 ms",
+    ]
+    assert hint.startswith("tracker diff v41 v42")
+    assert json.loads(render_matrix(builders.matrix(), "json"))["answer"] == f"{told}."
 
 
 def test_limit_cuts_the_rows_below_overall():
     text = render_matrix(builders.matrix(), "text", limit=1, width=140)
-    assert "… and 2 more" in text and "aten::add" not in text and "Peak memory" in text
+    table = text.rpartition("\n\n")[0]
+    assert "… and 2 more" in table and "aten::add" not in table and "Peak memory" in table
 
 
 def test_json_has_a_cell_per_side_and_csv_a_line():
     document = json.loads(render_matrix(builders.matrix(), "json"))
-    assert list(document) == ["schema", "sides", "metric", "by", "options", "notes", "judged", "rows"]
+    assert list(document) == ["schema", "sides", "metric", "by", "options", "notes", "judged", "answer", "rows"]
     row = next(row for row in document["rows"] if row["name"] == "aten::add")
     assert [cell["value"] for cell in row["cells"]] == [1_500_000, 1_500_000, None, None, None]
     lines = list(csv.DictReader(io.StringIO(render_matrix(builders.matrix(), "csv"))))

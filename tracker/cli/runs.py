@@ -79,6 +79,7 @@ def find(
     from tracker.store import queries
 
     def query(store: Store) -> pd.DataFrame:
+        queries.check_filters(store, workload=workload, device=device, version=version)
         return queries.runs(
             store,
             version=version,

@@ -14,6 +14,8 @@ from tracker.units import counted
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tracker.store import Store
+
 app = typer.Typer(
     help="List versions in their order, change it, pin the one to compare with. Without a command: list them.\n\n"
     "\b\nExample:\n"
@@ -39,9 +41,11 @@ def find(
         return
     from tracker.store import queries
 
-    tables.emit_list(
-        lambda store: queries.versions(store, workload), _COLUMNS, format, name="versions", last_line=_next, db=db
-    )
+    def query(store: Store) -> pd.DataFrame:
+        queries.check_filters(store, workload=workload)
+        return queries.versions(store, workload)
+
+    tables.emit_list(query, _COLUMNS, format, name="versions", last_line=_next, db=db)
 
 
 def _next(found: pd.DataFrame) -> str:

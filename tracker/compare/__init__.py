@@ -5,6 +5,7 @@ format.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tracker.compare import (
@@ -21,6 +22,7 @@ from tracker.compare import (
 )
 from tracker.compare.baselines import baseline_of
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.filters import check_named
 from tracker.compare.gates import gate_of_diff, known_before
 from tracker.compare.log import log
 from tracker.compare.matrix import matrix
@@ -46,6 +48,10 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         left = load(store, baseline, options, stack, steps=options.baseline_steps)
         right = load(store, candidate, options, stack, steps=options.candidate_steps)
         found = operators.compare(left, right, options)
+        check_named("operator", options.op, _op_names(found), (left, right))
+        if options.module:
+            everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
+            check_named("module", options.module, everything["module"], (left, right))
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
         measured = metrics.measure(left, right)
@@ -77,6 +83,12 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             judgement=judged.judgement,
             notes=(*notes(left, right, found, options), *measured.notes),
         )
+
+
+def _op_names(found: operators.Operators) -> list[str]:
+    """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
+    rows = (found.baseline_rows, found.candidate_rows, found.everything)
+    return [str(name) for frame in rows for name in frame["name"].unique()]
 
 
 def _metric(baseline: str, candidate: str) -> str:

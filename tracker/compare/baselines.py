@@ -69,8 +69,22 @@ def baseline_of(
         "previous": "the version before",
         "pinned": "the pinned version",
     }[against]
-    side = ",".join(f"run:{number}" for number in sorted(run.run_id for run in chosen))
+    numbers = sorted(run.run_id for run in chosen)
+    side = ",".join(f"run:{number}" for number in numbers)
+    if against != "window":
+        device = f"{named['vendor'].iloc[0]} {named['device'].iloc[0]}".strip()
+        names = (chosen[0].version, f"{chosen[0].version}@{device}")
+        # where a name means the same runs, people know them by it
+        side = next((name for name in names if _means(store, name, numbers, workload)), side)
     return side, f"The baseline is {words}: {_by_version(chosen)}.{because}"
+
+
+def _means(store: Store, label: str, run_ids: Sequence[int], workload: str | None) -> bool:
+    """Whether a version, as a side of a diff, is exactly these runs."""
+    try:
+        return needs_store(label) and sorted(resolve(store, label, workload)[0]) == list(run_ids)
+    except UsageError:  # several workloads have it
+        return False
 
 
 def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str) -> Sequence[LineRun]:

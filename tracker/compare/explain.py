@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _MAX_CAUSES: Final = 20
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
+_NO_SUMS: Final = "medians over runs do not add up"
 _PARTS: Final = (
     ("compute_ns", "Computing"),
     ("exposed_communication_ns", "Exposed communication"),
@@ -94,7 +95,19 @@ def explain(
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],
         findings=findings,
+        rest_title=_rest_title(baseline, candidate),
     )
+
+
+def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
+    """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
+    host = "device" not in (baseline.side.timeline, candidate.side.timeline)
+    what = "time outside operators" if host else "idle time, less what runs at the same time"
+    return f"rest ({what}; {_NO_SUMS})" if _several_runs(baseline, candidate) else f"rest ({what})"
+
+
+def _several_runs(baseline: Loaded, candidate: Loaded) -> bool:
+    return max(baseline.side.runs, candidate.side.runs) > 1
 
 
 def _causes(
@@ -185,8 +198,7 @@ def _parts(
         )
     rest = (after[metric] - before[metric]) - sum(part.delta_ns for part in parts)
     if abs(rest) >= 1:
-        several = max(baseline.side.runs, candidate.side.runs) > 1
-        why = "medians over runs do not add up" if several else "in no part that both sources know"
+        why = _NO_SUMS if _several_runs(baseline, candidate) else "in no part that both sources know"
         parts.append(Part("rest_ns", f"Rest ({why})", None, None, rest))
     return tuple(parts)
 

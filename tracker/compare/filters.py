@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
+
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.compare.sides import Loaded
 
 
 def matching(frame: pd.DataFrame, column: str, pattern: str | None) -> pd.DataFrame:
@@ -17,3 +24,14 @@ def matching(frame: pd.DataFrame, column: str, pattern: str | None) -> pd.DataFr
     if not pattern or column not in frame:
         return frame
     return frame[np.array([fnmatchcase(str(text), pattern) for text in frame[column]], dtype=bool)]
+
+
+def check_named(what: str, pattern: str | None, names: Iterable[str], sides: Iterable[Loaded]) -> None:
+    """UsageError where `pattern` matches none of the `names` that the `sides` have, with those like it. `what`: of what
+    the names are, operator or module.
+    """
+    known = [str(name) for name in names if name]
+    if pattern and not any(fnmatchcase(name, pattern) for name in known):
+        *others, last = (side.side.label for side in sides)
+        where = f"tracker show {last} --only {what}"
+        raise queries.unknown(what, pattern, known, f" in {', '.join(others)} or {last}", where=where)

@@ -128,14 +128,18 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
     """
     options = options or LogOptions()
     workload = _workload(store, options.workload)
+    queries.check_filters(store, workload=workload, device=options.device)
     runs = _runs(store, workload)
     versions = list(dict.fromkeys(str(run.row["version"]) for run in runs))
     baseline = _baseline(runs, versions, options, workload)
+    _check_keys(runs, options, workload)
     values = list(_values(runs, options))
     if not values and runs:
+        asked = [("--config", options.config), ("--device", options.device), ("--metric", options.metric != "best")]
+        given = " and ".join(name for name, value in asked if value) or "these options"
         raise UsageError(
-            f"no run of {workload} has a number that these options ask for",
-            remedy="tracker log without --config, --device and --metric shows all there is",
+            f"no run of {workload} has a number that {given} asks for",
+            remedy="tracker log without it shows all there is",
         )
     keys = sorted({value.key for value in values}, key=lambda key: key.order)
     cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline)]
@@ -165,12 +169,6 @@ def _workload(store: Store, name: str | None) -> str:
         if not known:
             raise UsageError("there are no runs yet", remedy="tracker ingest adds some")
         raise UsageError(f"there are several workloads: {', '.join(known)}", remedy="choose one with --workload")
-    if name not in known:
-        close = get_close_matches(name, known, n=3) or known
-        raise UsageError(
-            f"there is no workload {name!r}",
-            remedy=f"choose from {', '.join(close)}" if close else "tracker ingest adds runs",
-        )
     return name
 
 
@@ -206,10 +204,28 @@ def _baseline(runs: Sequence[_Run], versions: Sequence[str], options: LogOptions
     return options.baseline
 
 
+def _check_keys(runs: Sequence[_Run], options: LogOptions, workload: str) -> None:
+    """UsageError for the first tag, or value of a configuration, that no run has."""
+    tags = [key for run in runs for key in run.tags]
+    for key in options.by:
+        if key not in tags and not any(key in run.configuration for run in runs):
+            raise queries.unknown("tag", key, tags, f" of workload {workload!r}")
+    parts = [pair for run in runs for pair in _parts(run, options).items()]
+    for key, value in options.config.items():
+        if (key, value) not in parts:
+            same = [f"{name}={own}" for name, own in parts if name == key] or [f"{name}={own}" for name, own in parts]
+            raise queries.unknown("configuration", f"{key}={value}", same, f" of workload {workload!r}")
+
+
+def _parts(run: _Run, options: LogOptions) -> dict[str, str]:
+    """What tells the column of a run from others: its configuration, and the tags that are asked for."""
+    return {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
+
+
 def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
     """The numbers of each run that the options ask for."""
     for run in runs:
-        parts = {**run.configuration, **{key: run.tags[key] for key in options.by if key in run.tags}}
+        parts = _parts(run, options)
         device = f"{run.row['vendor']} {run.row['device']}".strip()
         if any(parts.get(key) != value for key, value in options.config.items()):
             continue

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tracker.compare import operators, others, overall, verdicts
+from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
 from tracker.compare.sides import load
 from tracker.errors import UsageError
@@ -50,6 +51,11 @@ def matrix(
             for pair, found in zip(pairwise(sides), judged, strict=True)
         ]
         rows, cells = _joined(tables, len(sides), options.minimum_ns)
+        if options.op and not (rows["section"] != "overall").any():
+            everything = [
+                operators.compare(*pair, replace(whole, op=None, module=None)).ops for pair in pairwise(sides)
+            ]
+            check_named("operator", options.op, pd.concat(everything)["name"].unique(), sides)
         metrics = {operators.own_time(side) for side in sides}
         return Matrix(
             sides=tuple(side.side for side in sides),

@@ -20,7 +20,7 @@ from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
-from tracker.results.verdicts import INCOMPARABLE, TOO_FEW
+from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _ENOUGH: Final = 3
+_NAMED: Final = 3
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
 _TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {_ENOUGH} or more runs of each version for verdicts."
 FIELD_OF: Final = {"step_ns": "duration_ns"}
@@ -137,7 +138,9 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
         told = _told("by name" if by_name else "by name and shapes", counts)
         runs = _strength(baseline.side.runs, candidate.side.runs, older, found.thresholds.confirm)
-        sentences = (f"{runs}.{told}", _shared(found), *_set(found.thresholds), *_not_told(left_out, options))
+        jumps = _jumps(found, own_time(candidate), "op_name" if by_name else "op")
+        limits = _set(found.thresholds)
+        sentences = (f"{runs}.{told}", _shared(found), *jumps, *limits, *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
@@ -251,6 +254,21 @@ def _shared(found: Verdicts) -> str:
     if centre.doubtful:
         return f"{change}: taken out of the verdicts, though so many moved on their own that it may be the code."
     return f"{change}: machine or clock, taken out of the verdicts."
+
+
+def _jumps(found: Verdicts, metric: str, kind: str) -> Iterator[str]:
+    """Which changes of operators are UNCLEAR since older runs jump so; the parts of a step follow from these."""
+    table = found.table.reset_index()
+    own = (table["kind"] == kind) & (table["metric"] == metric)
+    table = table[own & table["reason"].fillna("").str.startswith(JUMPS)]
+    rows = table.assign(_size=-table["contribution"].abs()).sort_values(["_size", "name"]).to_dict("records")
+    if rows:
+        named = [
+            f"{row['name']} {format_diff(row['diff'])} ({str(row['reason']).rpartition(', ')[2]})"
+            for row in rows[:_NAMED]
+        ]
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        yield f"UNCLEAR, since older runs jump between two levels as well: {', '.join(named)}{more}."
 
 
 def _set(thresholds: Thresholds) -> Iterator[str]:

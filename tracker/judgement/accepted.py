@@ -105,6 +105,22 @@ def known_at(store: Store, line: Line, workload: str, runs: Sequence[LineRun], p
     return found
 
 
+def bad_runs(
+    store: Store, line: Line, workload: str, runs: Sequence[LineRun]
+) -> dict[tuple[str, str, str, str, str], frozenset[int]]:
+    """Per series of a line (kind, metric, name, input_shapes, part) the runs in which a regression of its level or of
+    its calls was open, confirmed or not: no baseline for it.
+    """
+    found: dict[tuple[str, str, str, str, str], frozenset[int]] = {}
+    for row, spans, _ in _lives(store, line, workload, runs):
+        if row["change"] not in ("level", "calls"):
+            continue
+        key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
+        bad = (run.run_id for place, run in enumerate(runs) if any(span.holds(place) for span in spans))
+        found[key] = found.get(key, frozenset()) | frozenset(bad)
+    return found
+
+
 def _lives(
     store: Store, line: Line, workload: str, runs: Sequence[LineRun]
 ) -> Iterator[tuple[Row, list[Span], int | None]]:

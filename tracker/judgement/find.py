@@ -39,13 +39,12 @@ class Place:
 
 def places(store: Store, options: HistoryOptions) -> list[Place]:
     """The lines that the options leave; UsageError where there are none, or several workloads."""
+    queries.check_filters(store, workload=options.workload, device=options.device, config=options.config)
     rows = queries.lines(store, options.workload)
     rows = rows[rows["runs"] > 0]
     if options.device is not None:
-        wanted = options.device.lower()
-        rows = rows[[wanted in f"{row.vendor} {row.device}".lower() for row in rows.itertuples()]]
-    for key, value in options.config.items():
-        rows = rows[[f"{key}={value}" in text.split(" ") for text in rows["configuration"]]]
+        rows = queries.on_device(rows, options.device)
+    rows = queries.with_values(rows, options.config)
     workloads = list(dict.fromkeys(rows["workload"]))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -101,8 +102,11 @@ def compare(
     *,
     device_timed: Sequence[bool],
     thresholds: Thresholds = NONE,
+    unclear: Mapping[int, str] = MappingProxyType({}),
 ) -> Compared:
     """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it.
+
+    `unclear`: rows of which something else is known, so that they are UNCLEAR and explain nothing, and the reason.
 
     `device_timed`: of each candidate run, whether a device timed it. Runs that say nothing but how long they took (a
     training log) say nothing of operators: those are judged by the other runs alone.
@@ -126,12 +130,19 @@ def compare(
     table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
     factors = np.zeros(line.values.shape[1])
     factors[sides[0]], factors[sides[1]] = centre.baseline, centre.candidate
+    _doubt(table, unclear)
     explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf]) * step
     timed = dict(zip(candidate, device_timed, strict=True))
     for rows, totals in judge_runs(line, baseline, timed, factors, explained, thresholds):
         for name in totals.columns:
             table.loc[rows, name] = totals[name].to_numpy()
+    _doubt(table, unclear)
     return Compared(table, centre, factors)
+
+
+def _doubt(table: pd.DataFrame, unclear: Mapping[int, str]) -> None:
+    for row, reason in unclear.items():
+        table.loc[row, ["verdict", "reason"]] = rule.UNCLEAR, reason
 
 
 def _nothing(count: int) -> pd.DataFrame:

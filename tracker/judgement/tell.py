@@ -57,20 +57,14 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
 def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
     """All findings of the lines that `options` name, with everything but their part of an incident's change."""
-    lines = queries.lines(store, options.workload)
-    if lines.empty:
-        known = ", ".join(queries.lines(store)["workload"].unique()) or "none"
-        raise UsageError(f"no runs of workload {options.workload!r}" if options.workload else "there are no runs yet",
-                         remedy=f"workloads: {known}" if options.workload else "tracker ingest PROFILE")  # fmt: skip
+    queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
+    if queries.lines(store).empty:
+        raise UsageError("there are no runs yet", remedy="tracker ingest PROFILE")
     rows = [_clean(row) for row in queries.findings(store, workload=options.workload).to_dict("records")]
     for row in rows:
         row["device"] = f"{row['vendor']} {row['device']}".strip()
     if options.device is not None:
         rows = [row for row in rows if options.device.lower() in row["device"].lower()]
-    if options.version is not None:
-        labels = set(queries.versions(store, options.workload)["version"])
-        if options.version not in labels:
-            raise UsageError(f"there is no version {options.version!r}", remedy="tracker versions lists them")
     newest, confirm = _of_lines(store, rows)
     for row in rows:
         row["is_newest"] = row["version_id"] == newest[line_of(row)]

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from tracker.detectors import rule
 from tracker.detectors.centre import Centre
-from tracker.judgement.judging import Values, compare
+from tracker.judgement.bistable import ChosenSide, beside, jumping
+from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, judged, thresholds
-from tracker.store.chosen import ChosenRuns, values_of_runs
+from tracker.store.chosen import Key, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
+_CHANGED: Final = (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,44 +48,41 @@ def verdicts_of(
     `candidate_store`: where the candidate runs are, if in another database. `older`: runs of older versions, in
     `store`, whose noise is the yardstick of one run against one (see `older_runs`). Reads only. Whether the runs may be
     judged at all (the same workload, configuration and device) is for the caller to know. The thresholds are those of
-    the line of the baseline runs, or where there are none, of the candidate runs.
+    the line of the baseline runs, or where there are none, of the candidate runs. What jumps between two levels in
+    older runs of the line (see `jumping`) is UNCLEAR.
     """
     sides, limits = [], []
     for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
         with side.connect() as connection:
-            sides.append(values_of_runs(connection, run_ids))
+            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids)))
             limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
-    with store.connect() as connection:
-        past = values_of_runs(connection, list(chain.from_iterable(older)))
-    before, after = sides
     own = Thresholds(next(filter(None, limits), ()))
-    keys = sorted({*before.keys, *after.keys})
-    values, calls = (
-        np.hstack([_rows(side, numbers, keys) for side, numbers in pairs])
-        for pairs in (
-            ((before, before.values), (after, after.values), (past, past.values)),
-            ((before, before.calls), (after, after.calls), (past, past.calls)),
-        )
-    )
-    count = len(baseline_run_ids)
-    ends = list(accumulate(map(len, older), initial=count + len(candidate_run_ids)))
-    groups = [range(*bounds) for bounds in pairwise(ends)]
-    line = Values.of_keys(keys, values, calls, groups)
-    compared = compare(
-        line,
-        range(count),
-        range(count, count + len(candidate_run_ids)),
-        device_timed=[timeline == "device" for timeline in after.timelines],
-        thresholds=own,
-    )
+    keys = sorted({key for side in sides for key in side.found.keys})
+    compared = _compared(keys, sides, older, own)
     index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
     return Verdicts(compared.table.set_index(index), compared.centre, own)
 
 
-def _rows(side: ChosenRuns, numbers: NDArray[np.float64], keys: Sequence[object]) -> NDArray[np.float64]:
-    """`numbers` of a side in the rows of `keys`, nan for series that it does not have."""
-    place = {key: at for at, key in enumerate(keys)}
-    found = np.full((len(keys), numbers.shape[1]), np.nan)
-    there = [at for at, key in enumerate(side.keys) if key in place]
-    found[[place[side.keys[at]] for at in there]] = numbers[there]
-    return found
+def _compared(
+    keys: Sequence[Key], sides: Sequence[ChosenSide], older: Sequence[Sequence[int]], limits: Thresholds
+) -> Compared:
+    """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR."""
+    baseline, candidate = sides
+    with baseline.store.connect() as connection:
+        past = values_of_runs(connection, list(chain.from_iterable(older)))
+    told = (baseline.found, candidate.found, past)
+    values, calls = beside(told, keys)
+    count = len(baseline.run_ids)
+    ends = list(accumulate(map(len, older), initial=count + len(candidate.run_ids)))
+    judge = partial(
+        compare,
+        Values.of_keys(keys, values, calls, [range(*bounds) for bounds in pairwise(ends)]),
+        range(count),
+        range(count, ends[0]),
+        device_timed=[timeline == "device" for timeline in candidate.found.timelines],
+        thresholds=limits,
+    )
+    compared = judge()
+    changed = np.flatnonzero(compared.table["verdict"].isin(_CHANGED)).tolist()
+    jumps = jumping(baseline, candidate, [keys[row] for row in changed], limits) if changed else {}
+    return judge(unclear={row: jumps[keys[row]] for row in changed if keys[row] in jumps}) if jumps else compared

@@ -16,7 +16,8 @@ from tracker.units import format_numbers
 Block = tuple[str, Sequence[Field], Sequence[Row]]
 
 _NOTES = (
-    "Numbers are means per step and rank, the median over the runs of a side.",
+    "Numbers are means per step and rank, the median over the runs of a side; tracker history and findings show medians"
+    " over the steps instead.",
     "Light blue rows sum up an operator; the rows below list its kernels, tasks or components.",
     "DIFF = (candidate - baseline) / baseline; empty without a baseline.",
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
@@ -42,7 +43,7 @@ def blocks(diff: Diff) -> Iterator[Block]:
     whole = asdict(explanation) | {"title": total, "name": total}
     parts = [*(asdict(part) for part in explanation.parts), whole]
     yield f"Parts of the change of {total_words(explanation)}", _part_fields(explanation.delta_ns), plain(parts)
-    rest = {"name": "rest (not op time)", "delta_ns": explanation.rest_ns}
+    rest = {"name": explanation.rest_title, "delta_ns": explanation.rest_ns}
     others = explanation.explained_ns - sum(cause.delta_ns for cause in explanation.causes)
     closing = [{"name": "all other operators", "delta_ns": others}, rest, whole]
     yield "Operators, ranked by contribution", _cause_fields(), [*_causes(explanation.causes), *plain(closing)]

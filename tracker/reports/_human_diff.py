@@ -36,7 +36,18 @@ from tracker.reports._shared import asked, command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
-NOTE: Final = "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}."
+NOTE: Final = (
+    "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}. "
+    "tracker history and findings show medians over the steps instead."
+)
+
+_TELLING: Final = 10.0
+"""Part / change of the total up to which a quotient is told."""
+
+
+def note(diff: Diff) -> str:
+    """How the numbers were made."""
+    return NOTE.format(metric=metric_words(diff))
 
 
 def environment(diff: Diff, limit: int | None) -> Table:
@@ -93,6 +104,7 @@ def operators(diff: Diff, limit: int | None) -> Table:
         for row in rows
     ]
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
+    table = replace(table, below=tuple(map(_human_verdicts.doubt, rows)))
     chosen = filters(diff)
     return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
 
@@ -134,7 +146,8 @@ def kernels(diff: Diff, limit: int | None) -> Table:
     table = make(
         "Kernels by change of total time", [*columns, *side_columns(), *verdict_columns(diff.kernels)], cells, more=more
     )
-    return replace(table, below=tuple(str(row["why"] or "") for row in rows))
+    below = (filter(None, (str(row["why"] or ""), _human_verdicts.doubt(row))) for row in rows)
+    return replace(table, below=tuple("; ".join(told) for told in below))
 
 
 def kernel_types(diff: Diff, limit: int | None) -> Table:
@@ -246,7 +259,16 @@ def _change(value: float | None, unit: Unit) -> str:
 
 
 def _of(value: float | None, total: float | None) -> str:
-    return MISSING_TEXT if value is None or not total else share(value / total)
+    return MISSING_TEXT if value is None or not total else _share_of_change(value / total)
+
+
+def _share_of_change(quotient: float | None) -> str:
+    """In per cent; none where the total hardly changed beside its parts, so that a quotient says nothing.
+
+    >>> _share_of_change(1.5), _share_of_change(-5323.4)
+    ('150.0 %', '-')
+    """
+    return MISSING_TEXT if quotient is None or abs(quotient) > _TELLING else share(quotient)
 
 
 def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False) -> Table:
@@ -278,11 +300,11 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     others = explanation.explained_ns - sum(cause.delta_ns for cause in listed)
     if len(listed) < len(ranked) or abs(others) >= 1:
         rows.append(closing("all other operators", others))
-    rows.append(closing("rest (not op time)", explanation.rest_ns))
+    rows.append(closing("rest", explanation.rest_ns))
     rows.append(closing(f"= {total_words(explanation)}", explanation.delta_ns, "strong"))
     title = "Why: by operator name" if by_name else "Why: operators, ranked by contribution"
     below = tuple(cause.why for cause in listed) + ("",) * (len(rows) - len(listed))
-    return replace(make(title, columns, rows, note=_cancelling(explanation)), below=below)
+    return replace(make(title, columns, rows, note=_about(explanation)), below=below)
 
 
 def _told_of(causes: Sequence[Cause]) -> str:
@@ -304,18 +326,22 @@ def _cause_cells(cause: Cause, unit: Unit, by_name: bool, told: str) -> list[str
     split = [_change(cause.calls_delta_ns, unit), _change(cause.per_call_delta_ns, unit)]
     calls = calls_cell(cause.baseline_calls, cause.candidate_calls)
     said = [_human_verdicts.word(asdict(cause)) if told == "verdict" else _stands_out(cause)] if told else []
-    return [*keys, _change(cause.delta_ns, unit), share(cause.share), *split, calls, *said, cause.where]
+    return [*keys, _change(cause.delta_ns, unit), _share_of_change(cause.share), *split, calls, *said, cause.where]
 
 
 def _stands_out(cause: Cause) -> str:
     return "" if cause.stands_out is None else "yes" if cause.stands_out else "no"
 
 
-def _cancelling(explanation: Explanation) -> str:
+def _about(explanation: Explanation) -> str:
+    """What the rest is, and what the total hides."""
+    told = ""
+    if explanation.rest_ns and "(" in explanation.rest_title:
+        told = f"{explanation.rest_title.replace('(', 'is ', 1).removesuffix(')')}."
     if not explanation.cancelling:
-        return ""
+        return told.capitalize()
     loss, gain = format_ns(explanation.gross_loss_ns), format_ns(abs(explanation.gross_gain_ns))
-    return f"Changes cancel each other: operators lost {loss} and gained {gain}."
+    return f"Changes cancel each other: operators lost {loss} and gained {gain}. {told.capitalize()}".strip()
 
 
 def renames(explanation: Explanation) -> list[str]:

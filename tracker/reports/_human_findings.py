@@ -95,7 +95,17 @@ def answer(findings: Findings) -> str:
         return "Nothing new got worse; tracker findings lists what is open."
     if any(row["direction"] == "regression" for row in incidents):
         return "Nothing new got worse; what is listed began earlier."
-    return "No regression is listed." if incidents else "Nothing was found."
+    if incidents:
+        return "No regression is listed."
+    chosen = _filters(findings)
+    return f"Nothing that {chosen} lets through is open." if chosen else "Nothing was found."
+
+
+def _filters(findings: Findings) -> str:
+    """The filters that leave findings out, as on the command line; empty without any."""
+    chosen = findings.options
+    named = (("--version", chosen.version), ("--kind", chosen.kind), ("--direction", chosen.direction))
+    return command(*(part for name, value in named if value for part in (name, value)))
 
 
 def hint(findings: Findings) -> str:

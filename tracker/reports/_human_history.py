@@ -24,7 +24,8 @@ KINDS: Final = {
     "communication": "communication", "module": "module", "phase": "phase", "memory": "memory of an op",
 }  # fmt: skip
 NOTE: Final = (
-    "Medians per step over runs. DIFF: of geometric means; but for whole runs, without what all operators share."
+    "A run's value is the median over its steps (tracker diff shows means), a version's the median over its runs. "
+    "DIFF: of geometric means; but for whole runs, without what all operators share."
 )
 
 _PROFILER: Final = "profiler"

@@ -8,7 +8,7 @@ from typing import Final
 
 from rich.cells import cell_len
 
-from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line
+from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line, signed
 from tracker.reports._human_verdicts import TONES
 from tracker.reports._layout import GAP, shorten
 from tracker.reports._shared import asked, command, records
@@ -24,9 +24,10 @@ from tracker.units import (
 
 NOTE: Final = (
     "Means per step and rank, the median over the runs of a side; DIFF against the first side. Marks against the side "
-    "before: ▲ REGRESSED, ▼ IMPROVED, ? SUSPECT."
+    "before: ▲ REGRESSED or ADDED, ▼ IMPROVED or REMOVED, ? SUSPECT."
 )
-_MARKS: Final = {"REGRESSED": "▲", "IMPROVED": "▼", "SUSPECT": "?"}
+_FOUND: Final = ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")
+_MARKS: Final = {"REGRESSED": "▲", "ADDED": "▲", "IMPROVED": "▼", "REMOVED": "▼", "SUSPECT": "?"}
 _LABEL: Final = 16
 _NAME: Final = 26
 _TITLES: Final = {
@@ -119,11 +120,12 @@ def _texts(row: Row) -> list[str]:
 
 
 def _text(row: Row, cell: Row, values: Sequence[float | None]) -> str:
+    mark = _MARKS.get(cell["verdict"] or "", "")
     if cell["value"] is None:
-        return MISSING_TEXT
+        return " ".join(filter(None, (MISSING_TEXT, mark)))
     value = _value(row, cell["value"], values)
     change = "" if cell["side"] == 0 or cell["diff"] is None or row["unit"] == "ratio" else format_diff(cell["diff"])
-    return " ".join(filter(None, (value, change, _MARKS.get(cell["verdict"] or "", ""))))
+    return " ".join(filter(None, (value, change, mark)))
 
 
 def _value(row: Row, value: float, values: Sequence[float | None]) -> str:
@@ -135,23 +137,77 @@ def _value(row: Row, value: float, values: Sequence[float | None]) -> str:
 
 
 def answer(matrix: Matrix) -> str:
-    """The total of the last side against the first, and with which side which rows became worse."""
-    rows = rows_of(matrix, None)
-    heads = labels(matrix)
-    found = []
+    """What the total of the last side is against the first, and what carries that; then what came with which side."""
+    rows, heads = rows_of(matrix, None), labels(matrix)
     total = next((row for row in rows if row["part"] in ("step_ns", "e2e_ns")), None)
+    listed = [row for row in rows if row["section"] != "overall"]
+    found = [_ends(total, listed, heads)]
+    found += [_came_with(total, listed, heads, at) for at in range(1, len(heads))]
+    return "; ".join(filter(None, found)) + "."
+
+
+def _ends(total: Row | None, listed: Sequence[Row], heads: Sequence[str]) -> str:
+    """The last side against the first: the total, the name that changed most, and what only one of them has."""
+    words = []
     if total is not None and None not in (ends := [total["cells"][at]["value"] for at in (0, -1)]):
         unit = time_unit(*ends)
         size = " -> ".join(format_ns(value, unit) for value in ends)
-        change = format_diff(total["cells"][-1]["diff"])
-        found.append(f"{heads[-1]} against {heads[0]}: {total['name'].lower()} {size} ({change})")
-    for at in range(1, len(heads)):
-        names = [row for row in rows if row["section"] != "overall" and row["cells"][at]["verdict"] == "REGRESSED"]
+        change = f"{format_diff(total['cells'][-1]['diff'])}, {_signed(ends[1] - ends[0])}"
+        words.append(f"{total['name'].lower()} {size} ({change})")
+    last = len(heads) - 1
+    if changes := _by_name(listed, 0, last):
+        name = max(changes, key=lambda name: abs(changes[name]))
+        words.append(f"largest change {readable(name)} {_signed(changes[name])}")
+    names = [_names_with(listed, side) for side in (0, last)]
+    for own, other, head in ((names[1], names[0], heads[last]), (names[0], names[1], heads[0])):
+        if only := [name for name in own if name not in other]:
+            words.append(f"only in {head}: {_some(only)}")
+    return f"{heads[last]} against {heads[0]}: {', '.join(words)}" if words else f"{len(heads)} sides"
+
+
+def _came_with(total: Row | None, listed: Sequence[Row], heads: Sequence[str], at: int) -> str:
+    """What was found in a side against the one before; "" for nothing."""
+    words = []
+    verdict = None if total is None else total["cells"][at]["verdict"]
+    values = [] if total is None else [total["cells"][place]["value"] for place in (at - 1, at)]
+    if total is not None and verdict in _MARKS and None not in values:
+        before, now = values
+        change = f"{_signed(now - before)}, {format_diff(total['cells'][at]['previous_diff'])}"
+        words.append(f"{total['name'].lower()} {verdict} ({change})")
+    changes = _by_name(listed, at - 1, at)
+    for word in _FOUND:
+        names = dict.fromkeys(row["name"] for row in listed if row["cells"][at]["verdict"] == word)
         if names:
-            shown = ", ".join(readable(row["name"]) for row in names[:_NAMED])
-            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-            found.append(f"REGRESSED with {heads[at]}: {shown}{more}")
-    return "; ".join(found or [f"{len(heads)} sides"]) + "."
+            ranked = sorted(names, key=lambda name: -abs(changes.get(name, 0.0)))
+            words.append(f"{word} {_some([f'{readable(name)} {_signed(changes.get(name, 0.0))}' for name in ranked])}")
+    return f"with {heads[at]}: {', '.join(words)}" if words else ""
+
+
+def _by_name(listed: Sequence[Row], before: int, after: int) -> dict[str, float]:
+    """Name -> how much more time all its rows take in one side than in another; a side without a row takes none."""
+    found: dict[str, float] = {}
+    for row in listed:
+        change = (row["cells"][after]["value"] or 0.0) - (row["cells"][before]["value"] or 0.0)
+        found[row["name"]] = found.get(row["name"], 0.0) + change
+    return {name: change for name, change in found.items() if change}
+
+
+def _names_with(listed: Sequence[Row], side: int) -> list[str]:
+    """The names that a side has, those with most time first."""
+    found: dict[str, float] = {}
+    for row in listed:
+        if row["cells"][side]["value"]:
+            found[row["name"]] = found.get(row["name"], 0.0) + row["cells"][side]["value"]
+    return sorted(found, key=lambda name: (-found[name], name))
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{', '.join(map(readable, names[:_NAMED]))}{more}"
+
+
+def _signed(change: float) -> str:
+    return signed(format_ns(change), change)
 
 
 def hint(matrix: Matrix) -> str:

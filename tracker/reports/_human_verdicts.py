@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.results import ADDED, REMOVED, Diff
+from tracker.results.verdicts import JUMPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,6 +41,12 @@ def word(row: Mapping[str, Any]) -> str:
     if calls not in TONES:
         return str(verdict)
     return f"{verdict} (calls)" if verdict == calls else f"{verdict}, calls {calls}"
+
+
+def doubt(row: Mapping[str, Any]) -> str:
+    """What else is known of a row that is UNCLEAR though it changed enough: that it jumps anyway; "" for nothing."""
+    reason = str(row.get("reason") or "")
+    return reason if row.get("verdict") == "UNCLEAR" and reason.startswith(JUMPS) else ""
 
 
 def q_text(q: float | None) -> str:

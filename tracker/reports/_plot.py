@@ -26,6 +26,11 @@ _MOST: Final = 12
 _WIDTH: Final = 960
 _PANEL: Final = 240
 _LEFT, _RIGHT, _TOP, _BOTTOM = 96, 24, 40, 44
+_NEAR_ZERO: Final = 0.4
+"""Smallest value / largest value up to which the axis of a series begins at 0."""
+
+_LEAST_SPAN: Final = 0.05
+_MARGIN: Final = 0.1
 _LABELS: Final = 16
 """Versions that are named under a panel, at most."""
 
@@ -100,23 +105,41 @@ def render(history: History, suffix: str, tell: Callable[[str], None]) -> str | 
     return svg(shapes, height) if suffix == ".svg" else png(shapes, height)
 
 
+def limits(values: Sequence[float]) -> tuple[float, float]:
+    """Where the axis of a series begins and ends: around its runs, and from 0 only where they come near it.
+
+    It spans 5 % of the largest value at least, so that plain noise does not look like a change.
+
+    >>> limits([100.0, 110.0]), limits([1.0, 10.0]), limits([100.0, 100.1]), limits([])
+    ((99.0, 111.0), (0.0, 10.5), (97.55, 102.55), (0.0, 1.0))
+    """
+    lowest, highest = min(values, default=0.0), max(values, default=0.0)
+    if lowest <= _NEAR_ZERO * highest:
+        return 0.0, highest * 1.05 or 1.0
+    missing = max(_LEAST_SPAN * highest - (highest - lowest), 0.0)
+    margin = max(missing / 2, _MARGIN * (highest - lowest))
+    return round(lowest - margin, 9), round(highest + margin, 9)
+
+
 def panel(series: Row, points: Sequence[Row], runs: Sequence[Sequence[float]], number: int) -> list[Shape]:
-    """One series: a line over its versions, from 0 up, so that a small change looks small."""
+    """One series: a line over its versions, on an axis that ends where its runs do; a text says so."""
     top, bottom = number * _PANEL + _TOP, (number + 1) * _PANEL - _BOTTOM
-    highest = max([value for version in runs for value in version], default=0.0) or 1.0
-    shown = form(series["unit"], [highest])
+    low, high = limits([value for version in runs for value in version])
+    shown = form(series["unit"], [high])
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(points) - 1, 1)
 
     def x(place: int) -> float:
         return _LEFT + (place * step if len(points) > 1 else (_WIDTH - _LEFT - _RIGHT) / 2)
 
     def y(value: float) -> float:
-        return bottom - (bottom - top) * value / (highest * 1.05)
+        return bottom - (bottom - top) * (value - low) / (high - low)
 
     shapes: list[Shape] = [Text(_LEFT, top - 16, shorten(f"{title(series)} ({what(series)})", _TITLE), size=13)]
-    for part in (0.0, 0.5, 1.0):
-        shapes.append(Line(_LEFT, y(highest * part), _WIDTH - _RIGHT, y(highest * part), _LIGHT))
-        shapes.append(Text(_LEFT - 8, y(highest * part) + 4, shown(highest * part), _GREY, 11, "end"))
+    for level in (low, (low + high) / 2, high):
+        shapes.append(Line(_LEFT, y(level), _WIDTH - _RIGHT, y(level), _LIGHT))
+        shapes.append(Text(_LEFT - 8, y(level) + 4, shown(level), _GREY, 11, "end"))
+    if low:
+        shapes.append(Text(_WIDTH - _RIGHT, top - 4, f"the axis begins at {shown(low)}, not at 0", _GREY, 11, "end"))
     every = -(-len(points) // _LABELS)
     for place, point in enumerate(points):
         for marked, color in ((point["change_point"], _CHANGE), (point["environment"], _ENVIRONMENT)):

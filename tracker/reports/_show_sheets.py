@@ -9,6 +9,7 @@ from tracker.reports import _human_bottleneck
 from tracker.reports._shared import Style, chosen_sections, plain, records, selected
 from tracker.reports._workbook import Book, Field, field
 from tracker.results import Shown
+from tracker.units import format_moment
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +20,18 @@ _SPECIAL: Final = {
     "sum_squares_ns2": ("Sum of Squares (ns2)", "count"),
     **{name: (name.title(), "number") for name in ("mean", "min", "max")},  # of any size, such as a ratio of 0.001
 }
+_QUOTIENTS: Final = (
+    "share",
+    "diff",
+    "ratio",
+    "effect",
+    "contribution",
+    "share of change",
+    "shared factor",
+    "rank spread",
+)
+_PROBABILITIES: Final = ("p", "q")
+_MOMENTS: Final = frozenset({"started_at_ns", "last_run_ns", "when_ns", "until_ns"})
 _WIDE: Final = ("name", "canonical_name", "input_shapes", "module", "op", "call_stack", "value", "path")
 
 
@@ -54,14 +67,30 @@ def fields_of(frame: pd.DataFrame) -> list[Field]:
 
 def _field_of(name: str, values: pd.Series) -> Field:
     words = name.replace("_", " ")
-    if name.endswith("share"):
-        return field(words.title(), "percent", name)
+    if name in _SPECIAL:
+        return field(*_SPECIAL[name], name)
+    if words.endswith(_QUOTIENTS) or words.rpartition(" ")[2] in _PROBABILITIES:
+        return field(words.title(), "percent" if words.endswith(_QUOTIENTS) else "number", name)
+    if name in _MOMENTS:
+        return field(f"{words[:-3].title()} (UTC)", "text", lambda row: _moment(row[name]))
     if name.endswith("_ns"):
         return field(f"{words[:-3].title()} (us)", "us", name)
     if name == "bytes" or name.endswith("_bytes"):
         header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
         return field(f"{header} (KB)", "kb", name)
-    if name in _SPECIAL:
-        return field(*_SPECIAL[name], name)
-    is_number = values.dtype.kind in "iuf"
+    # a frame whose rows mix units keeps its numbers as objects
+    known = [value for value in values.tolist() if not _is_missing(value)]
+    is_number = values.dtype.kind in "iuf" or (bool(known) and all(_is_number(value) for value in known))
     return field(words.title(), "count" if is_number else "text", name, 40 if name in _WIDE else 0)
+
+
+def _is_missing(value: object) -> bool:
+    return plain(value) is None
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(plain(value), int | float) and not isinstance(plain(value), bool)
+
+
+def _moment(ns: int | None) -> str | None:
+    return None if ns is None or ns <= 0 else format_moment(ns)

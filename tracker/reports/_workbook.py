@@ -40,6 +40,7 @@ _FORMATS: Final = {
     "int": "#,##0",
     "mean": "#,##0.00",
     "number": "#,##0.0000",
+    "flag": "General",
     "percent": "0.0%",
 }
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
@@ -50,8 +51,8 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A column of a sheet. `kind`: text, count, percent, number (of any size), us or ms (of ns), kb or mb (of
-    bytes), filter (worse, better, ...)."""
+    """A column of a sheet; truth values stay what they are. `kind`: text, count, percent, number (of any size), us or
+    ms (of ns), kb or mb (of bytes), filter (worse, better, ...)."""
 
     header: str
     kind: str
@@ -177,7 +178,9 @@ def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:
         kind, value = value
     if value is None:
         return _styled(sheet, None, _named("text", tone)) if tone else None
-    if kind in _PER_UNIT:
+    if isinstance(value, bool):
+        kind = "flag"
+    elif kind in _PER_UNIT:
         value = value / _PER_UNIT[kind]
     elif kind == "count":
         kind = "int" if float(value).is_integer() else "mean"

@@ -11,7 +11,7 @@ import io
 from dataclasses import asdict
 from typing import Any
 
-from tracker.reports import _human_bottleneck, _human_matrix
+from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
 from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
@@ -47,7 +47,7 @@ def diff(diff: Diff, style: Style) -> str:
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
         tables["judgement"] = _listed([{"note": note} for note in diff.judgement.sentences] if diff.judgement else [])
-        tables["notes"] = _listed([{"note": note} for note in diff.notes])
+        tables["notes"] = _listed([{"note": note} for note in (*diff.notes, _human_diff.note(diff))])
     return _write(tables)
 
 

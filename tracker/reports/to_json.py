@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import Any
 
 from tracker.doctor import Findings
-from tracker.reports import _human_bottleneck, _human_matrix
+from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_matrix
 from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
@@ -46,7 +46,7 @@ def diff(diff: Diff, style: Style) -> str:
         "candidate": plain(asdict(diff.candidate)),
         "metric": diff.metric,
         "options": _options(diff.options),
-        "notes": list(plain(diff.notes)),
+        "notes": [*plain(diff.notes), _human_diff.note(diff)],
         "environment": records(diff.environment),
     }
     document["bottleneck"] = _both_bottlenecks(diff)
@@ -103,7 +103,7 @@ def history(history: History, style: Style) -> str:
         "schema": SCHEMA,
         "pinned": plain(history.pinned),
         "options": plain(asdict(history.options)),
-        "notes": list(plain(history.notes)),
+        "notes": [*plain(history.notes), _human_history.NOTE],
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
     return _dump(document)
@@ -143,8 +143,9 @@ def matrix(matrix: Matrix, style: Style) -> str:
             "metric": matrix.metric,
             "by": matrix.by,
             "options": _options(matrix.options),
-            "notes": list(plain(matrix.notes)),
+            "notes": [*plain(matrix.notes), _human_matrix.NOTE],
             "judged": list(matrix.judged),
+            "answer": _human_matrix.answer(matrix),
             "rows": [{**row, "cells": [{name: cell[name] for name in names} for cell in row["cells"]]} for row in rows],
         }
     )

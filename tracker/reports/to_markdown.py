@@ -20,7 +20,7 @@ from tracker.reports import (
     _human_tree,
     _human_verdicts,
 )
-from tracker.reports._human import Column, Table, metric_words, side_lines
+from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
 from tracker.reports._shared import Style, chosen_sections, printable
 from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
@@ -135,7 +135,7 @@ def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
         if section != "overall":
             for table in _human_diff.tables(diff, section, rows, style.only):
                 yield _folded(table)
-    yield _paragraph(f"{_human_diff.NOTE.format(metric=metric_words(diff))} {_human_diff.hint(diff)}")
+    yield _paragraph(f"{_human_diff.note(diff)} {_human_diff.hint(diff)}")
 
 
 def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:

@@ -28,7 +28,7 @@ from tracker.reports import (
     _human_tree,
     _human_verdicts,
 )
-from tracker.reports._human import Table, metric_words, side_lines
+from tracker.reports._human import Table, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
 from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
@@ -62,7 +62,7 @@ def diff(diff: Diff, style: Style) -> str:
     page, limit = _Page(style), style.rows(_ROWS)
     for line in side_lines(diff, ("baseline ", "candidate")):
         page.text(line)
-    page.text(_human_diff.NOTE.format(metric=metric_words(diff)), style="dim")
+    page.text(_human_diff.note(diff), style="dim")
     notes = [*filter(None, [_human_verdicts.line(diff)]), *(f"Note: {note}" for note in diff.notes)]
     for line in (*_human_bottleneck.of_diff(diff), *notes):
         page.text(line)

@@ -117,13 +117,12 @@ class Explanation:
 
     `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
     `explained_ns`: sum of the deltas of ALL ops, whatever the filters, not of `causes` alone; `rest_ns` = delta_ns -
-    explained_ns. `gross_loss_ns` / `gross_gain_ns`: sums of the positive / negative op
-    deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at most 20.
-    `other_causes_ns`: the
-    deltas of the ops that `causes` leaves out. `baseline_range_ns`, `candidate_range_ns`: smallest and largest total of
-    the runs of a side. `findings`: of all op names those whose verdict (kind `name`), or that of one of their shapes
-    (kind `op`), is a finding or a suspicion, the largest contribution first. `answer`: the one line that answers
-    the question.
+    explained_ns, `rest_title`: what that is, in words. `gross_loss_ns` / `gross_gain_ns`: sums of the positive /
+    negative op deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at
+    most 20. `other_causes_ns`: the deltas of the ops that `causes` leaves out. `baseline_range_ns`,
+    `candidate_range_ns`: smallest and largest total of the runs of a side. `findings`: of all op names those whose
+    verdict (kind `name`), or that of one of their shapes (kind `op`), is a finding or a suspicion, the largest
+    contribution first. `answer`: the one line that answers the question.
     """
 
     total_metric: str
@@ -144,6 +143,7 @@ class Explanation:
     baseline_range_ns: tuple[float, float] | None = None
     candidate_range_ns: tuple[float, float] | None = None
     findings: tuple[Cause, ...] = ()
+    rest_title: str = "rest"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

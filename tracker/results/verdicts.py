@@ -11,6 +11,8 @@ step; judged_diff: DIFF over all runs without what all operators share (of overa
 discoveries among all that are as sure; detectable: the smallest DIFF that these runs would have shown; reason: of the
 verdict. All NA where nothing was judged."""
 
+JUMPS: Final = "jumps between two levels in older runs"
+"""What the reason of a verdict begins with where a change is one of the jumps that older runs show."""
 
 INCOMPARABLE: Final = "incomparable"
 TOO_FEW: Final = "too few runs"

@@ -255,6 +255,7 @@ def explanation():
         ),
         causes=causes,
         rest_ns=4.0 * MS - explained,
+        rest_title="rest (idle time, less what runs at the same time; medians over runs do not add up)",
         explained_ns=explained,
         cancelling=True,
         gross_loss_ns=8_005_400.0,

@@ -11,13 +11,10 @@ import numpy as np
 
 from tracker.detectors import change_points
 from tracker.detectors.life import NOTIFIED, Acted, Event, Finding, LifeRule, Transition, step
-from tracker.detectors.within import two_modes
+from tracker.detectors.within import MODES_OF, jumps_between
 from tracker.judgement.families import RUN
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.follow.watched import BOOL, Watched
-
-_MODES_OF: Final = 20
-"""Runs before a suspicion in which two levels of a series are looked for."""
 
 _LAST_RUNS: Final = 60
 _LASTING: Final = 3
@@ -114,15 +111,10 @@ def is_bistable(watched: Watched, tracked: Tracked, columns: Sequence[int], norm
     """
     if tracked.change != "level":
         return False
-    before = slice(max(0, columns[0] - 1 - _MODES_OF), columns[0] - 1)
+    before = slice(max(0, columns[0] - 1 - MODES_OF), columns[0] - 1)
     # what a confirmed finding did to it is no level between which it jumps
-    modes = two_modes(watched.centred[tracked.row, before][normal[tracked.row, before]])
-    if modes is None:
-        return False
-    known = watched.centred[tracked.row, list(columns)]
-    now = float(np.median(known[~np.isnan(known)]))
-    slack = tracked.life.effect
-    return math.log(modes.low) - slack <= math.log(now) <= math.log(modes.high) + slack
+    own = watched.centred[tracked.row, before][normal[tracked.row, before]]
+    return jumps_between(own, watched.centred[tracked.row, list(columns)], tracked.life.effect) is not None
 
 
 def step_back(watched: Watched, tracked: Tracked, run: int) -> tuple[float, int] | None:

@@ -20,6 +20,7 @@ from tracker.store.queries.details import (
     op_tree,
     ops,
 )
+from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
 from tracker.store.queries.findings import finding_events, findings
 from tracker.store.queries.history import (
     drifted,
@@ -49,6 +50,7 @@ from tracker.store.queries.runs import (
 __all__ = [
     "api",
     "captures",
+    "check_filters",
     "communication",
     "communication_links",
     "communication_tasks",
@@ -65,6 +67,7 @@ __all__ = [
     "memory",
     "memory_curve",
     "memory_peaks",
+    "on_device",
     "op_tree",
     "ops",
     "pinned",
@@ -83,5 +86,7 @@ __all__ = [
     "steps",
     "thresholds",
     "told",
+    "unknown",
     "versions",
+    "with_values",
 ]

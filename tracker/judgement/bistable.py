@@ -1,0 +1,144 @@
+"""Which changes between two sides are none: older runs jump between two levels, and the newer side is on one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detectors.within import MODES_OF, Modes, is_between, jumps_between
+from tracker.judgement.accepted import bad_runs
+from tracker.judgement.families import more_is_better
+from tracker.judgement.follow import Watched, WatchedRun, watched_of
+from tracker.judgement.judging import Values
+from tracker.judgement.show import unit_of
+from tracker.judgement.thresholds import Thresholds
+from tracker.results.verdicts import JUMPS
+from tracker.store import Store, judged, queries
+from tracker.store.chosen import ChosenRuns, Key, values_of_runs
+from tracker.store.judged import Line, LineRun
+from tracker.units import format_bytes, format_ns, size_unit, time_unit
+
+F64 = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChosenSide:
+    """Runs in a database, and what they say."""
+
+    store: Store
+    run_ids: Sequence[int]
+    found: ChosenRuns
+
+
+@dataclass(frozen=True, slots=True)
+class _Older:
+    """The last runs of a line before the newer of two sides, oldest first. `runs`: all of the line."""
+
+    store: Store
+    line: Line
+    runs: Sequence[LineRun]
+    last: Sequence[LineRun]
+
+
+def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], thresholds: Thresholds) -> dict[Key, str]:
+    """Those of the series `keys` whose change is one of the jumps that older runs show, and the reason in words.
+
+    Both sides lie on the levels or between them. Older are the last 20 runs of the line before the newer side,
+    whichever that is, so that swapped sides say the same; of them those that are accepted, series by series: a run in
+    which it had an open regression is not. As findings are confirmed, see `follow`.
+    """
+    older, newer = _older(baseline, candidate)
+    other = candidate if newer is baseline else baseline
+    if older is None or not older.last:
+        return {}
+    with older.store.connect() as connection:
+        past = values_of_runs(connection, [run.run_id for run in older.last])
+    rows = sorted({*past.keys, *baseline.found.keys, *candidate.found.keys})
+    watched = _watched(rows, (past, newer.found, other.found), thresholds)
+    bad = bad_runs(older.store, older.line, _workload(older), older.runs)
+    count, end = len(older.last), len(older.last) + len(newer.run_ids)
+    places = {key: row for row, key in enumerate(rows)}
+    reasons = {}
+    for key in keys:
+        row = places[key]
+        own = watched.centred[row]
+        accepted = [at for at, run in enumerate(older.last) if run.run_id not in bad.get(key, frozenset())]
+        device_timed = all(timeline == "device" for timeline in newer.found.timelines)
+        limits = thresholds.limits(watched.families[row], [key[2]], device_timed=device_timed)
+        slack = float(np.max(limits.effect))
+        modes = jumps_between(own[accepted], own[count:end], slack)
+        if modes is not None and is_between(modes, own[end:], slack):
+            reasons[key] = f"{JUMPS}, {_levels(key[1], modes, bool(more_is_better([watched.families[row]])[0]))}"
+    return reasons
+
+
+def _older(baseline: ChosenSide, candidate: ChosenSide) -> tuple[_Older | None, ChosenSide]:
+    """What is known of the time before the newer side, and that side."""
+    if baseline.store is not candidate.store:
+        # runs of two databases have no common order; the longer history is the one that tells something
+        found = [
+            (_all_of(side.store, side.run_ids), other) for side, other in ((baseline, candidate), (candidate, baseline))
+        ]
+        return max(found, key=lambda pair: 0 if pair[0] is None else len(pair[0].last))
+    known = _all_of(baseline.store, [*baseline.run_ids, *candidate.run_ids])
+    if known is None:
+        return None, candidate
+    place = {run.run_id: at for at, run in enumerate(known.runs)}
+    spans = [[place[number] for number in side.run_ids if number in place] for side in (baseline, candidate)]
+    newer = baseline if max(spans[0], default=-1) > max(spans[1], default=-1) else candidate
+    first = min(spans[0] if newer is baseline else spans[1], default=len(known.runs))
+    return _Older(known.store, known.line, known.runs, known.runs[max(0, first - MODES_OF) : first]), newer
+
+
+def _all_of(store: Store, run_ids: Sequence[int]) -> _Older | None:
+    """The line of runs, with its last runs up to the newest of them; None where they are of several lines."""
+    with store.connect() as connection:
+        lines = judged.lines(connection, run_ids)
+        runs = judged.runs_of(connection, lines[0]) if len(lines) == 1 else []
+    end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
+    return _Older(store, lines[0], runs, runs[max(0, end - MODES_OF) : end]) if len(lines) == 1 else None
+
+
+def _workload(older: _Older) -> str:
+    return str(queries.runs_by_id(older.store, [older.last[0].run_id])["workload"].iloc[0])
+
+
+def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
+    """The runs of all `sides`, behind each other, without what all operators of each share."""
+    values, calls = beside(sides, keys)
+    # centring knows the order of the runs alone, neither their versions nor when they ran
+    runs = [WatchedRun(at, 0, 0, device_timed=False) for at in range(values.shape[1])]
+    return watched_of(Values.of_keys(keys, values, calls), runs, thresholds)
+
+
+def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
+    """Values and calls of the runs of all `sides`, a row per key, nan for series that a side does not have."""
+    values, calls = (
+        np.hstack([_in_rows(side, numbers, keys) for side, numbers in zip(sides, of, strict=True)])
+        for of in ([side.values for side in sides], [side.calls for side in sides])
+    )
+    return values, calls
+
+
+def _in_rows(side: ChosenRuns, numbers: F64, keys: Sequence[Key]) -> F64:
+    place = {key: at for at, key in enumerate(keys)}
+    found = np.full((len(keys), numbers.shape[1]), np.nan)
+    there = [at for at, key in enumerate(side.keys) if key in place]
+    found[[place[side.keys[at]] for at in there]] = numbers[there]
+    return found
+
+
+def _levels(metric: str, modes: Modes, inverse: bool) -> str:
+    """Both levels in words, in one unit."""
+    low, high = (1.0 / modes.high, 1.0 / modes.low) if inverse else (modes.low, modes.high)
+    unit = unit_of(metric)
+    if unit == "ns":
+        texts = [format_ns(level, time_unit(low, high)) for level in (low, high)]
+    elif unit == "bytes":
+        texts = [format_bytes(level, size_unit(low, high)) for level in (low, high)]
+    else:
+        texts = [f"{level:.4g}" for level in (low, high)]
+    return " and ".join(texts)

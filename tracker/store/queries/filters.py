@@ -1,0 +1,103 @@
+"""Filters that name nothing are errors that name the culprit and say what there is, the same for every command."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+import pandas as pd
+
+from tracker.errors import UsageError
+from tracker.store.connect import Store
+from tracker.store.queries.history import lines
+from tracker.store.queries.runs import versions
+
+_LISTED = 8
+"""Names that an error lists."""
+
+_LIKE = 3
+"""Names that look like the one that is not there, at most."""
+
+
+def check_filters(
+    store: Store,
+    *,
+    workload: str | None = None,
+    device: str | None = None,
+    config: Mapping[str, str] | None = None,
+    version: str | None = None,
+) -> None:
+    """UsageError for the first of these filters that names nothing in the database, or nothing among what the ones
+    before it leave; with what there is. Whether other filters leave anything is for the caller to say.
+
+    `device`: part of vendor and model, in any case. Without any run, there is nothing to check.
+    """
+    everything = lines(store)
+    if everything.empty:
+        return
+    known = list(dict.fromkeys(everything["workload"]))
+    if workload is not None and workload not in known:
+        raise unknown("workload", workload, known)
+    config = config or {}
+    _check(everything, "", None, config)  # first each alone: a name that is nowhere is wrong, whatever the others leave
+    _check(everything, "", device, {})
+    of_workload = everything if workload is None else everything[everything["workload"] == workload]
+    _check(of_workload, _of(workload), device, config)
+    if version is not None:
+        labels = list(dict.fromkeys(str(label) for label in versions(store, workload)["version"]))
+        if version not in labels:
+            raise unknown("version", version, labels, _of(workload))
+
+
+def on_device(rows: pd.DataFrame, device: str) -> pd.DataFrame:
+    """Those of the rows, with vendor and device, whose device has this part in its name."""
+    return rows[[device.lower() in name.lower() for name in _devices(rows)]]
+
+
+def with_values(rows: pd.DataFrame, config: Mapping[str, str]) -> pd.DataFrame:
+    """Those of the rows, with a configuration, that have all these values."""
+    pairs = {f"{key}={value}" for key, value in config.items()}
+    return rows[[pairs <= set(str(text).split(" ")) for text in rows["configuration"]]]
+
+
+def _check(rows: pd.DataFrame, of: str, device: str | None, config: Mapping[str, str]) -> None:
+    if device is not None:
+        found = on_device(rows, device)
+        if found.empty:
+            raise unknown("device", device, _devices(rows), of)
+        rows, of = found, f"{of} on {device!r}"
+    for key, value in config.items():
+        if with_values(rows, {key: value}).empty:
+            pairs = [pair for text in rows["configuration"] for pair in str(text).split(" ") if pair]
+            same = [pair for pair in pairs if pair.partition("=")[0] == key]
+            raise unknown("configuration", f"{key}={value}", same or pairs, of)
+
+
+def _devices(rows: pd.DataFrame) -> list[str]:
+    return [f"{vendor} {model}".strip() for vendor, model in zip(rows["vendor"], rows["device"], strict=True)]
+
+
+def _of(workload: str | None) -> str:
+    return f" of workload {workload!r}" if workload else ""
+
+
+def unknown(what: str, name: str, known: Sequence[str], of: str = "", *, where: str = "tracker runs") -> UsageError:
+    """The error for a name that is none of the `known` ones: all of these, or where they are many those like it and
+    the command that lists them, `where`.
+
+    >>> print(unknown("device", "nope", ["cpu", "NVIDIA H200"]))
+    there is no device 'nope'; there are NVIDIA H200, cpu
+    >>> print(unknown("version", "v1.10", [f"v1.{number}" for number in range(10)] + ["v10"]))
+    there is no version 'v1.10'; did you mean v1.1, v1.0 or v10? tracker versions lists them
+    """
+    names = sorted(set(known))
+    problem = f"there is no {what} {name!r}{of}"
+    if len(names) > _LISTED:
+        like = [known for known in names if name.lower().strip("*?") in known.lower()][:_LIKE]
+        same = [known for known in names if known.rpartition("::")[2] == name][:_LIKE]
+        *others, last = same or get_close_matches(name, names, n=_LIKE) or like or [""]
+        meant = f"did you mean {', '.join(others)} or {last}? " if others else f"did you mean {last}? " if last else ""
+        lists = "tracker versions" if what == "version" else where
+        return UsageError(problem, remedy=f"{meant}{lists} lists them")
+    there = f"there {'is' if len(names) == 1 else 'are'} {', '.join(names)}"
+    return UsageError(problem, remedy=there if names else "no run has any")
