@@ -107,8 +107,8 @@ def test_names_that_would_ping_link_or_break_lines_do_not():
         text = whole(render_message(messages.message("opened", found), markdown=markdown))
         assert not re.search(r"@\w|<!|<at\b|</at|://|www\.", text)
         assert "\n# x" not in text
-    bullet = next(line for line in text.splitlines() if line.startswith("- `aten"))
-    assert bullet.count("`") == 2, "the name is one piece of code"
+    bullet = next(line for line in text.splitlines() if line.startswith("- ``aten"))
+    assert bullet.count("``") == 2, "the name is one piece of code"
 
 
 def test_plain_words_stay_as_they_are_and_long_names_are_cut():

@@ -16,6 +16,7 @@ _TAG: Final = re.compile(r"<(?=[!@#/\uff20]|at\b|users/)", re.IGNORECASE)
 _MENTION: Final = re.compile(r"@(?=\w)")
 _LINK: Final = re.compile(r"://")
 _WEB: Final = re.compile(r"\b(www)\.", re.IGNORECASE)
+_CALLS: Final = re.compile(r"<(?=[!@#/]|at\b|users/)|@(?=(?:all|channel|everyone|here|room)\b)", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 ,.:;%+/-]*")
 ELLIPSIS: Final = "..."
 
@@ -43,7 +44,7 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
     """`text` from outside as a message can hold it: harmless, not too long; in Markdown as code, unless it is plain.
 
     >>> said("aten::mul_", markdown=True), said("a`b*", markdown=True), said("cpu", markdown=True)
-    ('`aten::mul_`', "`a'b*`", 'cpu')
+    ('`aten::mul_`', '``a`b*``', 'cpu')
     """
     text = harmless(text)
     if longest is not None and len(text) > longest:
@@ -52,8 +53,29 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
 
 
 def as_code(text: str) -> str:
-    """`text` in Markdown, taken as it stands."""
-    return f"`{text.replace('`', chr(39))}`"
+    """`text` in Markdown, taken as it stands: between more backticks than stand anywhere in it, as CommonMark has it.
+
+    >>> as_code("cpu"), as_code("a`b"), as_code("`a``")
+    ('`cpu`', '``a`b``', '``` `a`` ```')
+    """
+    if not text:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # a space at each end is taken off again
+    pad = " " if "`" in (text[0], text[-1]) or text[0] == text[-1] == " " else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def is_pasteable(command: str) -> bool:
+    r"""Whether a command can be shown letter by letter: what a shell would get from what people see is the command.
+
+    Not so with what no messenger shows as it is (control characters, several spaces), nor with what calls people even
+    there where nothing is marked up. A command is never shown changed: it would do something else.
+
+    >>> [is_pasteable(text) for text in ("tracker diff 'v`1'", "tracker diff 'a\nb'", "tracker diff '<!channel>'")]
+    [True, False, False]
+    """
+    return printable(command) == command and "  " not in command and not _CALLS.search(command)
 
 
 def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) -> str:
