@@ -53,8 +53,16 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
         due = [one for one in notifications.undelivered(connection) if one.is_due(now_ns) and one.id not in gone]
     found = [(one.channel, one.content) for one in due]
     made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
-    found += [(message.channel, message.content) for message in made if message.state == "pending"]
-    return [(channel, of_json(content)) for channel, content in found if content is not None]
+    found += [(message.channel, message.content) for message in made if message and message.state == "pending"]
+    return [(channel, message) for channel, content in found if content and (message := _readable(content))]
+
+
+def _readable(content: str) -> Message | None:
+    """None: a message that will be given up as soon as it is tried."""
+    try:
+        return of_json(content)
+    except ValueError:
+        return None
 
 
 class _Outdated(Exception):

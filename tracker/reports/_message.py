@@ -90,8 +90,11 @@ def json_of(message: Message) -> bytes:
 
 
 def of_json(content: str) -> Message:
-    """The message that `json_of` wrote."""
-    return msgspec.json.decode(content, type=Message)
+    """The message that `json_of` wrote; ValueError where it is none."""
+    try:
+        return msgspec.json.decode(content, type=Message)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"its text cannot be read: {error}") from error
 
 
 def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST_NAME) -> str:

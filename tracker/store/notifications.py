@@ -40,7 +40,7 @@ _FAILED: Final = text(
 _GIVE_UP: Final = text(
     "UPDATE notification SET state = 'dead', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "  # noqa: S608 own
     "last_error = COALESCE(last_error, 'whoever was sending it died each time') "
-    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE}"
+    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE} RETURNING id"
 )
 _UNTRIED: Final = "state IN ('pending', 'waiting') AND attempts = 0 AND claimed_until_ns IS NULL"
 _CHANGE: Final = text(
@@ -52,6 +52,13 @@ _SKIP: Final = text(
     f"WHERE id = :id AND (state = 'waiting' OR ({_WAITS} AND {_FREE}))"
 )
 _JOIN: Final = text("UPDATE notification SET state = 'joined', told_by = :by WHERE id IN :ids AND state = 'waiting'")
+_SETTLE_JOINED: Final = text(
+    "UPDATE notification SET settled_ns = :now_ns WHERE told_by = :id AND state = 'joined' AND settled_ns IS NULL"
+)
+_BURY: Final = text(
+    "UPDATE notification SET state = 'dead', settled_ns = :now_ns, last_error = :error WHERE id IN :ids "
+    "AND state = 'waiting'"
+)
 _RETRY: Final = (
     "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
     "WHERE state = 'dead'"
@@ -229,8 +236,9 @@ def claim(connection: Connection, number: int, who: str, *, now_ns: int, until_n
 
 
 def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
-    """It was delivered, whoever has it by now."""
+    """It was delivered, whoever has it by now; a digest with all that it told."""
     connection.execute(_SENT, {"id": number, "now_ns": now_ns})
+    connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
 def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> None:
@@ -238,11 +246,22 @@ def mark_failed(connection: Connection, number: int, who: str, error: str, *, no
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
     connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None})
+    if next_ns is None:
+        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
 def give_up(connection: Connection, now_ns: int) -> int:
     """Bury messages whose senders died at every attempt; how many."""
-    return connection.execute(_GIVE_UP, {"now_ns": now_ns}).rowcount
+    buried = connection.execute(_GIVE_UP, {"now_ns": now_ns}).scalars().all()
+    for number in buried:
+        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
+    return len(buried)
+
+
+def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int) -> None:
+    """Give up messages that wait for a digest, which cannot tell them."""
+    ids = _BURY.bindparams(bindparam("ids", expanding=True))
+    connection.execute(ids, {"ids": list(numbers) or [-1], "error": bulk.clean(error), "now_ns": now_ns})
 
 
 def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:
