@@ -7,6 +7,7 @@ import pytest
 from tests.notify.made import DAY, HOUR, MINUTE, Team, alerts, recorded, same, slower
 from tracker import notify
 from tracker.config import Rule
+from tracker.store import connect, open_store, schema
 
 
 @pytest.fixture
@@ -68,3 +69,27 @@ def test_a_message_that_cannot_be_read_is_given_up_and_the_digest_tells_the_othe
     ((_, digest),) = daily.box.arrived
     assert [part.workload for part in digest.parts] == ["bert"]
     assert sorted(daily.states()) == ["digest sent", "opened dead", "opened joined"]
+
+
+BEFORE = "0010"
+COLUMNS = "id, key, channel, event, counter, state, severity, workload, title, incidents, covers, created_ns, attempts"
+ROWS = (
+    "(1, 'd', 'team', 'digest', 1, 'sent', 'info', '', '', '[]', '[]', 100, 1, 150, NULL)",
+    "(2, 'a', 'team', 'opened', 1, 'joined', 'info', '', '', '[\"i\"]', '[]', 90, 0, NULL, 1)",
+    "(3, 'b', 'team', 'opened', 1, 'joined', 'info', '', '', '[\"j\"]', '[]', 20, 0, NULL, 77)",
+    "(4, 'e', 'team', 'digest', 1, 'failed', 'info', '', '', '[]', '[]', 200, 1, NULL, NULL)",
+    "(5, 'c', 'team', 'opened', 1, 'joined', 'info', '', '', '[\"k\"]', '[]', 190, 0, NULL, 4)",
+)
+"""A digest that was sent, one that is on its way, and one that was forgotten, each with what it told."""
+
+
+def test_an_upgrade_settles_what_digests_told_before(empty_url):
+    if empty_url.startswith("sqlite"):
+        schema.use_write_ahead_log(connect.open_engine(empty_url), 1000)
+    with connect.open_engine(empty_url).begin() as connection:
+        schema.upgrade(connection, BEFORE)
+        for row in ROWS:
+            connection.exec_driver_sql(f"INSERT INTO notification ({COLUMNS}, settled_ns, told_by) VALUES {row}")
+    connect.upgrade(empty_url)
+    with open_store(empty_url, create=False) as opened:
+        assert [record.settled_ns for record in recorded(opened)] == [150, 150, 20, None, None]

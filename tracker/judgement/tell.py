@@ -55,14 +55,17 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     )
 
 
-def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
-    """All findings of the lines that `options` name, with everything but their part of an incident's change."""
+def found_rows(store: Store, options: FindingsOptions, *, finding_ids: Sequence[int] | None = None) -> list[Row]:
+    """All findings of the lines that `options` name, with everything but their part of an incident's change.
+
+    `finding_ids`: only these; to come out the same, whole versions of a line.
+    """
     lines = queries.lines(store, options.workload)
     if lines.empty:
         known = ", ".join(queries.lines(store)["workload"].unique()) or "none"
         raise UsageError(f"no runs of workload {options.workload!r}" if options.workload else "there are no runs yet",
                          remedy=f"workloads: {known}" if options.workload else "tracker ingest PROFILE")  # fmt: skip
-    rows = [_clean(row) for row in queries.findings(store, workload=options.workload).to_dict("records")]
+    rows = [_clean(row) for row in queries.findings(store, finding_ids, workload=options.workload).to_dict("records")]
     for row in rows:
         row["device"] = f"{row['vendor']} {row['device']}".strip()
     if options.device is not None:

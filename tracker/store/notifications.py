@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pandas as pd
@@ -22,6 +23,9 @@ MOST_ATTEMPTS: Final = 6
 UNDELIVERED: Final = ("pending", "failed", "waiting")
 TOLD: Final = frozenset({"pending", "failed", "waiting", "sent", "joined"})
 """States of what was told, or will be."""
+
+_REMEMBERED: Final = 16_384
+"""Lists of names that are kept decoded, from one look to the next."""
 
 _WAITS: Final = "state IN ('pending', 'failed')"
 _FREE: Final = "(claimed_until_ns IS NULL OR claimed_until_ns <= :now_ns)"
@@ -173,18 +177,18 @@ def lock(connection: Connection) -> None:
 
 
 def records(connection: Connection) -> list[Record]:
-    """All that was decided so far, in order."""
+    """All that was decided so far about findings, and what is on its way, in order."""
     rows = connection.execute(statement("notification_records")).all()
     return [
-        Record(
-            **{
-                **row._asdict(),
-                "incidents": tuple(json.loads(row.incidents)),
-                "covers": frozenset(json.loads(row.covers)),
-            }
-        )
+        Record(**{**row._asdict(), "incidents": _listed(row.incidents), "covers": frozenset(_listed(row.covers))})
         for row in rows
     ]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _listed(text: str) -> tuple[str, ...]:
+    """A list of names. What was decided is read at every look, and never changes."""
+    return tuple(json.loads(text))
 
 
 def add(connection: Connection, message: NewMessage) -> bool:
