@@ -10,7 +10,8 @@ branch_labels = None
 depends_on = None
 
 SETTLE = (
-    "UPDATE notification SET settled_ns = (SELECT d.settled_ns FROM notification AS d WHERE d.id = notification.told_by) "
+    "UPDATE notification SET settled_ns = "
+    "(SELECT d.settled_ns FROM notification AS d WHERE d.id = notification.told_by) "
     "WHERE state = 'joined' AND settled_ns IS NULL",
     # a digest that was forgotten was settled before that
     "UPDATE notification SET settled_ns = created_ns WHERE state = 'joined' AND settled_ns IS NULL "

@@ -220,6 +220,17 @@ def test_what_was_settled_long_ago_is_forgotten(store):
     assert recorded(store) == []
 
 
+def test_an_alarm_that_is_still_so_is_not_told_again_however_long_it_lasts(store):
+    box, stuck = Box(), Alarm("spool", "quarantined", "", "a profile cannot be read")
+    for day in range(0, 300, 5):
+        assert notify.alarm(store, SETTINGS, stuck, now_ns=NOW + day * DAY) == 1
+        deliver(store, NOW + day * DAY, box)
+        notify.expire(store, now_ns=NOW + day * DAY, keep_ns=90 * DAY)
+    assert box.take() == ["team quarantined"]
+    assert notify.expire(store, now_ns=NOW + 390 * DAY, keep_ns=90 * DAY) == 1, "nobody asks any more"
+    assert recorded(store) == []
+
+
 def test_a_message_has_its_time_from_when_it_is_begun(store, monkeypatch):
     monkeypatch.setattr(delivering, "_HANGS_S", 0.3)
     put(store, 3)

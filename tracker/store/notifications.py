@@ -24,6 +24,7 @@ UNDELIVERED: Final = ("pending", "failed", "waiting")
 TOLD: Final = frozenset({"pending", "failed", "waiting", "sent", "joined"})
 """States of what was told, or will be."""
 
+_KEPT_NS: Final = 3600 * 10**9
 _REMEMBERED: Final = 16_384
 """Lists of names that are kept decoded, from one look to the next."""
 
@@ -58,6 +59,9 @@ _SKIP: Final = text(
 _JOIN: Final = text("UPDATE notification SET state = 'joined', told_by = :by WHERE id IN :ids AND state = 'waiting'")
 _SETTLE_JOINED: Final = text(
     "UPDATE notification SET settled_ns = :now_ns WHERE told_by = :id AND state = 'joined' AND settled_ns IS NULL"
+)
+_KEEP: Final = text(
+    "UPDATE notification SET settled_ns = :now_ns WHERE key = :key AND channel = :channel AND settled_ns < :before_ns"
 )
 _BURY: Final = text(
     "UPDATE notification SET state = 'dead', settled_ns = :now_ns, last_error = :error WHERE id IN :ids "
@@ -260,6 +264,12 @@ def give_up(connection: Connection, now_ns: int) -> int:
     for number in buried:
         connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
     return len(buried)
+
+
+def keep(connection: Connection, key: str, channel: str, *, now_ns: int) -> None:
+    """What a settled message says is still so: it is as if it were settled now, to the hour."""
+    row = {"key": key, "channel": channel, "now_ns": now_ns, "before_ns": now_ns - _KEPT_NS}
+    connection.execute(_KEEP, row)
 
 
 def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int) -> None:
