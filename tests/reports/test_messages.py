@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from tests.reports.builders import messages
 from tracker.reports import render_message
 from tracker.reports._fitting import cut, harmless, said
 from tracker.reports._message import Limits, json_of, of_json
+from tracker.results import Message
 
 CASES = {
     "opened": messages.message(),
@@ -121,3 +123,18 @@ def test_plain_words_stay_as_they_are_and_long_names_are_cut():
 @given(st.text(max_size=40), st.integers(0, 60))
 def test_a_cut_text_is_never_too_long(text, limit):
     assert len(cut(text, limit)) <= max(limit, 0)
+
+
+def test_a_digest_of_thousands_is_written_in_no_time_and_fits():
+    many = messages.message("digest", incidents=(), parts=(messages.message(),) * 3000)
+    started = time.monotonic()
+    body = render_message(many, "short", limits=Limits(1000, 100)).body
+    assert time.monotonic() - started < 3
+    assert 800 < len(body) <= 1000
+
+
+def test_an_endless_error_does_not_push_the_line_out_that_says_it():
+    bad = Message(
+        event="quarantined", key="k", workload="", title="1 profile cannot be read", lines=("/a: " + "x" * 9000,)
+    )
+    assert "/a: xxx" in render_message(bad, "short", limits=Limits(1000, 100)).body

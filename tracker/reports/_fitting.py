@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -86,13 +87,15 @@ def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) 
     >>> fitted([Line("head", 9), Line("+7.31 % slower", 1), Line("more", 2)], 10)
     'head\\nmore'
     """
-    kept = list(lines)
-    while size(_joined(kept)) > limit:
-        places = [place for place, line in enumerate(kept) if line.keep < 9]
-        if not places:
-            break
-        del kept[min(places, key=lambda place: (kept[place].keep, -place))]
-    return cut(_joined(kept), limit, size)
+    leaving = sorted((place for place, line in enumerate(lines) if line.keep < 9),
+                     key=lambda place: (lines[place].keep, -place))  # fmt: skip
+
+    def without(count: int) -> str:
+        gone = set(leaving[:count])
+        return _joined([line for place, line in enumerate(lines) if place not in gone])
+
+    fewest = bisect_left(range(len(leaving)), True, key=lambda count: size(without(count)) <= limit)
+    return cut(without(fewest), limit, size)
 
 
 def cut(text: str, limit: int, size: Callable[[str], int] = len) -> str:

@@ -30,6 +30,9 @@ _COMMANDS: Final = {
 _SHORTER: Final = (60, 25, 10)
 """Characters of a name, where a title is too long."""
 
+_LONGEST_LINE: Final = 600
+"""Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
+
 _SHORT: Final = 3
 """Findings in the short form."""
 
@@ -174,10 +177,13 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
     if message.event == "digest":
         return _digest(message, markdown=markdown)
     if not message.incidents:
-        lines = [Line(said(line, markdown=markdown, longest=None), 8.0 - place / 100)
+        lines = [Line(said(line, markdown=markdown, longest=_LONGEST_LINE), 8.0 - place / 100)
                  for place, line in enumerate(message.lines)]  # fmt: skip
     elif message.held_back:
-        lines = [Line(f"Held back: {said(message.held_back, markdown=markdown, longest=None)}.", 8.5), Line("", 1.0)]
+        lines = [
+            Line(f"Held back: {said(message.held_back, markdown=markdown, longest=_LONGEST_LINE)}.", 8.5),
+            Line("", 1.0),
+        ]
     else:
         lines = _of_incidents(message, short=short, markdown=markdown)
     return [*lines, *_commands(message, markdown=markdown), Line("", 1.0), Line(_signature(message), 9.0)]
