@@ -57,6 +57,13 @@ def test_the_first_line_says_how_much_since_when_and_where():
     assert title == "[critical] gpt: step +7.5 %, 400.00 ms -> 430.00 ms, v41 -> v42, NVIDIA H100"
 
 
+def test_what_got_better_is_not_announced_with_a_step_that_got_slower():
+    better = messages.finding("aten::gelu", 3, 1, direction="improvement")
+    found = messages.told(direction="improvement", severity="info", by_step=False, shown=(better,), more=0)
+    title = render_message(messages.message("opened", found, severity="info")).title
+    assert title == "[info] gpt: aten::gelu -66.7 %, v41 -> v42, NVIDIA H100"
+
+
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
     parts = [float(part) for part in re.findall(r"(?:found|time|communication|rest) \+?(-?[0-9.]+) ms", body)]

@@ -143,7 +143,9 @@ def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
         return step or counted(incident.more, "finding")
     more = len(incident.shown) + incident.more - 1
     others = f" and {more:,} more" if more else ""
-    beside = f", {step}" if step else ""
+    # what got better while the step got slower is no part of that
+    agrees = ((incident.step_delta_ns or 0.0) > 0) == (incident.direction == "regression")
+    beside = f", {step}" if step and agrees else ""
     return f"{_headed(largest[0], named)}{others}{beside}"
 
 
