@@ -54,7 +54,7 @@ def test_a_dry_run_prints_the_message_and_changes_nothing(told, server, db):
     out = told("notify", "--dry-run").out
     assert "\\n" not in out
     assert "to hook: [critical] small_gpt: step +" in out
-    assert "Reproduce: tracker diff v01 v08 --workload small_gpt" in out
+    assert "Reproduce:\n    tracker diff v01 v08 --workload small_gpt\n" in out
     assert out.splitlines()[-1] == "1 message would go out."
     assert db.read_bytes() == before
     assert server.got == []

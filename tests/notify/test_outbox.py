@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from sqlalchemy import text as sql
 
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, alerts, recorded
 from tracker import notify
@@ -217,3 +218,63 @@ def test_what_was_settled_long_ago_is_forgotten(store):
     assert notify.expire(store, now_ns=NOW + 89 * DAY, keep_ns=90 * DAY) == 0
     assert notify.expire(store, now_ns=NOW + 91 * DAY, keep_ns=90 * DAY) == 1
     assert recorded(store) == []
+
+
+def test_an_alarm_that_is_still_so_is_not_told_again_however_long_it_lasts(store):
+    box, stuck = Box(), Alarm("spool", "quarantined", "", "a profile cannot be read")
+    for day in range(0, 300, 5):
+        assert notify.alarm(store, SETTINGS, stuck, now_ns=NOW + day * DAY) == 1
+        deliver(store, NOW + day * DAY, box)
+        notify.expire(store, now_ns=NOW + day * DAY, keep_ns=90 * DAY)
+    assert box.take() == ["team quarantined"]
+    assert notify.expire(store, now_ns=NOW + 390 * DAY, keep_ns=90 * DAY) == 1, "nobody asks any more"
+    assert recorded(store) == []
+
+
+def test_a_message_has_its_time_from_when_it_is_begun(store, monkeypatch):
+    monkeypatch.setattr(delivering, "_HANGS_S", 0.3)
+    put(store, 3)
+    box = Box()
+
+    def slowly(channel, message):
+        time.sleep(0.2)
+        return box(channel, message)
+
+    assert deliver(store, NOW, slowly) == Delivered(sent=3), "0.6 s for three, and 0.3 s for each"
+    assert deliver(store, NOW + DAY, slowly) == Delivered()
+    assert box.take() == ["team watcher"] * 3
+
+
+def test_a_message_that_hangs_is_nobody_elses_before_its_claim_ends(store, monkeypatch):
+    monkeypatch.setattr(delivering, "_HANGS_S", 0.1)
+    put(store)
+    ever = threading.Event()
+    assert deliver(store, NOW, lambda *_: ever.wait(5)) == Delivered(failed=1)
+    assert deliver(store, NOW + 9 * MINUTE, Box()) == Delivered(), "the first one may still deliver it"
+    assert deliver(store, NOW + 10 * MINUTE, Box()) == Delivered(sent=1)
+    ever.set()
+
+
+def test_what_took_too_long_and_arrived_all_the_same_is_sent(store, monkeypatch):
+    monkeypatch.setattr(delivering, "_HANGS_S", 0.2)
+    settings = both_channels(store, 3)
+    box = Box()
+
+    def send(channel, message):
+        time.sleep(0.3 if channel.name == "team" else 0.15)
+        return box(channel, message)
+
+    deliver(store, NOW, send, settings)
+    states = [record.state for record in recorded(store) if record.channel == "team"]
+    assert states == ["sent", "pending", "pending"], "and the channel that hung gets no other one this round"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"event": 1}', ""])
+def test_a_message_that_cannot_be_read_is_given_up_and_stops_no_other(store, text):
+    settings = both_channels(store, 2)
+    with store.begin() as connection:
+        connection.execute(sql("UPDATE notification SET content = :text WHERE id = 1"), {"text": text})
+    assert deliver(store, NOW, Box(), settings) == Delivered(sent=3, dead=1)
+    (row,) = notifications.listed(store).to_dict("records")
+    assert (row["id"], row["state"]) == (1, "dead")
+    assert row["last_error"].startswith("its text cannot be read: ")

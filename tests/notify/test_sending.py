@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +11,7 @@ import sys
 import threading
 
 import pytest
+import requests
 
 from tests.notify.made import MINUTE, NOW, alerts
 from tests.notify.server import Answer
@@ -99,6 +102,33 @@ def test_a_name_that_would_ping_everybody_in_slack_does_not(server, monkeypatch)
     assert "f&lt;int&gt;" in text
     for ping in ("<!", "<@", "@here", "://evil"):
         assert ping not in text
+
+
+NASTY = "tracker diff 'a`b <c> & *d* \\g' v2 --workload x@H100"
+
+
+@pytest.mark.parametrize(
+    ("service", "address", "where"),
+    [
+        ("slack", "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "attachments"),
+        ("discord", "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js", "content"),
+        ("telegram", "tgram://123456789:abcdefg_hijklmnop/12315544", "text"),
+        ("dingtalk", "dingtalk://S3cretToken?format=markdown", "markdown"),
+    ],
+)
+def test_a_command_arrives_letter_by_letter(monkeypatch, service, address, where):
+    sent = []
+
+    def answer(self, request, **_):
+        sent.append(json.loads(request.body))
+        taken = requests.Response()
+        taken.status_code, taken._content = 200, b"ok"
+        return taken
+
+    monkeypatch.setattr(requests.Session, "send", answer)
+    message = messages.message(commands={"reproduce": NASTY})
+    Sender({"ADDRESS": address})(Channel(name="x", url_env="ADDRESS"), message)
+    assert NASTY in html.unescape(json.dumps(sent[0][where], ensure_ascii=False).replace("\\\\", "\\"))
 
 
 def test_the_form_of_a_channel_can_be_chosen(services, server):

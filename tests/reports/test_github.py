@@ -45,7 +45,16 @@ def test_the_summary_comes_first_then_errors_then_warnings():
     assert message.startswith("v42 is slower than v41: step 100.00 ms -> 104.00 ms (+4.0 %")
     assert message.split("\n")[1].startswith("--fail-on any: exit 1, ")
     assert found[1][:2] == ("error", "REGRESSED: aten::mm [[64, 512], [512, 512]]")
-    assert found[1][2].startswith("aten::mm [[64, 512], [512, 512]]: 20.00 ms -> 26.00 ms (+6.00 ms, +25.0 %); ")
+    assert found[1][2].startswith("aten::mm [[64, 512], [512, 512]]: 20.00 ms -> 26.00 ms (+6.00 ms, +30.0 %); ")
+    assert "; REGRESSED, judged +25.0 %, q <0.001, " in found[1][2], "26 ms are 30 % more than 20 ms"
+
+
+@pytest.mark.parametrize(("change", "said"), [("level", "(+5.00 ms, +50.0 %); "), ("calls", "calls +50.0 %, new")])
+def test_a_finding_says_its_diff_as_the_other_reports_of_findings_do(change, said):
+    found = builders.findings([builders.finding(1, "aten::mm", change=change, ratio=0.5)])
+    text = commands(reports.render_findings(found, "github"))[1][2]
+    assert said in text
+    assert text.count("%") == 1
 
 
 def test_nothing_that_fails_is_a_notice_and_what_cannot_be_told_a_warning():

@@ -69,7 +69,7 @@ def test_a_judged_diff_has_a_case_per_series_that_matters_and_one_for_the_step()
         if case.get("name").startswith("aten::mm") and case.get("classname") == "tracker.operator"
     ]
     assert (failure.get("type"), failure.get("message")) == ("REGRESSED", "aten::mm +6.00 ms")
-    assert "20.00 ms -> 26.00 ms (+6.00 ms, +25.0 %); REGRESSED, q <0.001" in failure.text
+    assert "20.00 ms -> 26.00 ms (+6.00 ms, +30.0 %); REGRESSED, judged +25.0 %, q <0.001" in failure.text
     (step,) = [case for case in suite if case.get("name") == "Step time"]
     assert float(step.get("time")) == pytest.approx(0.104)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -13,6 +14,7 @@ from tests.reports.builders import messages
 from tracker.reports import render_message
 from tracker.reports._fitting import cut, harmless, said
 from tracker.reports._message import Limits, json_of, of_json
+from tracker.results import Message
 
 CASES = {
     "opened": messages.message(),
@@ -53,6 +55,13 @@ def test_the_json_is_the_golden_one_and_reads_back(golden):
 def test_the_first_line_says_how_much_since_when_and_where():
     title = render_message(CASES["opened"]).title
     assert title == "[critical] gpt: step +7.5 %, 400.00 ms -> 430.00 ms, v41 -> v42, NVIDIA H100"
+
+
+def test_what_got_better_is_not_announced_with_a_step_that_got_slower():
+    better = messages.finding("aten::gelu", 3, 1, direction="improvement")
+    found = messages.told(direction="improvement", severity="info", by_step=False, shown=(better,), more=0)
+    title = render_message(messages.message("opened", found, severity="info")).title
+    assert title == "[info] gpt: aten::gelu -66.7 %, v41 -> v42, NVIDIA H100"
 
 
 def test_the_explanation_adds_up():
@@ -107,8 +116,8 @@ def test_names_that_would_ping_link_or_break_lines_do_not():
         text = whole(render_message(messages.message("opened", found), markdown=markdown))
         assert not re.search(r"@\w|<!|<at\b|</at|://|www\.", text)
         assert "\n# x" not in text
-    bullet = next(line for line in text.splitlines() if line.startswith("- `aten"))
-    assert bullet.count("`") == 2, "the name is one piece of code"
+    bullet = next(line for line in text.splitlines() if line.startswith("- ``aten"))
+    assert bullet.count("``") == 2, "the name is one piece of code"
 
 
 def test_plain_words_stay_as_they_are_and_long_names_are_cut():
@@ -121,3 +130,18 @@ def test_plain_words_stay_as_they_are_and_long_names_are_cut():
 @given(st.text(max_size=40), st.integers(0, 60))
 def test_a_cut_text_is_never_too_long(text, limit):
     assert len(cut(text, limit)) <= max(limit, 0)
+
+
+def test_a_digest_of_thousands_is_written_in_no_time_and_fits():
+    many = messages.message("digest", incidents=(), parts=(messages.message(),) * 3000)
+    started = time.monotonic()
+    body = render_message(many, "short", limits=Limits(1000, 100)).body
+    assert time.monotonic() - started < 3
+    assert 800 < len(body) <= 1000
+
+
+def test_an_endless_error_does_not_push_the_line_out_that_says_it():
+    bad = Message(
+        event="quarantined", key="k", workload="", title="1 profile cannot be read", lines=("/a: " + "x" * 9000,)
+    )
+    assert "/a: xxx" in render_message(bad, "short", limits=Limits(1000, 100)).body

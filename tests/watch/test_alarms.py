@@ -10,7 +10,8 @@ from tests.watch.world import ALERTS, DAY, HOUR, MINUTE, SETTLED, World
 from tracker.config import Alerts
 from tracker.intake import ingest
 from tracker.store import inbox, notifications, watchers
-from tracker.watch import alarms, rounds
+from tracker.watch import Event, alarms, rounds
+from tracker.watch.work import MOST_SAID
 
 
 @pytest.fixture
@@ -201,8 +202,37 @@ def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily
         daily.round()
     monkeypatch.undo()
     daily.round()
+    assert [entry.told for entry in daily.entries().values()] == [True]
     daily.round()
     assert len(daily.told.messages) == 1
+
+
+def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, monkeypatch):
+    daily.broken("gpt/v1/a.json")
+    daily.look()
+    daily.after(SETTLED)
+
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "tell", die)
+        with pytest.raises(KeyboardInterrupt):
+            daily.round()
+    daily.round()
+    second = daily.broken("gpt/v1/b.json")
+    daily.settle()
+    lines = [message.lines[0] for message in daily.told.messages]
+    assert len(lines) == 2
+    assert lines[1].startswith(f"{second}: ")
+
+
+def test_what_was_said_of_a_thing_is_forgotten_when_many_others_were(daily):
+    for number in range(3 * MOST_SAID):
+        daily.work.say_once(f"folder {number}", Event("folder", "is not there"))
+    assert len(daily.work.told) == MOST_SAID
+    daily.work.say_once(f"folder {3 * MOST_SAID - 1}", Event("folder", "is not there"))
+    assert len(daily.lines("folder")) == 3 * MOST_SAID, "the last ones are remembered"
 
 
 def test_with_nobody_to_tell_everything_is_kept_until_there_is(daily):

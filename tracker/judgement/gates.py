@@ -13,6 +13,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.results import Findings
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Outcome, decided
 from tracker.results.options import check_words
+from tracker.units import format_diff
 
 Row = Mapping[str, Any]
 
@@ -44,6 +45,8 @@ def _row(row: Row, word: str) -> GatedRow:
     detail = ", ".join(filter(None, (row["input_shapes"], row["part"])))
     verdict = {"suspect": "SUSPECT"}.get(row["state"]) or row["verdict"] or ""
     ratio = None if row["ratio"] is None or pd.isna(row["ratio"]) else float(row["ratio"])
+    if row["change"] == "calls" and ratio is not None:  # no DIFF of the times beside which it stands
+        remark, ratio = f"calls {format_diff(ratio)}, {remark}", None
     return GatedRow(
         "finding", row["name"], detail, verdict, outcome, row["unit"], row["baseline_value"], row["candidate_value"],
         ratio, row["q"], f"finding {row['finding_id']}{incident}: {remark}",

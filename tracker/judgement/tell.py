@@ -55,12 +55,15 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     )
 
 
-def found_rows(store: Store, options: FindingsOptions) -> list[Row]:
-    """All findings of the lines that `options` name, with everything but their part of an incident's change."""
+def found_rows(store: Store, options: FindingsOptions, *, finding_ids: Sequence[int] | None = None) -> list[Row]:
+    """All findings of the lines that `options` name, with everything but their part of an incident's change.
+
+    `finding_ids`: only these; to come out the same, whole versions of a line.
+    """
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
     if queries.lines(store).empty:
         raise UsageError("there are no runs yet", remedy="tracker ingest PROFILE")
-    rows = [_clean(row) for row in queries.findings(store, workload=options.workload).to_dict("records")]
+    rows = [_clean(row) for row in queries.findings(store, finding_ids, workload=options.workload).to_dict("records")]
     for row in rows:
         row["device"] = f"{row['vendor']} {row['device']}".strip()
     if options.device is not None:

@@ -29,9 +29,10 @@ class Alarm:
 
 
 def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
-    """Make a message of `alarm` for each channel that has none of its key yet; how many were added.
+    """Make a message of `alarm` for each channel that has none of its key yet; how many channels have one now.
 
-    Nothing while the whole workload is silenced: who asks again after that is heard.
+    None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
+    is still so, is not forgotten: an alarm expires when nobody asked for so long.
     """
     if silenced(notifications.silences(store, now_ns), op="", workload=alarm.workload, device=""):
         return 0
@@ -44,8 +45,12 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
         )
         for channel in alarm_channels(alerts, alarm.workload)
     ]  # fmt: skip
-    return store.transact(partial(_add, made=made)) if made else 0
+    if made:
+        store.transact(partial(_add, made=made, now_ns=now_ns))
+    return len(made)
 
 
-def _add(connection: Connection, made: list[NewMessage]) -> int:
-    return sum(notifications.add(connection, message) for message in made)
+def _add(connection: Connection, made: list[NewMessage], now_ns: int) -> None:
+    for message in made:
+        if not notifications.add(connection, message):
+            notifications.keep(connection, message.key, message.channel, now_ns=now_ns)

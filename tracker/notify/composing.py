@@ -11,14 +11,18 @@ from tracker.config import Alerts
 from tracker.judgement.incidents import Told, told
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
+from tracker.reports._fitting import is_pasteable
 from tracker.reports._message import changes
-from tracker.reports._shared import command, plain
+from tracker.reports._shared import exact_command, plain
 from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.store import Store, queries
 
 _SHOWN: Final = 5
 _FIRST: Final = frozenset({"op", "op_name", "communication"})
 _METHOD: Final = "profiler "
+_NO_LABEL: Final = ("-", ".", "/", "~")
+"""A side that starts so would be an option, or a path."""
+
 _CAUSES: Final = re.compile(r", (?!was |is )")
 """Between causes; one may be `renamed, was aten::gelu`."""
 
@@ -114,23 +118,34 @@ class Composer:
         )
 
     def _commands(self, row: Mapping[str, Any], incidents: Sequence[ToldIncident], event: str) -> dict[str, str]:
+        """What to do about it; without what no name can be written for such that a shell takes it as it is."""
         where = ("--workload", row["workload"])
         if event == "recovered":
-            version = ("--version", row["version"])
-            return {"look": command("tracker", "findings", "--state", "recovered", *where, *version)}
-        found = {}
-        if row["good_version"]:
-            model = row["device"].removeprefix(self._vendor(row)).strip()
-            at = f"@{model}" if self._has_devices(row["workload"]) else ""
-            sides = (f"{row['good_version']}{at}", f"{row['version']}{at}")
-            found["reproduce"] = command("tracker", "diff", *sides, *where)
-        found["look"] = command("tracker", "findings", *where, "--version", row["version"])
-        if incidents[0].shown:
-            found["explain"] = command("tracker", "explain", str(incidents[0].shown[0].finding_id))
+            over = exact_command("tracker", "findings", "--state", "recovered", *where, "--version", row["version"])
+            return {"look": over} if over else {}
         named = [f"incident:{one.incident_id}" for one in incidents]
-        found["acknowledge"] = command("tracker", "ack", *named, "--reason", "...")
-        found["mute"] = command("tracker", "mute", *named, "--until", "2w", "--reason", "...")
-        return found
+        shown = incidents[0].shown
+        found = {
+            "reproduce": self._reproduce(row, incidents[0]),
+            "look": exact_command("tracker", "findings", *where, "--version", row["version"]),
+            "explain": exact_command("tracker", "explain", str(shown[0].finding_id)) if shown else None,
+            "acknowledge": exact_command("tracker", "ack", *named, "--reason", "..."),
+            "mute": exact_command("tracker", "mute", *named, "--until", "2w", "--reason", "..."),
+        }
+        return {purpose: line for purpose, line in found.items() if line and is_pasteable(line)}
+
+    def _reproduce(self, row: Mapping[str, Any], incident: ToldIncident) -> str | None:
+        """The diff of both versions; by their runs where a version cannot be named."""
+        if not row["good_version"]:
+            return None
+        model = row["device"].removeprefix(self._vendor(row)).strip()
+        at = f"@{model}" if self._has_devices(row["workload"]) else ""
+        sides = [f"{row['good_version']}{at}", f"{row['version']}{at}"]
+        line = exact_command("tracker", "diff", *sides, "--workload", row["workload"])
+        if line and is_pasteable(line) and not any(side.startswith(_NO_LABEL) for side in sides):
+            return line
+        runs = [",".join(f"run:{run}" for run in side) for side in (incident.baseline_runs, incident.candidate_runs)]
+        return exact_command("tracker", "diff", *runs) if all(runs) else None
 
     def _vendor(self, row: Mapping[str, Any]) -> str:
         numbers = (own.row for one in self.incidents.values() for own in one.findings)

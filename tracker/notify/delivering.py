@@ -20,6 +20,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from tracker.config import Alerts, Channel
+from tracker.notify.digests import FORGOTTEN
 from tracker.notify.sending import Send, Sender
 from tracker.reports._message import of_json
 from tracker.results import Message
@@ -32,13 +33,13 @@ BACKOFF_NS: Final = tuple(minutes * 60 * NS_PER_S for minutes in (1, 5, 30, 120,
 """From one try to the next, give or take a tenth."""
 
 CLAIM_NS: Final = 10 * 60 * NS_PER_S
-"""A claim ends so long after it was made: longer than any round lasts."""
+"""A claim ends so long after it was made: longer than anybody waits for a message."""
 
 _ROUND_S: Final = 60.0
 """A channel starts no other message in this round after so long; services allow few messages per minute."""
 
 _HANGS_S: Final = 90.0
-"""A message that takes longer is given up for this round."""
+"""A message that takes longer, since it was begun, is given up for this round, and left alone until its claim ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +63,31 @@ def deliver(
     return round_.run()
 
 
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """A message that a thread is sending. `deadline`: by the monotonic clock."""
+
+    message: Undelivered
+    deadline: float
+    claimed_until_ns: int
+
+
 class _Round:
     """One round of delivery. Threads send; only this one talks to the database."""
 
     def __init__(self, store: Store, channels: Mapping[str, Channel], send: Send, now_ns: int) -> None:
-        self.store, self.channels, self.send, self.now_ns = store, channels, send, now_ns
+        self.store, self.channels, self.send, self.began_ns = store, channels, send, now_ns
         self.who = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
-        self.done: queue.SimpleQueue[tuple[str, str | None]] = queue.SimpleQueue()
-        self.sending: dict[str, Undelivered] = {}
+        self.done: queue.SimpleQueue[tuple[Undelivered, str | None]] = queue.SimpleQueue()
+        self.sending: dict[str, _Begun] = {}
         self.started = time.monotonic()
         self.stuck: dict[str, set[str]] = {}
         self.sent = self.failed = self.dead = 0
+
+    @property
+    def now_ns(self) -> int:
+        """The time, in whole seconds since the round began: a message may take its time."""
+        return self.began_ns + int(time.monotonic() - self.started) * NS_PER_S
 
     def run(self) -> Delivered:
         self.dead += self.store.transact(partial(notifications.give_up, now_ns=self.now_ns))
@@ -81,15 +96,28 @@ class _Round:
         for channel in list(waiting):
             self._start_next(channel, waiting[channel])
         while self.sending:
+            first = min(begun.deadline for begun in self.sending.values())
             try:
-                channel, reason = self.done.get(timeout=max(0.0, self.started + _HANGS_S - time.monotonic()))
+                message, reason = self.done.get(timeout=max(0.0, first - time.monotonic()))
             except queue.Empty:
-                for message in self.sending.values():
-                    self._failed(message, "it took too long")
-                break
-            self._finished(self.sending.pop(channel), reason)
-            self._start_next(channel, waiting[channel])
+                self._give_up_hanging()
+                continue
+            if message.channel in self.sending:
+                del self.sending[message.channel]
+                self._finished(message, reason)
+                self._start_next(message.channel, waiting[message.channel])
+            elif reason is None:  # it took too long, and arrived all the same
+                self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
         return Delivered(self.sent, self.failed, self.dead)
+
+    def _give_up_hanging(self) -> None:
+        """A thread that hangs may still deliver: nobody tries the message, and this round the channel, before it must
+        have ended.
+        """
+        for channel, begun in list(self.sending.items()):
+            if begun.deadline <= time.monotonic():
+                del self.sending[channel]
+                self._failed(begun.message, "it took too long", not_before_ns=begun.claimed_until_ns)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
         """Claim the next message of a channel and send it in a thread of its own."""
@@ -97,30 +125,39 @@ class _Round:
             message = waiting.popleft()
             if message.incidents & self.stuck.get(channel, set()):
                 continue  # what comes before it on the same incident did not arrive
-            if not self.store.transact(partial(self._claim, number=message.id)):
+            until_ns = self.now_ns + CLAIM_NS
+            if not self.store.transact(partial(self._claim, number=message.id, until_ns=until_ns)):
                 continue
             settings = self.channels.get(channel)
             if settings is None:
                 self._failed(message, f"there is no channel {channel} in the settings")
-            elif message.content is None:
-                self._failed(message, "its text was forgotten")
-            else:
-                self.sending[channel] = message
+            elif (text := self._readable(message)) is not None:
+                self.sending[channel] = _Begun(message, time.monotonic() + _HANGS_S, until_ns)
                 # a daemon: a service that never ends its answer must not keep the program
                 threading.Thread(
-                    target=self._send, args=(settings, of_json(message.content)), name=f"to {channel}", daemon=True
+                    target=self._send, args=(settings, message, text), name=f"to {channel}", daemon=True
                 ).start()
                 return
 
-    def _claim(self, connection: Connection, number: int) -> bool:
-        return notifications.claim(connection, number, self.who, now_ns=self.now_ns, until_ns=self.now_ns + CLAIM_NS)
-
-    def _send(self, channel: Channel, message: Message) -> None:
+    def _readable(self, message: Undelivered) -> Message | None:
+        """What a message says; None: it cannot be told, now or ever, and is given up."""
         try:
-            reason = self.send(channel, message)
+            if message.content is None:
+                raise ValueError(FORGOTTEN)
+            return of_json(message.content)
+        except ValueError as error:
+            self._failed(message, str(error), for_good=True)
+            return None
+
+    def _claim(self, connection: Connection, number: int, until_ns: int) -> bool:
+        return notifications.claim(connection, number, self.who, now_ns=self.now_ns, until_ns=until_ns)
+
+    def _send(self, channel: Channel, message: Undelivered, text: Message) -> None:
+        try:
+            reason = self.send(channel, text)
         except Exception as error:  # noqa: BLE001 its text may hold a secret; no channel may harm another
             reason = f"sending failed ({type(error).__name__})"
-        self.done.put((channel.name, reason))
+        self.done.put((message, reason))
 
     def _finished(self, message: Undelivered, reason: str | None) -> None:
         if reason is not None:
@@ -129,10 +166,12 @@ class _Round:
         self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
         self.sent += 1
 
-    def _failed(self, message: Undelivered, reason: str) -> None:
+    def _failed(
+        self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
+    ) -> None:
         attempts = message.attempts + 1
-        last = attempts >= MOST_ATTEMPTS
-        next_ns = None if last else self.now_ns + backoff_ns(message.id, attempts)
+        last = for_good or attempts >= MOST_ATTEMPTS
+        next_ns = None if last else max(self.now_ns + backoff_ns(message.id, attempts), not_before_ns or 0)
         self.store.transact(
             partial(
                 notifications.mark_failed, number=message.id, who=self.who, error=reason, now_ns=self.now_ns,

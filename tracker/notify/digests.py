@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from sqlalchemy import Connection
 
@@ -15,13 +16,19 @@ from tracker.store import notifications
 from tracker.store.notifications import NewMessage, Record
 from tracker.units import NS_PER_S
 
+FORGOTTEN: Final = "its text was forgotten"
+
 
 @dataclass(frozen=True, slots=True)
 class Digest:
-    """A digest to write: the messages that waited for it, and itself."""
+    """A digest to write: the messages that waited for it, and itself; None: none of them can be told.
+
+    `unreadable`: those that cannot, and why.
+    """
 
     waited: tuple[int, ...]
-    message: NewMessage
+    message: NewMessage | None
+    unreadable: tuple[tuple[int, str], ...] = ()
 
 
 def next_day_ns(now_ns: int) -> int:
@@ -42,19 +49,30 @@ def due(connection: Connection, records: Iterable[Record], now_ns: int) -> list[
 
 def _digest(channel: str, waited: Iterable[Record], said: dict[int, str], now_ns: int) -> Digest:
     own = sorted(waited, key=lambda record: (-SEVERITIES.index(record.severity), record.id))
-    parts = tuple(of_json(said[record.id]) for record in own if record.id in said)
+    parts: dict[int, Message] = {}
+    unreadable = []
+    for record in own:
+        try:
+            parts[record.id] = of_json(said.get(record.id, ""))
+        except ValueError as error:
+            unreadable.append((record.id, str(error) if record.id in said else FORGOTTEN))
+    if not parts:
+        return Digest((), None, tuple(unreadable))
     key = f"digest:{datetime.fromtimestamp(now_ns // NS_PER_S, UTC):%Y-%m-%d}"
-    message = Message(event="digest", key=key, workload="", severity=own[0].severity, parts=parts)
+    severity = next(record.severity for record in own if record.id in parts)
+    message = Message(event="digest", key=key, workload="", severity=severity, parts=tuple(parts.values()))
     new = NewMessage(
         key, channel, "digest", 1, "pending", now_ns, severity=message.severity, title=title_of(message),
         content=json_of(message).decode(), next_try_ns=now_ns,
     )  # fmt: skip
-    return Digest(tuple(record.id for record in own), new)
+    return Digest(tuple(parts), new, tuple(unreadable))
 
 
 def write(connection: Connection, digest: Digest, now_ns: int) -> bool:
     """Add a digest, unless there was one today already; then what waits waits on."""
-    if not notifications.add(connection, digest.message):
+    for number, why in digest.unreadable:
+        notifications.bury(connection, [number], why, now_ns)
+    if digest.message is None or not notifications.add(connection, digest.message):
         return False
     by = notifications.number_of(connection, digest.message.key, digest.message.channel)
     notifications.join(connection, digest.waited, by)

@@ -15,9 +15,10 @@ from sqlalchemy import Connection
 from tracker.config import Alerts
 from tracker.notify import digests, seen
 from tracker.notify.composing import Composer, Wish
-from tracker.notify.life import OPENING, Heard, Want, is_untried, wanted
+from tracker.notify.life import OPENING, Heard, Want, wanted
 from tracker.notify.routes import Route, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import Incident
+from tracker.notify.selecting import unsettled
 from tracker.reports._message import json_of, of_json, title_of
 from tracker.results import Message
 from tracker.store import Store, notifications
@@ -53,8 +54,16 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
         due = [one for one in notifications.undelivered(connection) if one.is_due(now_ns) and one.id not in gone]
     found = [(one.channel, one.content) for one in due]
     made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
-    found += [(message.channel, message.content) for message in made if message.state == "pending"]
-    return [(channel, of_json(content)) for channel, content in found if content is not None]
+    found += [(message.channel, message.content) for message in made if message and message.state == "pending"]
+    return [(channel, message) for channel, content in found if content and (message := _readable(content))]
+
+
+def _readable(content: str) -> Message | None:
+    """None: a message that will be given up as soon as it is tried."""
+    try:
+        return of_json(content)
+    except ValueError:
+        return None
 
 
 class _Outdated(Exception):
@@ -90,21 +99,29 @@ def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
     with store.connect() as connection:
         records = notifications.records(connection)
     plan = _Plan(_fingerprint(records))
-    incidents = seen.read(store, now_ns)
+    heard = [Heard(own) for own in _by_channel(records, channels_of(alerts)).values()]
+    incidents = seen.read(store, now_ns, unsettled(store, heard))
     composer = Composer(store, alerts, incidents)
     plan.skipped = _unwanted(records, composer.incidents, now_ns)
     taken = dict(plan.skipped)
     records = [replace(one, state="skipped", covers=taken[one.id]) if one.id in taken else one for one in records]
     with store.connect() as connection:
         plan.digests = digests.due(connection, records, now_ns)
-    for channel in channels_of(alerts):
-        own = [record for record in records if record.channel == channel]
-        if not any(record.event == "start" for record in own):
-            started = _start(channel, incidents, now_ns)
-            plan.added.append(started)
-            own.append(_as_record(started))
-        _plan_channel(plan, channel, Heard(tuple(own)), alerts, composer, now_ns)
+    for channel, own in _by_channel(records, channels_of(alerts)).items():
+        served = Heard(own)
+        if not served.is_started:
+            plan.added.append(_start(channel, incidents, now_ns))
+            served = Heard((*own, _as_record(plan.added[-1])))
+        _plan_channel(plan, channel, served, alerts, composer, now_ns)
     return plan
+
+
+def _by_channel(records: Iterable[Record], channels: Iterable[str]) -> dict[str, tuple[Record, ...]]:
+    found: dict[str, list[Record]] = {channel: [] for channel in channels}
+    for record in records:
+        if record.channel in found:
+            found[record.channel].append(record)
+    return {channel: tuple(own) for channel, own in found.items()}
 
 
 def _start(channel: str, incidents: Iterable[Incident], now_ns: int) -> NewMessage:
@@ -187,7 +204,7 @@ def _class(event: str) -> str:
 
 def _passed(incident: Incident, want: Want, channel: str, heard: Heard, now_ns: int) -> NewMessage:
     """The decision that a channel does not hear of these events."""
-    counter = _counter(heard, incident.key, "passed")
+    counter = heard.next_counter(incident.key, "passed")
     return NewMessage(
         _key(incident.key, "passed", counter), channel, "passed", counter, "skipped", now_ns,
         incidents=(incident.key,), covers=want.covers,
@@ -196,11 +213,6 @@ def _passed(incident: Incident, want: Want, channel: str, heard: Heard, now_ns: 
 
 def _key(incident: str, event: str, counter: int) -> str:
     return f"{incident}:{event}:{counter}"
-
-
-def _counter(heard: Heard, incident: str, event: str) -> int:
-    start = f"{incident}:{event}:"
-    return 1 + max((record.counter for record in heard.records if record.key.startswith(start)), default=0)
 
 
 def _plan_group(
@@ -220,7 +232,7 @@ def _plan_group(
         plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
-    counter = _counter(heard, keys[0], event)
+    counter = heard.next_counter(keys[0], event)
     wish = Wish(event, _key(keys[0], event, counter), when, covers)
     made = _made(keys, wish, counter, channel, composer, now_ns)
     state = "waiting" if when.when == "daily" else "pending"
@@ -229,10 +241,10 @@ def _plan_group(
 
 def _open_message(heard: Heard, due: _Due, composer: Composer, now_ns: int) -> Record | None:
     """A message on the same version, in the same direction, that nobody has tried to send yet."""
-    for record in heard.records:
+    for record in heard.untried:
         links = {composer.incidents[key].link for key in record.incidents if key in composer.incidents}
         past = record.state == "waiting" and (record.next_try_ns or 0) <= now_ns  # a digest takes it now
-        if not past and is_untried(record) and _class(record.event) == _class(due.event) and due.incident.link in links:
+        if not past and _class(record.event) == _class(due.event) and due.incident.link in links:
             return record
     return None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from tracker.config import Alerts
@@ -23,30 +24,58 @@ _STRETCH: Final = 2
 _LONGEST_STRETCH: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Heard:
-    """What one channel was told, and what it will never be told."""
+    """What one channel was told, and what it will never be told. What follows from it is worked out once."""
 
     records: tuple[Record, ...]
 
-    @property
+    @cached_property
     def settled(self) -> frozenset[str]:
         """Events that are told, or left untold for good."""
         return frozenset(event for record in self.records for event in record.covers)
 
-    @property
+    @cached_property
     def told(self) -> frozenset[str]:
         """Events that are told, or on their way."""
         return frozenset(event for record in self.records if record.state in TOLD for event in record.covers)
 
+    @cached_property
+    def untried(self) -> tuple[Record, ...]:
+        """Messages that can still become others."""
+        return tuple(record for record in self.records if is_untried(record))
+
+    @cached_property
+    def is_started(self) -> bool:
+        """Whether the channel was served before."""
+        return any(record.event == "start" for record in self.records)
+
     def of(self, incident: Incident, states: Collection[str] = TOLD) -> list[Record]:
         """The messages on an incident, or on its findings under another date."""
-        events = frozenset(event for finding in incident.findings for event in finding.events)
-        return [
-            record
-            for record in self.records
-            if record.state in states and (incident.key in record.incidents or record.covers & events)
-        ]
+        names = [incident.key, *(event for finding in incident.findings for event in finding.events)]
+        places = sorted({place for name in names for place in self._places.get(name, ())})
+        return [record for place in places if (record := self.records[place]).state in states]
+
+    def next_counter(self, incident: str, event: str) -> int:
+        """The number of the next message of this event on an incident."""
+        return 1 + self._counters.get(f"{incident}:{event}", 0)
+
+    @cached_property
+    def _places(self) -> dict[str, list[int]]:
+        """Incident or event -> where the messages on it stand."""
+        found: dict[str, list[int]] = {}
+        for place, record in enumerate(self.records):
+            for name in (*record.incidents, *record.covers):
+                found.setdefault(name, []).append(place)
+        return found
+
+    @cached_property
+    def _counters(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for record in self.records:
+            start = record.key.rpartition(":")[0]
+            found[start] = max(record.counter, found.get(start, 0))
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +138,20 @@ def _over(incident: Incident, heard: Heard) -> Want | None:
     """
     if incident.direction != "regression" or any(one.state == "recovering" for one in incident.findings):
         return None
+    over = [one for one in incident.findings if one.is_over and one.ended]
+    # what says the same as others ends with them, so that nothing is left to look at
+    ended = frozenset(one.ended for one in over if one.ended) - heard.settled
+    if not ended or not any(one.opened in heard.told for one in over):
+        return None
     tops = [one for one in incident.findings if one.is_top and one.state not in {"expected", "invalid"}]
+    if all(one.ended not in ended for one in over if one.is_top):
+        return Want(None, ended) if all(one.is_over for one in tops) else None
+    return _end(incident, heard, ended, tops)
+
+
+def _end(incident: Incident, heard: Heard, ended: frozenset[str], tops: list[Seen]) -> Want | None:
     gone = [one for one in tops if one.is_over and one.ended]
-    ended = frozenset(one.ended for one in gone if one.ended) - heard.settled
-    if not ended or not any(one.opened in heard.told for one in gone):
+    if not any(one.opened in heard.told for one in gone):
         return None
     if any(one.is_whole and one not in gone for one in tops) or _weight(gone, tops) < _MOST:
         return None

@@ -10,7 +10,7 @@ from tracker.judgement import tell
 from tracker.notify.routes import fits_device, matches
 from tracker.results import FindingsOptions
 from tracker.store import Store, findings, notifications, queries
-from tracker.store.findings import IncidentEvent
+from tracker.store.findings import IncidentEvent, Named
 from tracker.store.notifications import Silence
 
 LIVE: Final = frozenset({"new", "persisting", "reopened"})
@@ -105,13 +105,14 @@ class Incident:
         return str(self.findings[0].row["direction"])
 
 
-def read(store: Store, now_ns: int) -> list[Incident]:
-    """All incidents, in the order of their lines and versions."""
-    if queries.lines(store).empty:
+def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) -> list[Incident]:
+    """All incidents, or those of these findings, in the order of their lines and versions."""
+    if finding_ids == [] or queries.lines(store).empty:
         return []
-    rows = [row for row in tell.found_rows(store, FindingsOptions()) if row["incident_id"] is not None]
+    found_rows = tell.found_rows(store, FindingsOptions(), finding_ids=finding_ids)
+    rows = [row for row in found_rows if row["incident_id"] is not None]
     with store.connect() as connection:
-        events = findings.incident_events(connection)
+        events = findings.incident_events(connection, finding_ids)
     silences = notifications.silences(store, now_ns)
     found: dict[str, list[Seen]] = {}
     links = {}
@@ -131,6 +132,11 @@ def incident_key(row: Mapping[str, Any]) -> str:
     return ".".join(str(row[name]) for name in names)
 
 
+def finding_name(finding: Named) -> str:
+    """A name that stays when findings are made again; its events are this, their kind and their run."""
+    return f"{finding.series_id}.{finding.direction[0]}.{finding.change}.{finding.first_run_id}"
+
+
 def silenced(silences: Iterable[Silence], *, op: str, workload: str, device: str) -> bool:
     """Whether a silence holds for this operator."""
     return any(
@@ -139,7 +145,7 @@ def silenced(silences: Iterable[Silence], *, op: str, workload: str, device: str
 
 
 def _seen(row: Mapping[str, Any], events: Sequence[IncidentEvent], silences: Sequence[Silence]) -> Seen:
-    name = f"{row['series_id']}.{row['direction'][0]}.{row['change']}.{row['first_run_id']}"
+    name = finding_name(Named(row["series_id"], row["direction"], row["change"], row["first_run_id"]))
 
     def named(event: IncidentEvent) -> str:
         return f"{name}.{event.kind}.{event.run_id}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -22,6 +23,12 @@ _SHORT_BELOW: Final = 4097
 
 _BYTES: Final = frozenset({"NotifyWeComBot", "NotifyWeChat"})
 """Services that count bytes, not characters."""
+
+_AS_HTML: Final = frozenset({"NotifyTelegram"})
+"""Services whose Markdown knows no code with a backtick, and to whom apprise hands a text unescaped, as HTML."""
+
+_PLAIN_TITLES: Final = frozenset({"NotifySlack", "NotifyMatrix", "NotifyPushover"})
+"""Services that take Markdown, but show a title as it stands."""
 
 _TELLS_NOTHING: Final = frozenset({"NotifyFeishu", "NotifyLark", "NotifyDingTalk", "NotifyWeComBot", "NotifyEmail"})
 """Services that may take a message and drop it: keyword rules, spam filters."""
@@ -91,19 +98,20 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
     plugin = found.plugin
     form = channel.form or default_form(found.name, plugin.body_maxlen)
     formats = plugin._formats()
-    markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES
-    written = _written(found, message, form, markdown=markdown)
+    markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES | _AS_HTML
+    escaped = form != "json" and found.name in _AS_HTML
+    written = _written(found, message, form, is_marked_up=markdown or escaped, markdown=markdown)
     if form == "json" and found.name == "NotifyJSON":
         # the payload of json:// takes more keys; a number or table as a value stays one
         document = msgspec.json.decode(written.body)
         plugin.payload_extras = {**plugin.payload_extras, "tracker": document}
-        written = _written(found, message, "short", markdown=False)
+        written = _written(found, message, "short", markdown=False, is_marked_up=False)
     return bool(
         plugin.notify(
-            body=written.body,
+            body=html.escape(written.body, quote=False) if escaped else written.body,
             title=written.title,
             notify_type=_type_of(message),
-            body_format=apprise.NotifyFormat.MARKDOWN if markdown else None if form == "json" else "text",
+            body_format=None if form == "json" else "markdown" if markdown else "html" if escaped else "text",
         )
     )
 
@@ -119,14 +127,14 @@ def default_form(service: str, body_maxlen: int) -> str:
     return "short" if body_maxlen < _SHORT_BELOW else "long"
 
 
-def _written(found: _Open, message: Message, form: str, *, markdown: bool) -> Written:
+def _written(found: _Open, message: Message, form: str, *, markdown: bool, is_marked_up: bool) -> Written:
     """The message as the channel can take it; what is marked up may grow when it is translated."""
     plugin = found.plugin
-    room = int(plugin.body_maxlen * (0.9 if markdown else 1.0))
+    room = int(plugin.body_maxlen * (0.9 if is_marked_up else 1.0))
     title = max(0, plugin.title_maxlen)
     if plugin.overflow_amalgamate_title:
         room -= title + 2
-    limits = Limits(room, title, size=_bytes if found.name in _BYTES else len)
+    limits = Limits(room, title, size=_bytes if found.name in _BYTES else len, plain_title=found.name in _PLAIN_TITLES)
     return write(message, form, markdown=markdown, limits=limits)
 
 

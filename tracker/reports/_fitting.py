@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -16,6 +17,7 @@ _TAG: Final = re.compile(r"<(?=[!@#/\uff20]|at\b|users/)", re.IGNORECASE)
 _MENTION: Final = re.compile(r"@(?=\w)")
 _LINK: Final = re.compile(r"://")
 _WEB: Final = re.compile(r"\b(www)\.", re.IGNORECASE)
+_CALLS: Final = re.compile(r"<(?=[!@#/]|at\b|users/)|@(?=(?:all|channel|everyone|here|room)\b)", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 ,.:;%+/-]*")
 ELLIPSIS: Final = "..."
 
@@ -43,7 +45,7 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
     """`text` from outside as a message can hold it: harmless, not too long; in Markdown as code, unless it is plain.
 
     >>> said("aten::mul_", markdown=True), said("a`b*", markdown=True), said("cpu", markdown=True)
-    ('`aten::mul_`', "`a'b*`", 'cpu')
+    ('`aten::mul_`', '``a`b*``', 'cpu')
     """
     text = harmless(text)
     if longest is not None and len(text) > longest:
@@ -52,8 +54,29 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
 
 
 def as_code(text: str) -> str:
-    """`text` in Markdown, taken as it stands."""
-    return f"`{text.replace('`', chr(39))}`"
+    """`text` in Markdown, taken as it stands: between more backticks than stand anywhere in it, as CommonMark has it.
+
+    >>> as_code("cpu"), as_code("a`b"), as_code("`a``")
+    ('`cpu`', '``a`b``', '``` `a`` ```')
+    """
+    if not text:
+        return ""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    # a space at each end is taken off again
+    pad = " " if "`" in (text[0], text[-1]) or text[0] == text[-1] == " " else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def is_pasteable(command: str) -> bool:
+    r"""Whether a command can be shown letter by letter: what a shell would get from what people see is the command.
+
+    Not so with what no messenger shows as it is (control characters, several spaces), nor with what calls people even
+    there where nothing is marked up. A command is never shown changed: it would do something else.
+
+    >>> [is_pasteable(text) for text in ("tracker diff 'v`1'", "tracker diff 'a\nb'", "tracker diff '<!channel>'")]
+    [True, False, False]
+    """
+    return printable(command) == command and "  " not in command and not _CALLS.search(command)
 
 
 def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) -> str:
@@ -64,13 +87,15 @@ def fitted(lines: Sequence[Line], limit: int, size: Callable[[str], int] = len) 
     >>> fitted([Line("head", 9), Line("+7.31 % slower", 1), Line("more", 2)], 10)
     'head\\nmore'
     """
-    kept = list(lines)
-    while size(_joined(kept)) > limit:
-        places = [place for place, line in enumerate(kept) if line.keep < 9]
-        if not places:
-            break
-        del kept[min(places, key=lambda place: (kept[place].keep, -place))]
-    return cut(_joined(kept), limit, size)
+    leaving = sorted((place for place, line in enumerate(lines) if line.keep < 9),
+                     key=lambda place: (lines[place].keep, -place))  # fmt: skip
+
+    def without(count: int) -> str:
+        gone = set(leaving[:count])
+        return _joined([line for place, line in enumerate(lines) if place not in gone])
+
+    fewest = bisect_left(range(len(leaving)), True, key=lambda count: size(without(count)) <= limit)
+    return cut(without(fewest), limit, size)
 
 
 def cut(text: str, limit: int, size: Callable[[str], int] = len) -> str:

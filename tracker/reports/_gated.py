@@ -44,10 +44,24 @@ def name(row: GatedRow) -> str:
 def sentence(row: GatedRow) -> str:
     """What was measured, what was said of it, and why; on one line."""
     before, after, change = values(_UNITS.get(row.unit, row.unit), row.baseline, row.candidate, row.delta)
-    moved = f" ({change}, {format_diff(row.diff)})" if row.diff is not None else f" ({change})"
     q = q_text(row.q)
-    said = ", ".join(filter(None, (row.verdict, f"q {q}" if q else "", row.remark)))
-    return printable(f"{name(row)}: {before} -> {after}{moved}; {said}")
+    said = ", ".join(filter(None, (row.verdict, *_ratios(row)[1:], f"q {q}" if q else "", row.remark)))
+    moved = ", ".join((change, *_ratios(row)[:1]))
+    return printable(f"{name(row)}: {before} -> {after} ({moved}); {said}")
+
+
+def _ratios(row: GatedRow) -> list[str]:
+    """The DIFF that all reports show, and the one that was judged where that is another; nothing where there is none.
+
+    A diff shows that of its two values, and judges without what all operators share; a finding shows what was judged.
+    """
+    if row.diff is None:
+        return []
+    judged = format_diff(row.diff)
+    if row.section == "finding" or not row.baseline or row.candidate is None:
+        return [judged]
+    shown = format_diff(row.candidate / row.baseline - 1)
+    return [shown] if shown == judged else [shown, f"judged {judged}"]
 
 
 def worth_a_line(gate: Gate, whole_ns: float | None) -> list[GatedRow]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracker.reports._fitting import Line, as_code, cut, fitted, harmless, said
+from tracker.reports._fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
 from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
 from tracker.reports._human_history import form as unit_form
@@ -27,6 +27,12 @@ _COMMANDS: Final = {
 }  # fmt: skip
 """What a command is for, and how important it is."""
 
+_SHORTER: Final = (60, 25, 10)
+"""Characters of a name, where a title is too long."""
+
+_LONGEST_LINE: Final = 600
+"""Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
+
 _SHORT: Final = 3
 """Findings in the short form."""
 
@@ -34,12 +40,13 @@ _SHORT: Final = 3
 @dataclass(frozen=True, slots=True)
 class Limits:
     """Room of a channel. `title` 0: it has none, so that the first line of the body is the title. `size`: how long a
-    text is there, in characters unless told otherwise.
+    text is there, in characters unless told otherwise. `plain_title`: a title is no Markdown there, whatever the body.
     """
 
     body: int = 32768
     title: int = 250
     size: Callable[[str], int] = len
+    plain_title: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +65,19 @@ def write(message: Message, form: str = "long", *, markdown: bool = False, limit
     lines = _lines(message, short=form == "short", markdown=markdown)
     if markdown:
         lines = [_bulleted(line) for line in lines]
-    title = title_of(message)
     if not limits.title:
-        lines = [Line(title, 9.0), *lines]
-    body = fitted(lines, limits.body, limits.size)
-    return Written(cut(title, limits.title) if limits.title else "", body)
+        lines = [Line(title_of(message, markdown=markdown), 9.0), *lines]
+    title = _title(message, limits, markdown=markdown and not limits.plain_title) if limits.title else ""
+    return Written(title, fitted(lines, limits.body, limits.size))
+
+
+def _title(message: Message, limits: Limits, *, markdown: bool) -> str:
+    """The title; in Markdown the names go shorter before a piece of code is cut."""
+    whole = title_of(message, markdown=markdown)
+    for longest in _SHORTER if markdown else ():
+        if len(whole) > limits.title:
+            whole = title_of(message, markdown=True, longest=longest)
+    return cut(whole, limits.title)
 
 
 def _bulleted(line: Line) -> Line:
@@ -78,57 +93,73 @@ def json_of(message: Message) -> bytes:
 
 
 def of_json(content: str) -> Message:
-    """The message that `json_of` wrote."""
-    return msgspec.json.decode(content, type=Message)
+    """The message that `json_of` wrote; ValueError where it is none."""
+    try:
+        return msgspec.json.decode(content, type=Message)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise ValueError(f"its text cannot be read: {error}") from error
 
 
-def title_of(message: Message) -> str:
-    """The first line: what, how much, since when, where."""
+def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST_NAME) -> str:
+    """The first line: what, how much, since when, where; names of at most `longest` characters."""
+
+    def named(text: str) -> str:
+        return said(text, markdown=markdown, longest=longest)
+
     if message.event == "digest":
         return f"Daily digest: {counted(len(message.parts), 'message')}"
-    start = f"[{message.severity}]" + (f" {harmless(message.workload)}" if message.workload else "")
+    start = f"[{message.severity}]" + (f" {named(message.workload)}:" if message.workload else "")
     if not message.incidents:
-        return f"{start}: {harmless(message.title)}"
+        title = said(message.title, markdown=markdown, longest=None if longest == LONGEST_NAME else 10 * longest)
+        return f"{start} {title}"
     first = message.incidents[0]
-    where = _places(message.incidents)
-    versions = " -> ".join(harmless(version) for version in (first.good_version, first.version) if version)
+    where = _places(message.incidents, named)
+    versions = " -> ".join(named(version) for version in (first.good_version, first.version) if version)
     if message.event == "recovered":
-        now = f" {harmless(first.recovered_in)}" if first.recovered_in else ""
-        brought = f"what {harmless(first.version)} brought is over"
-        return f"[recovered] {harmless(message.workload)}{now}: {brought}: {_what(first)}, {where}"
+        now = f" {named(first.recovered_in)}" if first.recovered_in else ""
+        brought = f"what {named(first.version)} brought is over"
+        what = _what(first, named)
+        return f"[recovered] {named(message.workload)}{now}: {brought}: {what}, {where}"
     if message.event == "worsened" and first.shown:
-        return f"{start}: {_EVENTS['worsened']}{_worse(first)}, since {harmless(first.version)}, {where}"
-    if message.held_back:
-        return f"{start}: held back: {_what(first)}, {versions}, {where}"
-    return f"{start}: {_EVENTS.get(message.event, '')}{_what(first)}, {versions}, {where}"
+        worse = _worse(first, named)
+        return f"{start} {_EVENTS['worsened']}{worse}, since {named(first.version)}, {where}"
+    kind = "held back: " if message.held_back else _EVENTS.get(message.event, "")
+    return f"{start} {kind}{_what(first, named)}, {versions}, {where}"
 
 
-def _places(incidents: Sequence[ToldIncident]) -> str:
+def _places(incidents: Sequence[ToldIncident], named: Callable[[str], str]) -> str:
     """The device, or how many there are."""
     if len(incidents) == 1:
-        return harmless(incidents[0].device)
+        return named(incidents[0].device)
     devices = {one.device for one in incidents}
     return counted(len(incidents), "device" if len(devices) == len(incidents) else "line")
 
 
-def _what(incident: ToldIncident) -> str:
+def _what(incident: ToldIncident, named: Callable[[str], str]) -> str:
     """The step where it is what got worse, else the largest finding and the step beside it."""
     step = _step(incident)
-    named = incident.shown[:1]
-    if (incident.by_step and step) or not named:
+    largest = incident.shown[:1]
+    if (incident.by_step and step) or not largest:
         return step or counted(incident.more, "finding")
     more = len(incident.shown) + incident.more - 1
     others = f" and {more:,} more" if more else ""
-    beside = f", {step}" if step else ""
-    return f"{harmless(readable(named[0].name))[:60]} {_diff(named[0])}{others}{beside}"
+    # what got better while the step got slower is no part of that
+    agrees = ((incident.step_delta_ns or 0.0) > 0) == (incident.direction == "regression")
+    beside = f", {step}" if step and agrees else ""
+    return f"{_headed(largest[0], named)}{others}{beside}"
 
 
-def _worse(incident: ToldIncident) -> str:
+def _worse(incident: ToldIncident, named: Callable[[str], str]) -> str:
     """The finding that got worse most, then and now."""
     first = incident.shown[0]
     now = "" if first.effect is None else f" -> {format_diff(first.effect)}"
     more = len(incident.shown) - 1
-    return f"{harmless(readable(first.name))[:60]} {_diff(first)}{now}" + (f" and {more:,} more" if more else "")
+    return f"{_headed(first, named)}{now}" + (f" and {more:,} more" if more else "")
+
+
+def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
+    """A finding in a headline."""
+    return f"{named(readable(finding.name)[:60])} {_diff(finding)}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -148,10 +179,13 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
     if message.event == "digest":
         return _digest(message, markdown=markdown)
     if not message.incidents:
-        lines = [Line(said(line, markdown=markdown, longest=None), 8.0 - place / 100)
+        lines = [Line(said(line, markdown=markdown, longest=_LONGEST_LINE), 8.0 - place / 100)
                  for place, line in enumerate(message.lines)]  # fmt: skip
     elif message.held_back:
-        lines = [Line(f"Held back: {said(message.held_back, markdown=markdown, longest=None)}.", 8.5), Line("", 1.0)]
+        lines = [
+            Line(f"Held back: {said(message.held_back, markdown=markdown, longest=_LONGEST_LINE)}.", 8.5),
+            Line("", 1.0),
+        ]
     else:
         lines = _of_incidents(message, short=short, markdown=markdown)
     return [*lines, *_commands(message, markdown=markdown), Line("", 1.0), Line(_signature(message), 9.0)]
@@ -160,11 +194,12 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
 def _digest(message: Message, *, markdown: bool) -> list[Line]:
     lines = []
     for part in message.parts:
-        lines.append(Line(f"- {title_of(part)}", 8.0))
+        lines.append(Line(f"- {title_of(part, markdown=markdown)}", 8.0))
         lines += [
-            Line(f"  {said(command, markdown=markdown, longest=None)}", 4.0)
-            for purpose, command in part.commands.items() if purpose in {"reproduce", "acknowledge"}
-        ]  # fmt: skip
+            Line(f"  {as_code(command)}" if markdown else f"    {command}", 4.0)
+            for purpose, command in part.commands.items()
+            if purpose in {"reproduce", "acknowledge"} and is_pasteable(command)
+        ]
     return [*lines, Line("", 1.0), Line(_signature(message), 9.0)]
 
 
@@ -275,14 +310,9 @@ def _commands(message: Message, *, markdown: bool) -> list[Line]:
     found = []
     for purpose, command in message.commands.items():
         what, keep = _COMMANDS[purpose]
-        line = as_code(harmless(command)) if markdown else harmless_command(command)
-        found.append(Line(f"{what}: {line}", keep))
+        if is_pasteable(command):
+            found.append(Line(f"{what}: {as_code(command)}" if markdown else f"{what}:\n    {command}", keep))
     return found
-
-
-def harmless_command(command: str) -> str:
-    """A command line, which keeps the @ before a device: it is no mention where nothing is marked up."""
-    return harmless(command.replace("@", "\0")).replace("\\x00", "@")
 
 
 def _signature(message: Message) -> str:

@@ -213,3 +213,12 @@ def command(*words: str) -> str:
     import shlex
 
     return " ".join(printable(shlex.quote(word)) for word in words)
+
+
+def exact_command(*words: str) -> str | None:
+    r"""A command line that a shell takes as exactly these words; None where one cannot be written as it is.
+
+    >>> exact_command("tracker", "diff", "v 1", "v2"), exact_command("tracker", "diff", "v1\u200b")
+    ("tracker diff 'v 1' v2", None)
+    """
+    return command(*words) if all(printable(word) == word for word in words) else None

@@ -54,7 +54,12 @@ def diff(diff: Diff, style: Style) -> str:
     for row in gate.of("failed", "suspect")[: style.rows(_MOST)]:
         labels = {**own, "section": row.section, "name": row.name, "detail": row.detail, "outcome": row.outcome}
         page.measured("tracker_diff_regression", row.unit, labels, row.delta)
-        page.add("tracker_diff_regression_ratio", "DIFF of what regressed.", labels, row.diff)
+        page.add(
+            "tracker_diff_regression_ratio",
+            "DIFF by which what regressed was judged, without what all operators share.",
+            labels,
+            row.diff,
+        )
     return page.text()
 
 

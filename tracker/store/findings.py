@@ -126,10 +126,46 @@ class IncidentEvent:
     version: str | None
 
 
-def incident_events(connection: Connection) -> dict[int, list[IncidentEvent]]:
-    """Finding of an incident -> what happened to it that somebody may want to hear of, in order."""
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What names a finding, also when it is made again."""
+
+    series_id: int
+    direction: str
+    change: str
+    first_run_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a finding of an incident stands. `version_id`: that began it. `ended_by`, `ended_run_id`: kind and run of
+    its last end; None: it never ended, or no run ended it.
+    """
+
+    finding_id: int
+    version_id: int
+    named: Named
+    state: str
+    ended_by: str | None
+    ended_run_id: int | None
+
+
+def standings(connection: Connection) -> list[Standing]:
+    """Where the findings of incidents stand, in their order."""
+    return [
+        Standing(
+            row.finding_id, row.version_id, Named(row.series_id, row.direction, row.change, row.first_run_id),
+            row.state, row.ended_by, row.ended_run_id,
+        )
+        for row in connection.execute(statement("standings"))
+    ]  # fmt: skip
+
+
+def incident_events(connection: Connection, finding_ids: Sequence[int] | None = None) -> dict[int, list[IncidentEvent]]:
+    """Finding of an incident, of these or all -> what happened to it that somebody may want to hear of, in order."""
     found: dict[int, list[IncidentEvent]] = {}
-    for row in connection.execute(statement("incident_events")):
+    wanted = {"all_findings": int(finding_ids is None), "finding_ids": list(finding_ids or [-1])}
+    for row in connection.execute(statement("incident_events"), wanted):
         found.setdefault(row.finding_id, []).append(IncidentEvent(row.kind, row.run_id, row.version))
     return found
 

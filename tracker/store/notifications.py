@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pandas as pd
@@ -23,6 +24,10 @@ UNDELIVERED: Final = ("pending", "failed", "waiting")
 TOLD: Final = frozenset({"pending", "failed", "waiting", "sent", "joined"})
 """States of what was told, or will be."""
 
+_KEPT_NS: Final = 3600 * 10**9
+_REMEMBERED: Final = 16_384
+"""Lists of names that are kept decoded, from one look to the next."""
+
 _WAITS: Final = "state IN ('pending', 'failed')"
 _FREE: Final = "(claimed_until_ns IS NULL OR claimed_until_ns <= :now_ns)"
 _CLAIM: Final = text(
@@ -40,7 +45,7 @@ _FAILED: Final = text(
 _GIVE_UP: Final = text(
     "UPDATE notification SET state = 'dead', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "  # noqa: S608 own
     "last_error = COALESCE(last_error, 'whoever was sending it died each time') "
-    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE}"
+    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE} RETURNING id"
 )
 _UNTRIED: Final = "state IN ('pending', 'waiting') AND attempts = 0 AND claimed_until_ns IS NULL"
 _CHANGE: Final = text(
@@ -52,6 +57,16 @@ _SKIP: Final = text(
     f"WHERE id = :id AND (state = 'waiting' OR ({_WAITS} AND {_FREE}))"
 )
 _JOIN: Final = text("UPDATE notification SET state = 'joined', told_by = :by WHERE id IN :ids AND state = 'waiting'")
+_SETTLE_JOINED: Final = text(
+    "UPDATE notification SET settled_ns = :now_ns WHERE told_by = :id AND state = 'joined' AND settled_ns IS NULL"
+)
+_KEEP: Final = text(
+    "UPDATE notification SET settled_ns = :now_ns WHERE key = :key AND channel = :channel AND settled_ns < :before_ns"
+)
+_BURY: Final = text(
+    "UPDATE notification SET state = 'dead', settled_ns = :now_ns, last_error = :error WHERE id IN :ids "
+    "AND state = 'waiting'"
+)
 _RETRY: Final = (
     "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
     "WHERE state = 'dead'"
@@ -166,18 +181,18 @@ def lock(connection: Connection) -> None:
 
 
 def records(connection: Connection) -> list[Record]:
-    """All that was decided so far, in order."""
+    """All that was decided so far about findings, and what is on its way, in order."""
     rows = connection.execute(statement("notification_records")).all()
     return [
-        Record(
-            **{
-                **row._asdict(),
-                "incidents": tuple(json.loads(row.incidents)),
-                "covers": frozenset(json.loads(row.covers)),
-            }
-        )
+        Record(**{**row._asdict(), "incidents": _listed(row.incidents), "covers": frozenset(_listed(row.covers))})
         for row in rows
     ]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _listed(text: str) -> tuple[str, ...]:
+    """A list of names. What was decided is read at every look, and never changes."""
+    return tuple(json.loads(text))
 
 
 def add(connection: Connection, message: NewMessage) -> bool:
@@ -229,8 +244,9 @@ def claim(connection: Connection, number: int, who: str, *, now_ns: int, until_n
 
 
 def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
-    """It was delivered, whoever has it by now."""
+    """It was delivered, whoever has it by now; a digest with all that it told."""
     connection.execute(_SENT, {"id": number, "now_ns": now_ns})
+    connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
 def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> None:
@@ -238,11 +254,28 @@ def mark_failed(connection: Connection, number: int, who: str, error: str, *, no
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
     connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None})
+    if next_ns is None:
+        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
 def give_up(connection: Connection, now_ns: int) -> int:
     """Bury messages whose senders died at every attempt; how many."""
-    return connection.execute(_GIVE_UP, {"now_ns": now_ns}).rowcount
+    buried = connection.execute(_GIVE_UP, {"now_ns": now_ns}).scalars().all()
+    for number in buried:
+        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
+    return len(buried)
+
+
+def keep(connection: Connection, key: str, channel: str, *, now_ns: int) -> None:
+    """What a settled message says is still so: it is as if it were settled now, to the hour."""
+    row = {"key": key, "channel": channel, "now_ns": now_ns, "before_ns": now_ns - _KEPT_NS}
+    connection.execute(_KEEP, row)
+
+
+def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int) -> None:
+    """Give up messages that wait for a digest, which cannot tell them."""
+    ids = _BURY.bindparams(bindparam("ids", expanding=True))
+    connection.execute(ids, {"ids": list(numbers) or [-1], "error": bulk.clean(error), "now_ns": now_ns})
 
 
 def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from tracker.config import Folder, Settings
 from tracker.notify.sending import Send
@@ -20,6 +20,10 @@ What = Literal[
     "found", "ingested", "unchanged", "quarantined", "passed over", "put off", "warning", "missing", "judged", "told",
     "pruned", "expired", "folder", "watcher", "failed",
 ]  # fmt: skip
+
+
+MOST_SAID: Final = 1000
+"""So many things are remembered of which something was said; of one that is forgotten, it is said again."""
 
 
 class Stopped(BaseException):
@@ -91,8 +95,11 @@ class Work:
 
     def say_once(self, about: str, event: Event) -> None:
         """Say something of a thing, unless it was the last that was said of it."""
-        if self.told.get(about) != event.text:
-            self.told[about] = event.text
+        known = self.told.pop(about, None)
+        self.told[about] = event.text  # the last one in the order
+        if len(self.told) > MOST_SAID:
+            del self.told[next(iter(self.told))]
+        if known != event.text:
             self.say(event)
 
 

@@ -16,6 +16,7 @@ class Notification(Base, table=True):
     __table_args__ = (
         UniqueConstraint("key", "channel", name="uq_notification_key_channel"),
         Index(None, "state", "next_try_ns"),
+        Index(None, "told_by"),
     )
     id: int | None = row_id()
     key: str = text_key()
