@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -76,24 +78,45 @@ def test_a_ci_job_keeps_its_spool_out_of_the_checkout(job):
 
 
 def epilog(folder: Path, tracker: str, **variables: str) -> int:
-    """The epilog, with an `su` that stays the same user, as `su` of the user himself does."""
+    """The epilog as slurmd runs it: when it has ended, what is left of its process group is killed.
+
+    Its `su` stays the same user; as the real one it lets nothing of the environment through but what a login sets.
+    """
     (folder / "bin").mkdir()
     su = folder / "bin" / "su"
-    su.write_text('#!/bin/sh\n[ "$1 $2 $3" = "- somebody -s" ] && shift 4 && exec /bin/sh "$@"\n')
+    login = f'exec env -i HOME="{folder}/home" PATH=/usr/bin:/bin TRACKER_DB=/of/the/login.db /bin/sh "$@"'
+    su.write_text(f'#!/bin/sh\necho "$@" > "{folder}/su"\n[ "$1 $2 $3" = "- somebody -s" ] && shift 4 && {login}\n')
     su.chmod(0o755)
     script = CI / "slurm_epilog.sh"
     subprocess.run(["sh", "-n", str(script)], check=True)
     environment = environ(folder, TRACKER=tracker, **variables) | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    return subprocess.run([str(script)], env=environment, check=False, timeout=5).returncode
+    process = subprocess.Popen([str(script)], env=environment, start_new_session=True)
+    code = process.wait(timeout=5)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return code
 
 
-def test_the_epilog_delivers_what_the_job_queued(tmp_path):
+def test_the_epilog_delivers_what_the_job_queued_although_slurm_kills_what_it_leaves(tmp_path):
     profile = trace(tmp_path / "prof")
     beside(profile, version="v1", workload="toy")
     spool.add(spool.folder(environ(tmp_path)), {"profile": str(profile)}, now_ns=1)
     assert epilog(tmp_path, real_tracker(tmp_path).strip("'"), SLURM_JOB_USER="somebody") == 0
-    until(lambda: not spool.entries(spool.folder(environ(tmp_path))))
+    until(lambda: (tmp_path / "spool").exists() and not spool.entries(spool.folder(environ(tmp_path))))
     assert calls(tmp_path) == ["ingest --spooled"]
+
+
+def test_the_epilog_names_database_and_spool_but_not_where_everybody_can_read_them(tmp_path):
+    url = "postgresql://me:it's secret@db/x"
+    tracker = command(tmp_path, f'env > "{tmp_path}/seen"; : > "{tmp_path}/done"').strip("'")
+    given = {"TRACKER_DB": url, "TRACKER_CONFIG": "/etc/tracker.toml", "SLURM_JOB_USER": "somebody"}
+    assert epilog(tmp_path, tracker, **given) == 0
+    until(lambda: (tmp_path / "done").exists())
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert {line for line in seen if line.startswith("TRACKER_")} == {
+        f"TRACKER_DB={url}", "TRACKER_CONFIG=/etc/tracker.toml", f"TRACKER_SPOOL={tmp_path}/spool",
+    }  # fmt: skip
+    assert (tmp_path / "su").read_text() == "- somebody -s /bin/sh\n"
 
 
 @pytest.mark.parametrize("variables", [{}, {"SLURM_JOB_USER": "somebody"}])
