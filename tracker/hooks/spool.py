@@ -64,8 +64,16 @@ def name(environ: Mapping[str, str]) -> str:
 
 def folder(environ: Mapping[str, str]) -> str:
     """The spool of this machine and database; there or not."""
-    host = "".join(char if char.isalnum() or char in "-_." else "_" for char in socket.gethostname())
+    host = "".join(char if char.isalnum() or char in "-_." else "_" for char in host_name())
     return os.path.join(root(environ), host.lstrip(".") or "host", name(environ))
+
+
+def host_name() -> str:
+    """The name of this machine, '' where it has none."""
+    try:
+        return socket.gethostname()
+    except OSError:
+        return ""
 
 
 def of_all_machines(environ: Mapping[str, str]) -> list[str]:
@@ -81,7 +89,7 @@ def of_all_machines(environ: Mapping[str, str]) -> list[str]:
 def add(spool: str, entry: Mapping[str, Any], *, now_ns: int) -> str:
     """Write an entry, whole or not at all; its path. Only its owner can read it."""
     os.makedirs(spool, mode=0o700, exist_ok=True)
-    made = {"schema": 1, "host": socket.gethostname(), "queued_at_ns": now_ns, "attempts": 0}
+    made = {"schema": 1, "host": host_name(), "queued_at_ns": now_ns, "attempts": 0}
     made.update(entry)
     path = os.path.join(spool, f"{now_ns:020}-{os.getpid()}-{next(_numbers)}{SUFFIX}")
     replace(path, made)
@@ -91,11 +99,16 @@ def add(spool: str, entry: Mapping[str, Any], *, now_ns: int) -> str:
 def replace(path: str, content: Mapping[str, Any], mode: int = 0o600) -> None:
     """Write JSON to `path`: a reader, and whoever comes after a crash, sees all of it or what was there before."""
     draft = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    try:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 def entries(spool: str) -> list[str]:
