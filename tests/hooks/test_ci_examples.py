@@ -111,7 +111,7 @@ def test_the_epilog_names_database_and_spool_but_not_where_everybody_can_read_th
     tracker = command(tmp_path, f'env > "{tmp_path}/seen"; : > "{tmp_path}/done"').strip("'")
     given = {"TRACKER_DB": url, "TRACKER_CONFIG": "/etc/tracker.toml", "SLURM_JOB_USER": "somebody"}
     assert epilog(tmp_path, tracker, **given) == 0
-    until(lambda: (tmp_path / "done").exists())
+    until((tmp_path / "done").exists)
     seen = (tmp_path / "seen").read_text().splitlines()
     assert {line for line in seen if line.startswith("TRACKER_")} == {
         f"TRACKER_DB={url}", "TRACKER_CONFIG=/etc/tracker.toml", f"TRACKER_SPOOL={tmp_path}/spool",

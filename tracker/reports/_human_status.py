@@ -37,6 +37,8 @@ def _watcher(one: WatcherStatus, now_ns: int) -> str:
     rounds = "no round yet" if one.round_ns is None else f"last round {_ago(one.round_ns, now_ns)}"
     if one.state == "late":
         rounds += f", last heard of {_ago(one.heartbeat_ns, now_ns)}"
+    if not ended and one.job_ns is not None:
+        rounds += f", at {one.job} for {format_age(now_ns - one.job_ns)}"
     every = "one round only" if one.every_ns is None else f"every {format_age(one.every_ns)}"
     error = "" if one.error_ns is None else f"; last error {_ago(one.error_ns, now_ns)}: {one.error}"
     what = f"{ended or f'{one.state} {since}'}, {every}, {rounds}"

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 class WatcherStatus:
     """A process that watches, or did.
 
-    `state`: alive; late: its last sign of life, or its last round, is too long ago; ended; killed: its machine found it
-    dead; lost: nobody has heard of it for long. `every_ns`: None for a single round. `round_ns`: None: none yet.
+    `state`: alive; late: its last sign of life, or its last round, is too long ago, or what it is at takes too long;
+    ended; killed: its machine found it dead; lost: nobody has heard of it for long. `every_ns`: None for one round
+    only. `round_ns`: None: none yet. `job`, `job_ns`: what it is at and since when, None: nothing.
     """
 
     host: str
@@ -25,6 +26,8 @@ class WatcherStatus:
     ended_ns: int | None
     error: str
     error_ns: int | None
+    job: str | None = None
+    job_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from tracker.results.status import (
 from tracker.store import Store, findings, inbox, notifications, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
-from tracker.watch.alarms import missing
+from tracker.watch.alarms import is_stuck, missing
 
 _LATE_ROUNDS: Final = 5
 _DAY_NS: Final = 24 * 3600 * 10**9
@@ -102,8 +102,11 @@ def _state(watcher: Watcher, now_ns: int) -> str:
     if watcher.outcome:
         return watcher.outcome
     since_ns = watcher.round_ns or watcher.started_ns
-    is_late = now_ns - watcher.heartbeat_ns > LIFETIME_NS or (
-        watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS
+    doing = None if watcher.job is None or watcher.job_ns is None else (watcher.job, watcher.job_ns)
+    is_late = (
+        is_stuck(doing, watcher.every_ns, now_ns)
+        or now_ns - watcher.heartbeat_ns > LIFETIME_NS
+        or (watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS)
     )
     return "late" if is_late else "alive"
 

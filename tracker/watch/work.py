@@ -64,6 +64,9 @@ class Work:
     to_judge: set[int] | None = None
     """Runs that came since the last judgement; None: whatever is out of date, since nobody knows who died before us."""
 
+    doing: tuple[str, int] | None = None
+    """What it is at right now, a job or a profile, and since when; None: nothing."""
+
     broken_off: set[int] = field(default_factory=set)
     """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""
 
@@ -75,6 +78,15 @@ class Work:
             root = root_of(folder, self.settings.file)
             found.append(Place(folder, root, "" if folder.shared else self.host))
         return found
+
+    @contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        """Be at `what` within this block, for whoever looks whether this still moves."""
+        before, self.doing = self.doing, (what, self.now())
+        try:
+            yield
+        finally:
+            self.doing = None if before is None else (before[0], self.now())
 
     @contextmanager
     def lease(self, name: str, *, undone_since_ns: int | None = None) -> Iterator[bool]:
