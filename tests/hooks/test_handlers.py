@@ -236,9 +236,9 @@ def test_a_capture_that_is_analysed_later_waits_for_its_end(variables, tmp_path,
     (entry,) = queued()
     assert npu[0][1:] == (True, {"async_mode": True})
     assert entry["wait_for"] == f"{entry['profile']}/ASCEND_PROFILER_OUTPUT/analyse.done"
-    assert not spool.is_ready(entry)
+    assert not spool.is_ready(entry, time.time_ns())
     Path(entry["wait_for"]).write_text("")
-    assert spool.is_ready(entry)
+    assert spool.is_ready(entry, time.time_ns())
 
 
 def test_a_folder_that_cannot_be_looked_into_gives_a_handler_all_the_same(variables, tmp_path, npu, monkeypatch):

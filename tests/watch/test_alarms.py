@@ -170,6 +170,16 @@ def test_a_bad_day_is_one_message_per_workload_and_names_the_first(world):
     assert "tracker watch --retry all" in of_gpt.lines[11]
 
 
+def test_a_spool_that_nothing_can_be_taken_from_is_told_of_once(world, tmp_path):
+    world.work.shut = lambda: [(tmp_path / "spool", "belongs to user 7, and entries cannot be taken from it")]
+    for _ in range(2):
+        world.round()
+    (alarm,) = world.told.messages
+    assert (alarm.event, alarm.title) == ("quarantined", "what jobs queued on node1 cannot be taken")
+    assert alarm.lines[0] == f"{tmp_path}/spool: belongs to user 7, and entries cannot be taken from it"
+    assert world.lines("folder").count(alarm.lines[0]) == 1
+
+
 def test_a_watcher_that_fell_silent_is_told_of_once(world, store):
     watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
     world.after(alarms.DEAD_AFTER_NS).round()

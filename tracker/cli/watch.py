@@ -131,13 +131,10 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 
 
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
-    import os
     import time
-    from pathlib import Path
 
-    from tracker import config
+    from tracker import config, intake
     from tracker.cli import _store
-    from tracker.hooks import spool
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -148,7 +145,8 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         host=host,
         say=say,
         now=time.time_ns,
-        spools=lambda: [Path(place) for place in spool.of_all_machines(os.environ)],
+        spools=lambda: intake.spools_of(settings),
+        shut=lambda: intake.shut_spools_of(settings),
     )
     return Service(
         work=work,

@@ -64,7 +64,8 @@ class Job:
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, **options: Any) -> None:
-        self.environ = dict(os.environ if environ is None else environ)
+        given = dict(os.environ if environ is None else environ)
+        self.environ: dict[str, str] = harmless(spool.settled)(given) or given  # the job may go to another folder
         known = (*_TEXTS, *_PAIRS, "expect_ranks", "deliver")
         for name in sorted(set(options) - set(known)):
             warn("there is no option {} of a hook; known: {}".format(name, ", ".join(known)))

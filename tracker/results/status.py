@@ -113,7 +113,10 @@ class SilenceStatus:
 
 @dataclass(frozen=True, slots=True)
 class SpooledStatus:
-    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more."""
+    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more.
+
+    `next_try_ns`: 0: now; `kept_until_ns`: of what was given up, None: it is tried again.
+    """
 
     entry: str
     profile: str
@@ -121,6 +124,16 @@ class SpooledStatus:
     attempts: int
     why: str
     is_given_up: bool
+    next_try_ns: int = 0
+    kept_until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShutStatus:
+    """A folder in which jobs may have queued profiles, and from which this user cannot take them."""
+
+    path: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +141,7 @@ class Status:
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
-    that were named, of this machine.
+    that were named, of this machine; `shut`: folders of those that this user cannot take from.
     """
 
     database: str
@@ -140,3 +153,4 @@ class Status:
     silences: tuple[SilenceStatus, ...] = ()
     muted: int = 0
     spooled: tuple[SpooledStatus, ...] = ()
+    shut: tuple[ShutStatus, ...] = ()

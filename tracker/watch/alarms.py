@@ -33,6 +33,7 @@ def raise_alarms(work: Work) -> None:
     """
     _tell_of_quarantined(work)
     _tell_of_given_up(work)
+    _tell_of_shut(work)
     _tell_of_missing(work)
     _tell_of_dead(work)
     tell_of_stuck(work)
@@ -94,6 +95,27 @@ def _tell_of_given_up(work: Work) -> None:
                 f"{one.profile or one.entry}: {one.why.removeprefix(f'{one.profile}: ')}",
                 f"It was tried {counted(one.attempts, 'time')}, and lies in {one.entry} now.",
             ),
+        )
+        _told(work, alarm)
+
+
+def _tell_of_shut(work: Work) -> None:
+    """What jobs of other users queued where this one may not take it."""
+    problems = [(str(place), problem) for place, problem in work.shut()]
+    problems += [
+        (one.profile or str(one.entry), one.why)
+        for place in work.spools()
+        for one in intake.waiting(place)
+        if one.is_barred
+    ]
+    for place, problem in problems:
+        work.say_once(f"shut:{place}", Event("folder", f"{place}: {problem}"))
+        alarm = Alarm(
+            key=f"shut:{digest_of((work.host, place, problem)).hex()}",
+            kind="quarantined",
+            workload="",
+            title=f"what jobs queued on {work.host} cannot be taken",
+            lines=(f"{place}: {problem}", "How jobs of several users share a spool: TRACKER_SPOOL in the README"),
         )
         _told(work, alarm)
 

@@ -31,7 +31,7 @@ _NIGHT_NS: Final = 20 * _HOUR_NS
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
     take(work, until_ns=until_ns)
-    take_spooled(work)
+    take_spooled(work, until_ns=until_ns)
 
 
 def judge(work: Work) -> None:

@@ -13,6 +13,7 @@ from tracker.results.status import (
     FolderStatus,
     MessageStatus,
     ProfileStatus,
+    ShutStatus,
     SilenceStatus,
     SpooledStatus,
     Status,
@@ -28,8 +29,8 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
-def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
-    """All of it, and what waits in `spools`.
+def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequence[tuple[Path, str]] = ()) -> Status:
+    """All of it, what waits in `spools`, and which folders of spools are `shut`.
 
     Of watchers that are no more, only those of the last day, and the last one that ended well.
     """
@@ -67,10 +68,20 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
         ),
         muted=muted,
         spooled=tuple(
-            SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
+            SpooledStatus(
+                str(one.entry),
+                one.profile,
+                one.queued_at_ns,
+                one.attempts,
+                one.why,
+                one.given_up,
+                one.next_try_ns,
+                one.kept_until_ns,
+            )
             for place in spools
             for one in intake.waiting(place)
         ),
+        shut=tuple(ShutStatus(str(place), problem) for place, problem in shut),
     )
 
 

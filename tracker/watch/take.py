@@ -75,10 +75,28 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
             _take(work, _Task(entry, places[(entry.host, entry.folder)]))
 
 
-def take_spooled(work: Work) -> None:
-    """Ingest what jobs of this machine, and of those that share its spool, left there."""
+def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
+    """Ingest what jobs of this machine, and of those that share its spool, left there; begin none after `until_ns`."""
+    outer = work.doing
+
+    def begins(profile: str) -> bool:
+        work.doing = (f"reading {profile}", work.now())
+        return until_ns is None or work.now() < until_ns
+
+    max_bytes = work.settings.max_bytes
     for place in work.spools():
-        for done in intake.take_spooled(work.store, place, max_bytes=work.settings.max_bytes, now_ns=work.now()):
+        try:
+            taken = intake.take_spooled(
+                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
+            )
+        except BaseException:
+            work.to_judge = None  # something may have come in before
+            raise
+        finally:
+            work.doing = outer
+        for done in taken:
+            if work.to_judge is not None:
+                work.to_judge |= set(done.changed)
             if done.error is None:
                 _say(work, done.profile, done.results)
             else:

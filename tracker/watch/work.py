@@ -47,7 +47,7 @@ class Place:
 class Work:
     """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
 
-    `spools`: where jobs queue what they could not deliver.
+    `spools`: where jobs queue what they could not deliver; `shut`: where they may, but we cannot take it, with why.
     """
 
     store: Store
@@ -58,6 +58,7 @@ class Work:
     now: Callable[[], int]
     send: Send | None = None
     spools: Callable[[], Sequence[Path]] = tuple
+    shut: Callable[[], Sequence[tuple[Path, str]]] = tuple
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
