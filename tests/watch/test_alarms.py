@@ -270,9 +270,11 @@ def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily
     with pytest.raises(KeyboardInterrupt):
         daily.round()
     monkeypatch.undo()
+    assert [entry.told for entry in daily.entries().values()] == [False]
     daily.round()
     daily.round()
     assert len(daily.told.messages) == 1
+    assert [entry.told for entry in daily.entries().values()] == [True]
 
 
 def test_with_nobody_to_tell_everything_is_kept_until_there_is(daily):

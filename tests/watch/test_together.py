@@ -143,9 +143,10 @@ def test_the_settings_are_read_again_and_a_bad_file_changes_nothing(store, folde
     assert "key watch.every: is 'often'" in log.read_text()
     other = tmp_path / "other"
     other.mkdir()
-    file.write_text(good.replace(str(folder.root), str(other)))
+    file.write_text(good.replace(str(folder.root), str(other)).replace('every = "1s"', 'every = "2s"'))
     watcher.send_signal(signal.SIGHUP)
     wait_for(lambda: str(other) in {one.path for one in watchers.folders(store)}, watcher)
+    assert [one.every_ns for one in watchers.watchers(store)] == [2 * 10**9]
     assert ended(watcher)[0] == 0
 
 

@@ -39,6 +39,7 @@ _END: Final = text(
 _TOLD: Final = text(
     "UPDATE watcher SET told = TRUE WHERE owner = :owner AND outcome <> '' AND heartbeat_ns = :heartbeat_ns"
 )
+_MESSAGE: Final = text("SELECT 1 FROM notification WHERE key = :key LIMIT 1")
 _EXPIRE: Final = text(
     "DELETE FROM watcher WHERE heartbeat_ns < :before_ns "
     "OR (every_ns IS NULL AND outcome = 'ended' AND ended_ns < :rounds_before_ns)"
@@ -198,6 +199,12 @@ def tell(store: Store, watcher: Watcher) -> None:
     """Remember that the death of a watcher was told of, unless it was heard of since."""
     values = {"owner": watcher.owner, "heartbeat_ns": watcher.heartbeat_ns}
     store.transact(lambda connection: connection.execute(_TOLD, values))
+
+
+def has_message(store: Store, key: str) -> bool:
+    """Whether there is a message of this key, whatever became of it."""
+    with store.connect() as connection:
+        return connection.execute(_MESSAGE, {"key": key}).first() is not None
 
 
 def folders(store: Store) -> list[WatchedFolder]:

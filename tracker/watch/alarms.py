@@ -204,4 +204,7 @@ def tell_of_stuck(work: Work) -> None:
 
 
 def _told(work: Work, alarm: Alarm) -> bool:
-    return alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()) > 0
+    """Whether there is a message of it now: a new one, or that of a watcher which died before it remembered."""
+    if alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()):
+        return True
+    return watchers.has_message(work.store, f"{alarm.kind}:{alarm.key}")

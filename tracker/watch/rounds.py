@@ -96,8 +96,7 @@ def nightly(work: Work) -> None:
         if rule is None:
             return
         policy = pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions)
-        runs = pruning.prunable(work.store, policy)
-        rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in runs)
+        runs, rows = pruning.prune_all(work.store, policy, now_ns=now)
         if runs:
             work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(runs), 'run')}"))
 
