@@ -39,8 +39,9 @@ def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = Fa
     tried = {one.entry for one in done}
     for one in left:
         if one.entry not in tried and not one.given_up:
+            why = one.why.removeprefix(f"{one.profile}: ")
             moment = f", tried again from {format_moment(one.next_try_ns)} UTC on" if one.next_try_ns else ""
-            tell(f"note: {one.profile or one.entry} waits{moment}{f': {one.why}' if one.why else ''}")
+            tell(f"note: {one.profile or one.entry} waits{moment}{f': {why}' if why else ''}")
     given_up = sum(one.given_up for one in left)
     emit(summary(done, len(left) - given_up, given_up))
     if any(one.error is not None for one in done):

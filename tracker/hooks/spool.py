@@ -341,7 +341,8 @@ def _call(spool: str, environ: Mapping[str, str]) -> None:
         code = called.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         for number in (signal.SIGTERM, signal.SIGKILL):
-            os.killpg(called.pid, number)
+            with suppress(ProcessLookupError):  # it ended just now
+                os.killpg(called.pid, number)
             try:
                 called.wait(timeout=5)
                 break
