@@ -23,10 +23,10 @@ def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = Fa
     entries no database is made.
     """
     from tracker import intake
-    from tracker.cli import _store
+    from tracker.cli import _spools, _store
     from tracker.cli._output import emit, tell
 
-    places = intake.spools_of(settings) if folders is None else list(folders)
+    places = _spools.spools_of(settings) if folders is None else list(folders)
     done: list[Spooled] = []
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with _store.writing(settings, create=True) as store:
@@ -34,7 +34,7 @@ def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = Fa
                 done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again)
     left = [one for place in places for one in intake.waiting(place)]
     _report(done)
-    for shut, problem in [] if folders is not None else intake.shut_spools_of(settings):
+    for shut, problem in [] if folders is not None else _spools.shut_spools_of(settings):
         tell(f"warning: {shut}: {problem}")
     tried = {one.entry for one in done}
     for one in left:

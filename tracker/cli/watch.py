@@ -133,8 +133,8 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
     import time
 
-    from tracker import config, intake
-    from tracker.cli import _store
+    from tracker import config
+    from tracker.cli import _spools, _store
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -145,8 +145,8 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         host=host,
         say=say,
         now=time.time_ns,
-        spools=lambda: intake.spools_of(settings),
-        shut=lambda: intake.shut_spools_of(settings),
+        spools=lambda: _spools.spools_of(settings),
+        shut=lambda: _spools.shut_spools_of(settings),
     )
     return Service(
         work=work,

@@ -6,7 +6,6 @@ from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside, why_apart
 from tracker.intake.ingesting import IngestResult, Read, ingest, ingest_of_job
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
-from tracker.intake.places import shut_spools_of, spools_of
 from tracker.intake.sidecar import Sidecar
 from tracker.intake.spooled import Spooled, Waiting, take_spooled, waiting
 
@@ -24,8 +23,6 @@ __all__ = [
     "ingest_of_job",
     "parse_device",
     "read_pieces",
-    "shut_spools_of",
-    "spools_of",
     "take_spooled",
     "waiting",
     "why_apart",

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from tracker import config
 from tracker.config import DATABASE_VARIABLE, FILE_VARIABLE, Settings
-from tracker.errors import TrackerError
+from tracker.errors import SourceError
 from tracker.hooks import spool
 
 Found = TypeVar("Found")
@@ -42,7 +42,7 @@ def _ways(settings: Settings, environ: Mapping[str, str]) -> Iterator[dict[str, 
     for way in (*by_file, bare):
         try:
             named = config.load(environ=way).database
-        except TrackerError:  # there is no such file, or it is wrong: no job gets anywhere with it
+        except SourceError:  # there is no such file, or it is wrong: no job gets anywhere with it
             continue
         if spool.identity(named) == spool.identity(settings.database):
             yield way
