@@ -167,12 +167,21 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
     return "\n".join(lines)
 
 
+def example(name: str, language: str) -> str:
+    """A file of scripts/ci, whole."""
+    path = Path("scripts") / "ci" / name
+    return f"`{path}`:\n\n```{language}\n{(ROOT / path).read_text(encoding='utf-8')}```"
+
+
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "readers": readers,
     "reports": reports,
     "json": json_contract,
     "dictionary": dictionary,
+    "slurm": lambda: example("slurm_epilog.sh", "sh"),
+    "github": lambda: example("github.yml", "yaml"),
+    "gitlab": lambda: example("gitlab.yml", "yaml"),
 }
 
 _SECTION = re.compile(r"(<!-- begin (?P<name>\w+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import time
 from pathlib import Path
 
 import pytest
+from sqlalchemy.exc import OperationalError
 
 from tests.test_sidecar import beside, trace
+from tracker import judgement
 from tracker.errors import StoreError
 from tracker.hooks import spool
 from tracker.intake import spooled, take_spooled, waiting
 from tracker.store import Store, queries
 
 MINUTE = 60 * 10**9
+DAY = 24 * 60 * MINUTE
 
 
 def add(folder: Path, profile: Path, **entry) -> Path:
@@ -73,7 +78,7 @@ def test_an_entry_that_fails_says_why_and_the_next_one_comes_in(store: Store, tm
 
 def test_after_twenty_attempts_an_entry_lies_in_failed_with_its_error(store: Store, tmp_path: Path, folder: Path):
     entry = add(folder, tmp_path / "no such file")
-    given_up = [take_spooled(store, folder)[0].given_up for _ in range(spooled.ATTEMPTS)]
+    given_up = [take_spooled(store, folder, now_ns=day * DAY)[0].given_up for day in range(spooled.ATTEMPTS)]
     assert given_up == [False] * 19 + [True]
     assert take_spooled(store, folder) == []
     (left,) = waiting(tmp_path)
@@ -82,18 +87,145 @@ def test_after_twenty_attempts_an_entry_lies_in_failed_with_its_error(store: Sto
     assert "no such file or folder" in left.entry.with_name(f"{entry.name}.txt").read_text()
 
 
-def test_a_profile_that_ends_the_process_counts_its_attempts_and_is_given_up(store, tmp_path, folder, monkeypatch):
-    add(folder, labelled(tmp_path))
-
-    def ends(*arguments, **options):
-        raise MemoryError
-
-    monkeypatch.setattr(spooled, "ingest_of_job", ends)
-    for _ in range(spooled.ATTEMPTS):
-        with pytest.raises(MemoryError):
-            take_spooled(store, folder)
+def test_a_profile_that_ended_the_process_each_time_is_given_up(store: Store, tmp_path: Path, folder: Path):
+    add(folder, labelled(tmp_path), attempts=spooled.ATTEMPTS)  # an attempt is counted before it is made
     (done,) = take_spooled(store, folder)
     assert (done.given_up, done.error) == (True, "reading it ended tracker 20 times")
+
+
+def failing(monkeypatch, error: BaseException, *names: str) -> None:
+    """Reading profiles of these names, or all, fails."""
+    real = spooled.ingest_of_job
+
+    def read(store, paths, **more):
+        if not names or paths[0].name in names:
+            raise error
+        return real(store, paths, **more)
+
+    monkeypatch.setattr(spooled, "ingest_of_job", read)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("oh"), "tracker itself failed on this: ZeroDivisionError: oh; please report it"),
+        (MemoryError(), "out of memory"),
+    ],
+)
+def test_a_fault_of_tracker_in_one_profile_keeps_no_other_out(store, tmp_path, folder, monkeypatch, error, said):
+    add(folder, labelled(tmp_path, 1))
+    add(folder, labelled(tmp_path, 2), now_ns=2)
+    failing(monkeypatch, error, "1.pt.trace.json")
+    failed, came = take_spooled(store, folder)
+    assert (failed.error, failed.attempts, came.run_ids) == (said, 1, (1,))
+    assert [left.why for left in waiting(folder)] == [said]
+
+
+def test_a_signal_in_the_middle_counts_against_no_entry(store, tmp_path, folder, monkeypatch):
+    entry = add(folder, labelled(tmp_path))
+    failing(monkeypatch, KeyboardInterrupt())
+    with pytest.raises(KeyboardInterrupt):
+        take_spooled(store, folder)
+    assert json.loads(entry.read_text())["attempts"] == 0
+
+
+def test_a_connection_that_is_lost_is_an_error_of_the_database(store, tmp_path, folder, monkeypatch):
+    entry = add(folder, labelled(tmp_path))
+    failing(monkeypatch, OperationalError("SELECT 1", {}, Exception("server closed the connection")))
+    with pytest.raises(StoreError, match="the connection was lost"):
+        take_spooled(store, folder)
+    assert json.loads(entry.read_text())["attempts"] == 0
+
+
+def test_what_came_in_together_is_judged_once(store, tmp_path, folder, monkeypatch):
+    for number in range(3):
+        add(folder, labelled(tmp_path, number))
+    calls, update = [], judgement.update
+
+    def counting(store, lines):
+        calls.append(list(lines))
+        return update(store, lines)
+
+    monkeypatch.setattr(judgement, "update", counting)
+    take_spooled(store, folder)
+    assert len(calls) == 1
+    add(folder, labelled(tmp_path, 3))
+    assert take_spooled(store, folder, judge=False)[0].changed == (4,)
+    assert len(calls) == 1
+    add(folder, labelled(tmp_path, 3))
+    assert take_spooled(store, folder)[0].changed == ()  # it is in already
+    assert len(calls) == 1
+
+
+def test_who_asks_can_stop_between_two_entries(store, tmp_path, folder):
+    for number in range(3):
+        add(folder, labelled(tmp_path, number), now_ns=number)
+    begun: list[str] = []
+
+    def begins(profile: str) -> bool:
+        begun.append(Path(profile).name)
+        return len(begun) < 3
+
+    assert len(take_spooled(store, folder, begins=begins)) == 2
+    assert begun == [f"{number}.pt.trace.json" for number in range(3)]
+    assert len(waiting(folder)) == 1
+
+
+def test_what_was_given_up_is_kept_for_a_while_and_tried_again_when_somebody_says_so(store, tmp_path, folder):
+    entry = add(folder, tmp_path / "no such file", attempts=spooled.ATTEMPTS)
+    take_spooled(store, folder)
+    failed = folder / "failed" / entry.name
+    (left,) = waiting(folder)
+    assert left.kept_until_ns == failed.stat().st_mtime_ns + 90 * DAY
+    (done,) = take_spooled(store, folder, again=True)
+    assert (done.entry, done.attempts, done.given_up) == (entry, 1, False)
+    assert [*failed.parent.iterdir()] == []
+    take_spooled(store, folder)  # a minute has not passed
+    assert json.loads(entry.read_text())["attempts"] == 1
+    assert take_spooled(store, folder, again=True)[0].attempts == 2
+
+
+def test_what_was_given_up_long_ago_is_forgotten(store, tmp_path, folder):
+    for number in range(2):
+        add(folder, tmp_path / f"no such file {number}", attempts=spooled.ATTEMPTS)
+    take_spooled(store, folder)
+    old, new = sorted((folder / "failed").glob("*.entry.json"))
+    os.utime(old, ns=(0, time.time_ns() - 90 * DAY - MINUTE))
+    take_spooled(store, folder)
+    assert sorted((folder / "failed").iterdir()) == [new, new.with_name(f"{new.name}.txt")]
+
+
+def test_a_profile_whose_end_never_comes_is_taken_after_a_day(store, tmp_path, folder):
+    add(folder, labelled(tmp_path), wait_for=str(tmp_path / "never"))
+    assert take_spooled(store, folder, now_ns=DAY) == []
+    (done,) = take_spooled(store, folder, now_ns=DAY + 2)
+    assert done.run_ids == (1,)
+
+
+def test_what_another_user_may_read_is_left_alone_and_told_of(store, tmp_path, folder, monkeypatch):
+    profile = labelled(tmp_path)
+    entry = add(folder, profile)
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda place, mode, **_: place != str(profile) and access(place, mode))
+    assert take_spooled(store, folder) == []
+    (left,) = waiting(folder)
+    assert (left.entry, left.attempts, left.is_barred) == (entry, 0, True)
+    assert left.why == f"user {os.getuid()} may not read it"
+
+
+def test_an_entry_that_cannot_be_read_is_not_given_up(store, tmp_path, folder, monkeypatch):
+    entry = add(folder, labelled(tmp_path))
+    read = Path.read_bytes
+
+    def refuse(path):
+        if path == entry:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    assert take_spooled(store, folder) == []
+    (left,) = waiting(folder)
+    assert (left.entry, left.why, left.is_barred) == (entry, "cannot be read (Permission denied)", True)
 
 
 def test_those_that_were_tried_least_come_first(store: Store, tmp_path: Path, folder: Path):
@@ -133,7 +265,7 @@ def test_what_lies_on_another_machine_is_left_alone(store: Store, tmp_path: Path
 
 def test_what_is_still_being_analysed_is_left_alone(store: Store, tmp_path: Path, folder: Path):
     done = tmp_path / "analyse.done"
-    add(folder, labelled(tmp_path), wait_for=str(done))
+    add(folder, labelled(tmp_path), wait_for=str(done), now_ns=time.time_ns())
     assert take_spooled(store, folder) == []
     assert [left.why for left in waiting(folder)] == [f"waits for {done}"]
     done.write_text("")

@@ -65,3 +65,9 @@ class StoreError(TrackerError):
 
 class UsageError(TrackerError):
     """An argument that names nothing, or names too much."""
+
+
+class TooLittleDataError(UsageError):
+    """What is asked for cannot be said yet: more runs will tell."""
+
+    exit_code = EXIT_TOO_LITTLE_DATA

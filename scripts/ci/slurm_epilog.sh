@@ -1,8 +1,23 @@
 #!/bin/sh
 # For the Epilog of slurmd, which runs as root on each node when a job has ended: what its hooks queued there is
 # delivered, also where Slurm ended the deliverer with the job. It never fails and never waits: a failing epilog would
-# drain the node. TRACKER: the full path of the program; the user's own settings name the database.
+# drain the node. TRACKER: the full path of the program. Slurm gives an epilog nothing of the job's own variables: the
+# TRACKER_DB, TRACKER_CONFIG and TRACKER_SPOOL of this script (export them here, as the jobs have them) go before those
+# of the user's own login.
 TRACKER="${TRACKER:-/opt/tracker/bin/tracker}"
 [ -n "$SLURM_JOB_USER" ] || exit 0
-su - "$SLURM_JOB_USER" -s /bin/sh -c "timeout 600 '$TRACKER' ingest --spooled" </dev/null >/dev/null 2>&1 &
+
+quoted() { printf "'%s'" "$(printf %s "$1" | sed "s/'/'\\\\''/g")"; }
+
+# through a pipe: a database URL may hold a password, and everybody can read the arguments of a process
+TRACKER_COMMANDS="$(
+    for name in TRACKER_DB TRACKER_CONFIG TRACKER_SPOOL; do
+        eval "value=\${$name-}"
+        [ -z "$value" ] || echo "export $name=$(quoted "$value")"
+    done
+    echo "exec timeout 600 $(quoted "$TRACKER") ingest --spooled </dev/null"
+)"
+export TRACKER_COMMANDS
+# a session of its own: when an epilog has ended, Slurm kills its process group
+setsid /bin/sh -c 'printf "%s\n" "$TRACKER_COMMANDS" | su - "$SLURM_JOB_USER" -s /bin/sh &' </dev/null >/dev/null 2>&1
 exit 0

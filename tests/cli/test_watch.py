@@ -168,12 +168,18 @@ def test_status_tells_watchers_that_live_from_those_that_do_not(tracker, watched
     with open_store(str(tmp_path / "watch.db")) as store:
         for name, silent_ns in (("alive", 0), ("late", 180 * 10**9)):
             watchers.begin(store, name, name, 7, "1.0", every_ns=MINUTE, now_ns=now - silent_ns)
+        watchers.begin(store, "at work", "busy", 7, "1.0", every_ns=MINUTE, now_ns=now)
+        watchers.beat(store, "at work", now_ns=now, job=("reading /p/a.json", now - 5 * MINUTE))
+        watchers.begin(store, "hangs", "hangs", 7, "1.0", every_ns=MINUTE, now_ns=now)
+        watchers.beat(store, "hangs", now_ns=now, job=("judge", now - 62 * MINUTE))
         watchers.begin(store, "lost", "lost", 7, "1.0", every_ns=MINUTE, now_ns=now - DAY)
         watchers.end(store, "lost", "lost", now_ns=now)
         watchers.fail(store, "late", "scan: oh", now_ns=now - 60 * 10**9)
-    lines = tracker("status").out.split("Watchers\n")[1].splitlines()[:3]
+    lines = tracker("status").out.split("Watchers\n")[1].splitlines()[:5]
     assert [re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d", "TIME", line.strip()) for line in lines] == [
         "alive pid 7: alive since TIME UTC, every 60 s, no round yet",
+        "busy pid 7: alive since TIME UTC, every 60 s, no round yet, at reading /p/a.json for 5 min",
+        "hangs pid 7: late since TIME UTC, every 60 s, no round yet, last heard of 0 s ago, at judge for 62 min",
         "late pid 7: late since TIME UTC, every 60 s, no round yet, last heard of 3 min ago; "
         "last error 60 s ago: scan: oh",
         "lost pid 7: lost, last heard of at TIME UTC, every 60 s, no round yet",

@@ -7,7 +7,7 @@ import pytest
 from tests.judgement.made import runs
 from tracker.compare import baseline_of
 from tracker.compare.baselines import window
-from tracker.errors import UsageError
+from tracker.errors import EXIT_COULD_NOT_RUN, EXIT_TOO_LITTLE_DATA, UsageError
 from tracker.judgement import Acceptance, lines_of, update
 from tracker.judgement.accepted import Span
 from tracker.profile import Device
@@ -48,12 +48,14 @@ def test_the_version_before_and_the_pinned_one(line):
 
 
 def test_without_runs_before_it_the_baseline_must_be_named(line):
-    with pytest.raises(UsageError, match="v1 has no earlier runs on its device and configuration"):
+    with pytest.raises(UsageError, match="v1 has no earlier runs on its device and configuration") as raised:
         baseline_of(line, "v1")
+    assert raised.value.exit_code == EXIT_TOO_LITTLE_DATA
     with pytest.raises(UsageError, match="run:12 has no earlier runs"):
         baseline_of(line, "run:12")
-    with pytest.raises(UsageError, match="v4 has no pinned runs"):
+    with pytest.raises(UsageError, match="v4 has no pinned runs") as raised:
         baseline_of(line, "v4", "pinned")
+    assert raised.value.exit_code == EXIT_COULD_NOT_RUN
     with pytest.raises(UsageError, match="v3 has runs of several"):
         baseline_of(line, "v3")
     with pytest.raises(UsageError, match="has no earlier versions"):

@@ -2,98 +2,221 @@
 
 from __future__ import annotations
 
+import gzip
 import os
+import re
+import signal
 import subprocess
 import sys
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
 from tests.hooks.jobs import ROOT, calls, command, environ, real_tracker, until
 from tests.test_sidecar import beside, trace
 from tracker.hooks import spool
+from tracker.intake import ingest
 from tracker.store import open_store, queries
 
 yaml = pytest.importorskip("yaml")
 CI = ROOT / "scripts" / "ci"
-SAMPLE = ROOT / "tracker" / "samples" / "v01" / "run1.pt.trace.json.gz"
+SAMPLES = ROOT / "tracker" / "samples"
+PAYLOAD = {"github.workspace": "/builds/code", "github.token": "a token", "github.event.number": "41"}
 
 
-def github() -> tuple[list[str], list[str], dict]:
-    """The lines of the job, those that run whatever happened, and its variables."""
+@dataclass
+class Step:
+    """Lines that a CI system runs in one shell, and its variables beside those of the job."""
+
+    lines: str
+    shell: tuple[str, ...]
+    variables: dict[str, str]
+    always: bool
+
+
+def github() -> tuple[list[Step], dict]:
+    """The steps of the job, and its variables."""
     # `on` is a boolean in YAML 1.1
     (job,) = yaml.safe_load((CI / "github.yml").read_text())["jobs"].values()
-    lines = [step for step in job["steps"] if "run" in step]
-    always = [step["run"] for step in lines if step.get("if") == "always()"]
     assert job["steps"][0]["with"]["fetch-depth"] == 0
-    return [step["run"] for step in lines if "if" not in step], always, job["env"]
+    (kept,) = [step for step in job["steps"] if "upload-artifact" in step.get("uses", "")]
+    assert (kept["with"]["path"], kept["if"]) == ("gate.xml", "always()")
+    return [
+        Step(step["run"], ("bash", "-e"), filled(step.get("env", {})), "always()" in step.get("if", ""))
+        for step in job["steps"]
+        if "run" in step
+    ], filled({name: value for name, value in job["env"].items() if "secrets." not in value})
 
 
-def gitlab() -> tuple[list[str], list[str], dict]:
+def filled(variables: dict[str, str]) -> dict[str, str]:
+    """Variables with what GitHub puts in for the expressions in them."""
+    return {
+        name: re.sub(r"\$\{\{ (.*?) \}\}", lambda found: PAYLOAD[found[1]], value) for name, value in variables.items()
+    }
+
+
+def gitlab() -> tuple[list[Step], dict]:
     (job,) = yaml.safe_load((CI / "gitlab.yml").read_text()).values()
     assert job["variables"]["GIT_DEPTH"] == "0"
-    return job["script"], job["after_script"], job["variables"]
+    assert (job["artifacts"]["when"], job["artifacts"]["reports"]["junit"]) == ("always", "gate.xml")
+    assert job["allow_failure"]["exit_codes"] == 4
+    shell = ("bash", "-eo", "pipefail")
+    steps = [Step("\n".join(job["script"]), shell, {}, False)]
+    return [*steps, Step("\n".join(job["after_script"]), shell, {}, True)], job["variables"]
 
 
-@pytest.fixture
-def checkout(tmp_path):
-    """What a runner checks out: a job that leaves a bundled sample as its profile; `tracker` and `python` on PATH."""
-    folder = tmp_path / "code"
+class Checkout:
+    """What a runner checks out: a job that leaves one bundled sample of `label` after the other as its profile.
+
+    `tracker`, `python`, and `gh` and `curl` that write down what they are given, are on PATH.
+    """
+
+    def __init__(self, place: Path, label: str = "v01") -> None:
+        self.place, self.folder = place, place / "code"
+        self.folder.mkdir()
+        (self.folder / "train.py").write_text(
+            f"import os, shutil\nos.makedirs('prof', exist_ok=True)\nat = len(os.listdir('prof')) + 1\n"
+            f"shutil.copy(f'{SAMPLES}/{label}/run{{at}}.pt.trace.json.gz', 'prof')\n"
+        )
+        for line in ("init -q", "add .", "commit -q -m a", "tag v5 -m a"):
+            author = ("-c", "user.name=a", "-c", "user.email=a@b")
+            subprocess.run(["git", "-C", str(self.folder), *author, *line.split()], check=True)
+        program = Path(real_tracker(place).strip("'"))
+        (program.parent / "python").symlink_to(sys.executable)
+        for name in ("gh", "curl"):
+            (program.parent / name).write_text(f'#!/bin/sh\necho {name} "$@" >> "{place}/posted"\n')
+            (program.parent / name).chmod(0o755)
+        self.variables = environ(place, PATH=f"{program.parent}:/usr/bin:/bin", GITHUB_STEP_SUMMARY=f"{place}/summary")
+        self.variables |= {
+            "CI_API_V4_URL": "https://gitlab/api/v4", "CI_PROJECT_ID": "7", "CI_MERGE_REQUEST_IID": "41",
+            "TRACKER_GITLAB_TOKEN": "a token",
+        }  # fmt: skip
+        del self.variables["TRACKER_VERSION"], self.variables["TRACKER_WORKLOAD"]
+
+    def store(self):
+        return open_store(str(self.place / "jobs.db"))
+
+    def run(self, steps: list[Step]) -> tuple[int, str]:
+        """The exit code of the job, which is that of the first step that fails, and what it printed."""
+        code, printed = 0, ""
+        for step in steps:
+            if code and not step.always:
+                continue
+            done = subprocess.run(
+                [*step.shell, "-c", step.lines], cwd=self.folder, env=self.variables | step.variables,
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            assert "not found" not in done.stderr
+            assert not (step.always and done.returncode), done.stderr
+            code, printed = code or done.returncode, printed + done.stdout
+        return code, printed
+
+
+def again(folder: Path) -> list[Path]:
+    """The samples of v01 as if they had been written a second time: the same numbers in other files."""
     folder.mkdir()
-    (folder / "train.py").write_text(
-        f"import shutil; import os; os.mkdir('prof'); shutil.copy({str(SAMPLE)!r}, 'prof')"
-    )
-    for line in ("init -q", "add .", "commit -q -m a", "tag v5 -m a"):
-        author = ("-c", "user.name=a", "-c", "user.email=a@b")
-        subprocess.run(["git", "-C", str(folder), *author, *line.split()], check=True)
-    program = Path(real_tracker(tmp_path).strip("'"))
-    (program.parent / "python").symlink_to(sys.executable)
-    variables = environ(tmp_path, PATH=f"{program.parent}:/usr/bin:/bin")
-    del variables["TRACKER_VERSION"], variables["TRACKER_WORKLOAD"]
-    return folder, variables
+    made = []
+    for path in sorted((SAMPLES / "v01").iterdir()):
+        made.append(folder / path.name)
+        made[-1].write_bytes(gzip.compress(gzip.decompress(path.read_bytes()) + b"\n"))
+    return made
 
 
-@pytest.mark.parametrize("job", [github, gitlab])
-def test_a_ci_job_keeps_the_profile_of_a_push_as_the_version_that_git_describes(checkout, tmp_path, job):
-    folder, variables = checkout
-    lines, always, _ = job()
+JOBS = pytest.mark.parametrize("job", [github, gitlab])
+
+
+@JOBS
+def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes(tmp_path, job):
+    checkout = Checkout(tmp_path)
     queued = beside(trace(tmp_path / "earlier"), version="v4", workload="small_gpt")
     profile = str(queued).removesuffix(".tracker.json")
-    spool.add(spool.folder(variables), {"profile": profile}, now_ns=1)
-    for line in [*lines, *always]:
-        done = subprocess.run(
-            ["sh", "-e", "-c", line], cwd=folder, env=variables, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    with open_store(str(tmp_path / "jobs.db"), create=False) as store:
+    spool.add(spool.folder(checkout.variables), {"profile": profile}, now_ns=1)
+    code, _ = checkout.run(job()[0])
+    assert code == {github: 0, gitlab: 4}[job]  # nothing to judge it by; GitLab is told that 4 is no failure
+    with checkout.store() as store:
         assert list(queries.versions(store, "small_gpt")["version"]) == ["v5", "v4"]
+        assert len(queries.runs(store)) == 4
 
 
-@pytest.mark.parametrize("job", [github, gitlab])
+@pytest.mark.parametrize(("job", "now", "ends"), [(github, "v08", 1), (github, "v01", 0), (gitlab, "v08", 1)])
+def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now, ends):
+    """v08 writes its GELU out by hand, which takes longer than it did in v01."""
+    checkout = Checkout(tmp_path, now)
+    with checkout.store() as store:
+        ingest(store, again(tmp_path / "before"), version="v4", workload="small_gpt")
+    code, printed = checkout.run(job()[0])
+    assert code == ends
+    comment = (checkout.folder / "comment.md").read_text()
+    gate = ElementTree.parse(checkout.folder / "gate.xml").getroot()
+    assert (comment.count("REGRESSED") > 0, bool(gate.findall(".//failure"))) == (ends == 1, ends == 1)
+    posted = (tmp_path / "posted").read_text()
+    if job is github:
+        assert posted == "gh pr comment 41 --body-file comment.md --edit-last\n"
+        assert (tmp_path / "summary").read_text() == comment
+        assert ("::error " in printed) == (ends == 1)
+    else:
+        assert posted == (
+            "curl --fail --silent --show-error --header PRIVATE-TOKEN: a token --data-urlencode body@comment.md "
+            "https://gitlab/api/v4/projects/7/merge_requests/41/notes\n"
+        )
+
+
+def test_a_job_that_cannot_judge_fails_with_2(tmp_path):
+    checkout = Checkout(tmp_path)
+    checkout.variables["TRACKER_DB"] = str(tmp_path / "no folder" / "jobs.db")
+    steps = [step for step in github()[0] if not step.always]
+    assert checkout.run(steps)[0] == 2
+
+
+@JOBS
 def test_a_ci_job_keeps_its_spool_out_of_the_checkout(job):
-    _, _, variables = job()
-    assert variables["TRACKER_SPOOL"].startswith(("${{ github.workspace }}/../", "/"))
+    _, variables = job()
+    assert variables["TRACKER_SPOOL"].startswith(("/builds/code/../", "/var/"))
 
 
 def epilog(folder: Path, tracker: str, **variables: str) -> int:
-    """The epilog, with an `su` that stays the same user, as `su` of the user himself does."""
+    """The epilog as slurmd runs it: when it has ended, what is left of its process group is killed.
+
+    Its `su` stays the same user; as the real one it lets nothing of the environment through but what a login sets.
+    """
     (folder / "bin").mkdir()
     su = folder / "bin" / "su"
-    su.write_text('#!/bin/sh\n[ "$1 $2 $3" = "- somebody -s" ] && shift 4 && exec /bin/sh "$@"\n')
+    login = f'exec env -i HOME="{folder}/home" PATH=/usr/bin:/bin TRACKER_DB=/of/the/login.db /bin/sh "$@"'
+    su.write_text(f'#!/bin/sh\necho "$@" > "{folder}/su"\n[ "$1 $2 $3" = "- somebody -s" ] && shift 4 && {login}\n')
     su.chmod(0o755)
     script = CI / "slurm_epilog.sh"
     subprocess.run(["sh", "-n", str(script)], check=True)
     environment = environ(folder, TRACKER=tracker, **variables) | {"PATH": f"{folder / 'bin'}:{os.environ['PATH']}"}
-    return subprocess.run([str(script)], env=environment, check=False, timeout=5).returncode
+    process = subprocess.Popen([str(script)], env=environment, start_new_session=True)
+    code = process.wait(timeout=5)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    return code
 
 
-def test_the_epilog_delivers_what_the_job_queued(tmp_path):
+def test_the_epilog_delivers_what_the_job_queued_although_slurm_kills_what_it_leaves(tmp_path):
     profile = trace(tmp_path / "prof")
     beside(profile, version="v1", workload="toy")
     spool.add(spool.folder(environ(tmp_path)), {"profile": str(profile)}, now_ns=1)
     assert epilog(tmp_path, real_tracker(tmp_path).strip("'"), SLURM_JOB_USER="somebody") == 0
-    until(lambda: not spool.entries(spool.folder(environ(tmp_path))))
+    until(lambda: (tmp_path / "spool").exists() and not spool.entries(spool.folder(environ(tmp_path))))
     assert calls(tmp_path) == ["ingest --spooled"]
+
+
+def test_the_epilog_names_database_and_spool_but_not_where_everybody_can_read_them(tmp_path):
+    url = "postgresql://me:it's secret@db/x"
+    tracker = command(tmp_path, f'env > "{tmp_path}/seen"; : > "{tmp_path}/done"').strip("'")
+    given = {"TRACKER_DB": url, "TRACKER_CONFIG": "/etc/tracker.toml", "SLURM_JOB_USER": "somebody"}
+    assert epilog(tmp_path, tracker, **given) == 0
+    until((tmp_path / "done").exists)
+    seen = (tmp_path / "seen").read_text().splitlines()
+    assert {line for line in seen if line.startswith("TRACKER_")} == {
+        f"TRACKER_DB={url}", "TRACKER_CONFIG=/etc/tracker.toml", f"TRACKER_SPOOL={tmp_path}/spool",
+    }  # fmt: skip
+    assert (tmp_path / "su").read_text() == "- somebody -s /bin/sh\n"
 
 
 @pytest.mark.parametrize("variables", [{}, {"SLURM_JOB_USER": "somebody"}])

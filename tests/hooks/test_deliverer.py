@@ -187,9 +187,89 @@ def test_an_entry_of_another_database_stays_in_a_spool_of_its_own(tmp_path):
     assert "secret" not in spool.folder({**here, "TRACKER_DB": "postgresql://me:secret@db/x"})
 
 
+def test_all_names_of_one_database_are_one_spool(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    files = ["real/jobs.db", f"{tmp_path}/real/jobs.db", "~/real/jobs.db", "link/jobs.db", "link/../real/jobs.db"]
+    files += [
+        "sqlite:///real/jobs.db",
+        f"sqlite:///{tmp_path}/link/jobs.db",
+        f"sqlite+pysqlite:///{tmp_path}/real/jobs.db",
+    ]
+    assert len({spool.name({"TRACKER_DB": file, "TRACKER_CONFIG": "a"}) for file in files}) == 1
+    servers = ["postgresql://db:5432/x", "postgresql+psycopg://me:secret@db:5432/x", "postgres://you@DB:5432/x"]
+    assert len({spool.name({"TRACKER_DB": server}) for server in servers}) == 1
+    others = [files[0], servers[0], "postgresql://db:5432/y", "postgresql://db2:5432/x", "real/other.db"]
+    assert len({spool.name({"TRACKER_DB": other}) for other in others}) == len(others)
+
+
+def test_a_database_named_from_the_folder_of_the_job_is_the_same_for_its_deliverer(tmp_path, monkeypatch):
+    """The deliverer runs in another folder; so does the job, sooner or later."""
+    monkeypatch.chdir(tmp_path)
+    given = {"TRACKER_DB": "jobs.db", "TRACKER_CONFIG": "~/tracker.toml", "TRACKER_SPOOL": "spool", "HOME": "/h"}
+    monkeypatch.setenv("HOME", "/h")
+    found = spool.cleaned(given)
+    assert [found[name] for name in given] == [
+        f"{tmp_path}/jobs.db", "/h/tracker.toml", f"{tmp_path}/spool", "/h",
+    ]  # fmt: skip
+    url = {"TRACKER_DB": "sqlite:///jobs.db"}
+    assert spool.cleaned(url) == {"TRACKER_DB": f"sqlite:///{tmp_path}/jobs.db"}
+    kept = {"TRACKER_DB": "postgresql://me:secret@db/x"}
+    assert spool.cleaned(kept) == kept
+    assert spool.folder(found) == spool.folder(given)
+
+
+def test_a_shared_spool_has_a_folder_for_each_user_that_its_group_may_take_from(tmp_path, monkeypatch):
+    shared = tmp_path / "spool"
+    shared.mkdir()
+    shared.chmod(0o3770)
+    own = Path(queue(tmp_path))
+    assert own.name == str(os.getuid())
+    before = os.umask(0o077)
+    try:
+        entry = Path(spool.add(str(own), {"profile": "p"}, now_ns=1))
+        with spool.locked(str(own), spool.TAKING):
+            pass
+    finally:
+        os.umask(before)
+    modes = [path.stat().st_mode & 0o7777 for path in (own.parent.parent, own.parent, own)]
+    assert modes == [0o3770, 0o3770, 0o2770]
+    assert [path.stat().st_mode & 0o777 for path in (entry, own / spool.TAKING)] == [0o660, 0o660]
+    assert spool.of_all_machines(environ(tmp_path)) == [str(own.parent)]
+    assert spool.spools(str(own.parent)) == [str(own)]
+
+
+def test_a_spool_that_is_not_shared_stays_its_owners_whoever_may_write_around_it(tmp_path):
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool").chmod(0o1777)
+    own = Path(queue(tmp_path))
+    entry = Path(spool.add(str(own), {"profile": "p"}, now_ns=1))
+    assert [path.stat().st_mode & 0o7777 for path in (own.parent, own, entry)] == [0o700, 0o700, 0o600]
+
+
+def test_folders_that_entries_cannot_be_taken_from_are_named(tmp_path, monkeypatch):
+    assert spool.shut(environ(tmp_path)) == []
+    own = queue(tmp_path)
+    spool.add(own, {"profile": "p"}, now_ns=1)
+    other = tmp_path / "spool" / "node9"
+    other.mkdir()
+    assert spool.shut(environ(tmp_path)) == []
+    access = os.access
+    closed = {own, str(other)}
+    monkeypatch.setattr(os, "access", lambda place, mode, **_: place not in closed and access(place, mode))
+    uid = os.getuid()
+    problem = f"belongs to user {uid}, and entries cannot be taken from it"
+    assert spool.shut(environ(tmp_path)) == sorted([(own, problem), (str(other), problem)])
+    closed.clear()
+    closed.add(str(tmp_path / "spool"))
+    assert spool.shut(environ(tmp_path)) == [(str(tmp_path / "spool"), problem)]
+
+
 def test_a_profile_that_is_analysed_later_is_taken_once_it_is(tmp_path):
     done = tmp_path / "analyse.done"
-    spool.add(queue(tmp_path), {"profile": "p", "wait_for": str(done)}, now_ns=1)
+    spool.add(queue(tmp_path), {"profile": "p", "wait_for": str(done)}, now_ns=time.time_ns())
     takes = command(tmp_path, 'rm -f "$3"/*.entry.json')
     script = [sys.executable, "-E", "-s", str(HOOKS / "spool.py"), queue(tmp_path)]
     deliverer = subprocess.Popen(script, env=environ(tmp_path, TRACKER_COMMAND=takes))

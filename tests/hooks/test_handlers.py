@@ -138,6 +138,44 @@ def test_a_spool_that_cannot_be_written_leaves_profile_and_sidecar(variables, tm
     assert "the profile is not handed over (NotADirectoryError" in capsys.readouterr().err
 
 
+def test_a_machine_without_a_thread_left_gives_a_handler_all_the_same(variables, tmp_path, monkeypatch, capsys):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(job.threading.Thread, "start", refuse)
+    torch_profiler.on_trace_ready(str(tmp_path / "prof"))(TorchProfiler())
+    (entry,) = queued()
+    assert "git_commit" not in sidecar(Path(entry["profile"]))["facts"]
+    assert "RuntimeError: can't start new thread" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("rank", "size"), [("\u00b2", "8"), ("3", "\u00b2")])  # a digit, as str.isdigit has it
+def test_a_rank_that_is_no_number_is_none(variables, tmp_path, monkeypatch, rank, size):
+    monkeypatch.setenv("RANK", rank)
+    monkeypatch.setenv("WORLD_SIZE", size)
+    monkeypatch.setenv("TRACKER_EXPECT_RANKS", "\u00b2")
+    torch_profiler.on_trace_ready(str(tmp_path / "prof"))(TorchProfiler())
+    (entry,) = queued()
+    assert not {"rank", "expect_ranks"} & sidecar(Path(entry["profile"])).keys()
+
+
+def test_a_host_without_a_name_keeps_nobody_from_training(variables, tmp_path, monkeypatch):
+    def refuse():
+        raise OSError(36, "File name too long")
+
+    monkeypatch.setattr(job.environment.socket, "gethostname", refuse)
+    handle = torch_profiler.on_trace_ready(str(tmp_path / "prof"))
+    handle(TorchProfiler())
+    (profile,) = (tmp_path / "prof").glob("*.pt.trace.json.gz")
+    assert profile.name.startswith("rank3_host_")
+
+
+def test_what_is_half_written_when_the_disk_is_full_is_taken_away(tmp_path):
+    with pytest.raises(TypeError):
+        spool.replace(str(tmp_path / "a.json"), {"a": object()})
+    assert [*tmp_path.iterdir()] == []
+
+
 def test_a_keyboard_interrupt_goes_through(variables, tmp_path):
     profiler = SimpleNamespace(export_chrome_trace=lambda path: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
@@ -198,9 +236,25 @@ def test_a_capture_that_is_analysed_later_waits_for_its_end(variables, tmp_path,
     (entry,) = queued()
     assert npu[0][1:] == (True, {"async_mode": True})
     assert entry["wait_for"] == f"{entry['profile']}/ASCEND_PROFILER_OUTPUT/analyse.done"
-    assert not spool.is_ready(entry)
+    assert not spool.is_ready(entry, time.time_ns())
     Path(entry["wait_for"]).write_text("")
-    assert spool.is_ready(entry)
+    assert spool.is_ready(entry, time.time_ns())
+
+
+def test_a_folder_that_cannot_be_looked_into_gives_a_handler_all_the_same(variables, tmp_path, npu, monkeypatch):
+    listdir, shut = os.listdir, [True]
+
+    def look(place):
+        if shut and place == str(tmp_path / "prof"):
+            raise PermissionError(13, "Permission denied")
+        return listdir(place)
+
+    (tmp_path / "prof").mkdir()
+    monkeypatch.setattr(os, "listdir", look)
+    handle = torch_npu_profiler.on_trace_ready(str(tmp_path / "prof"))
+    shut.clear()
+    handle(lambda dir_name, worker_name: capture(dir_name, worker_name, "_ascend_pt"))
+    assert len(queued()) == 1
 
 
 def test_without_torch_npu_the_handler_does_nothing(variables, tmp_path, capsys):

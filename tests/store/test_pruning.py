@@ -122,6 +122,26 @@ def test_a_relabelled_run_takes_its_samples_along(store):
     assert lines == {("bert", "MI300X")}
 
 
+def test_a_run_that_came_into_use_since_it_was_chosen_keeps_its_details(store):
+    """Between the choice and its turn somebody pinned the version of one, and the rest of a list is pruned."""
+    first, second = aged(store, "v1", 60), aged(store, "v2", 50)
+    policy = Policy(NOW_NS - 30 * DAY_NS, 0)
+    chosen = [run.run_id for run in pruning.prunable(store, policy)]
+    assert chosen == [first, second]
+    edits.pin(store, "v2")
+    assert [pruning.prune(store, run_id, policy, now_ns=NOW_NS) is None for run_id in chosen] == [False, True]
+    assert queries.pruned(store, chosen) == {first: NOW_NS}
+    assert pruning.prune(store, first, policy, now_ns=NOW_NS) is None, "another one was faster"
+
+
+def test_a_run_that_a_finding_rests_on_since_it_was_chosen_keeps_its_details(store, monkeypatch):
+    run_id = aged(store, "v1", 60)
+    policy = Policy(NOW_NS - 30 * DAY_NS, 0)
+    monkeypatch.setattr(pruning, "_used", lambda connection: {run_id})
+    assert pruning.prune(store, run_id, policy, now_ns=NOW_NS) is None
+    assert queries.pruned(store, [run_id]) == {}
+
+
 def test_a_diff_leaves_runs_without_details_out_and_says_so(store):
     bare, whole = aged(store, "v1", 60), aged(store, "v1", 50)
     aged(store, "v2", 1)

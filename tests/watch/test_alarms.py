@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from tests.watch.world import ALERTS, DAY, HOUR, MINUTE, SETTLED, World
 from tracker.config import Alerts
 from tracker.intake import ingest
-from tracker.store import inbox, notifications, watchers
-from tracker.watch import Event, alarms, rounds
+from tracker.store import inbox, leases, notifications, watchers
+from tracker.watch import Event, Service, alarms, rounds
 from tracker.watch.work import MOST_SAID
 
 
@@ -170,6 +171,16 @@ def test_a_bad_day_is_one_message_per_workload_and_names_the_first(world):
     assert "tracker watch --retry all" in of_gpt.lines[11]
 
 
+def test_a_spool_that_nothing_can_be_taken_from_is_told_of_once(world, tmp_path):
+    world.work.shut = lambda: [(tmp_path / "spool", "belongs to user 7, and entries cannot be taken from it")]
+    for _ in range(2):
+        world.round()
+    (alarm,) = world.told.messages
+    assert (alarm.event, alarm.title) == ("quarantined", "what jobs queued on node1 cannot be taken")
+    assert alarm.lines[0] == f"{tmp_path}/spool: belongs to user 7, and entries cannot be taken from it"
+    assert world.lines("folder").count(alarm.lines[0]) == 1
+
+
 def test_a_watcher_that_fell_silent_is_told_of_once(world, store):
     watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
     world.after(alarms.DEAD_AFTER_NS).round()
@@ -179,6 +190,65 @@ def test_a_watcher_that_fell_silent_is_told_of_once(world, store):
     (alarm,) = world.told.messages
     assert (alarm.event, alarm.title) == ("watcher", "the watcher on node2 is gone")
     assert "Process 7 was last heard of at 2023-11-14 22:13 UTC." in alarm.lines
+
+
+def test_a_watcher_that_comes_back_lives_again_and_its_next_loss_is_told_too(world, store):
+    watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    world.after(alarms.DEAD_AFTER_NS + 1).round()
+    assert watchers.beat(store, "node2:7:x", now_ns=world.now_ns)  # its machine had slept
+    (known,) = watchers.watchers(store)
+    assert (known.outcome, known.ended_ns, known.told, known.heartbeat_ns) == ("", None, False, world.now_ns)
+    assert not watchers.beat(store, "node2:7:x", now_ns=world.now_ns)  # nothing new
+    world.round()
+    assert len(world.told.messages) == 1
+    world.after(alarms.DEAD_AFTER_NS + 1).round()
+    world.round()
+    assert world.told.titles() == ["the watcher on node2 is gone"] * 2
+
+
+def test_a_watcher_that_was_heard_of_meanwhile_is_neither_lost_nor_told_of(world, store):
+    watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    (seen,) = watchers.watchers(store)
+    watchers.beat(store, "node2:7:x", now_ns=world.now_ns + 1)
+    assert not watchers.end(store, "node2:7:x", "lost", now_ns=world.now_ns + 2, heartbeat_ns=seen.heartbeat_ns)
+    watchers.tell(store, seen)
+    (known,) = watchers.watchers(store)
+    assert (known.outcome, known.told) == ("", False)
+
+
+def test_a_watcher_that_hangs_is_told_of_once_by_another_one(world, store):
+    watchers.begin(store, "node2:7:x", "node2", 7, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    doing = ("reading /p/gpt/v1/a.json", world.now_ns)
+    for minutes in (60, 1, 1):
+        watchers.beat(store, "node2:7:x", now_ns=world.after(minutes * MINUTE).now_ns, job=doing)
+        world.round()
+    (alarm,) = world.told.messages
+    assert (alarm.event, alarm.title) == ("watcher", "the watcher on node2 hangs")
+    assert alarm.lines[0] == "Process 7 has been at one thing for 61 min: reading /p/gpt/v1/a.json"
+    goes_on = ("judge", world.now_ns)
+    watchers.beat(store, "node2:7:x", now_ns=world.after(HOUR).now_ns, job=goes_on)
+    world.round()
+    assert len(world.told.messages) == 1
+
+
+def test_a_watcher_that_hangs_says_so_itself_and_lets_go_of_its_work(world, store):
+    """There may be no other one. What it held another one may take; its heartbeat holds it no longer."""
+    service = Service(world.work, load=lambda: world.work.settings, open_store=lambda settings: nullcontext(store))
+    watchers.begin(store, world.work.owner, "node1", 1, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
+    with world.work.at("tell"):
+        assert leases.take(store, "tell", world.work.owner, now_ns=world.now_ns)
+        for _ in range(60):
+            service.beat(world.after(MINUTE).store)
+        assert world.told.messages == []
+        service.beat(world.after(MINUTE).store)  # it hangs, and holds the lease on telling for two minutes more
+        assert world.told.messages == []
+        for _ in range(3):
+            service.beat(world.after(MINUTE).store)
+    assert world.told.titles() == ["the watcher on node1 hangs"]
+    assert world.lines("watcher") == ["node1 pid 1 hangs: tell"]
+    service.beat(world.after(MINUTE).store)
+    (known,) = watchers.watchers(store)
+    assert (known.job, known.job_ns) == (None, None)
 
 
 def test_watchers_that_said_good_bye_or_live_are_not_told_of(world, store):
@@ -201,10 +271,12 @@ def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily
     with pytest.raises(KeyboardInterrupt):
         daily.round()
     monkeypatch.undo()
+    assert [entry.told for entry in daily.entries().values()] == [False]
     daily.round()
     assert [entry.told for entry in daily.entries().values()] == [True]
     daily.round()
     assert len(daily.told.messages) == 1
+    assert [entry.told for entry in daily.entries().values()] == [True]
 
 
 def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, monkeypatch):

@@ -5,11 +5,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import replace
 
+import pytest
+
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import judgement, notify
 from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.detectors import rule
+from tracker.errors import StoreError, TrackerError
 from tracker.judgement import Wish, act
 from tracker.store import inbox, leases, queries, watchers
 from tracker.watch import rounds
@@ -72,6 +75,43 @@ def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
     rounds.tell(one.work)
     rounds.tell(other.work)
     assert (len(one.told.messages), len(other.told.messages)) == (1, 0)
+
+
+def test_a_job_that_fails_keeps_no_other_one_from_its_work(world, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    world.broken("gpt/v1/b.json")
+    world.look()
+
+    def fail(*_):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(judgement, "update", fail)
+    with pytest.raises(TrackerError, match="of the round 2 jobs failed: judge, nightly; what went wrong"):
+        world.after(SETTLED).round()
+    assert world.states() == {"gpt/v1/a.json": "ingested", "gpt/v1/b.json": "quarantined"}
+    assert len(world.told.messages) == 1
+    said = world.lines("failed")
+    assert [line.splitlines()[0] for line in said] == [
+        f"{name}: Traceback (most recent call last):" for name in ("judge", "nightly")
+    ]
+    assert said[0].endswith("ZeroDivisionError: oh")
+
+
+def test_a_database_that_is_away_ends_a_round_at_its_second_job(world, monkeypatch):
+    tried = []
+
+    def away(name):
+        def job(work):
+            tried.append(name)
+            raise StoreError("it is locked")
+
+        return job
+
+    monkeypatch.setattr(rounds, "ONCE", {name: away(name) for name in rounds.JOBS})
+    with pytest.raises(TrackerError, match="of the round 2 jobs failed: scan, ingest"):
+        world.round()
+    assert tried == ["scan", "ingest"]
+    assert world.lines("failed") == ["scan: it is locked", "ingest: it is locked"]
 
 
 def test_what_is_gone_for_long_is_forgotten_and_what_is_there_never(world):

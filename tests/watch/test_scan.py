@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
+from tracker import readers
 from tracker.watch import rounds
 from tracker.watch.content import BELIEVED_AGE_NS
 
@@ -207,3 +208,46 @@ def test_where_one_capture_has_the_mark_of_a_parser_the_others_wait_for_it(world
 def test_captures_of_parsers_that_leave_no_mark_wait_for_none(world):
     ascend(world)
     assert world.settle() == {f"gpt/v1/{CAPTURE}": "ingested"}
+
+
+def test_a_folder_that_may_not_be_entered_keeps_no_other_profile_out(local, monkeypatch):
+    local.profile("gpt/v1/a.json")
+    local.profile("gpt/v2/b.json")
+    local.settle()
+    stat, shut = os.stat, str(local.root / "gpt/v1")
+
+    def refuse(place, **more):
+        if not isinstance(place, int) and str(place).startswith(shut):
+            raise PermissionError(13, "Permission denied")
+        return stat(place, **more)
+
+    local.profile("gpt/v3/c.json")
+    monkeypatch.setattr(os, "stat", refuse)
+    local.settle()
+    monkeypatch.undo()
+    assert local.states() == dict.fromkeys(("gpt/v1/a.json", "gpt/v2/b.json", "gpt/v3/c.json"), "ingested")
+    assert local.lines("folder") == ["gpt/v1: cannot be looked into (Permission denied)"]
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (FileNotFoundError(2, "No such file or directory"), "cannot be looked into (No such file or directory)"),
+        (ZeroDivisionError("oh"), "tracker itself failed on this (ZeroDivisionError: oh); please report it"),
+    ],
+)
+def test_a_profile_that_cannot_be_looked_at_keeps_no_other_one_out(local, monkeypatch, error, said):
+    for name in "ab":
+        local.profile(f"gpt/v1/{name}.json")
+    survey = readers.survey
+
+    def fail(path, *more):
+        if path.name == "a.json":
+            raise error
+        return survey(path, *more)
+
+    monkeypatch.setattr(readers, "survey", fail)
+    assert local.settle() == {"gpt/v1/a.json": "waiting", "gpt/v1/b.json": "ingested"}
+    assert local.lines("folder") == [f"gpt/v1/a.json: {said}"]
+    monkeypatch.undo()
+    assert local.settle()["gpt/v1/a.json"] == "ingested"

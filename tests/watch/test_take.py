@@ -11,12 +11,12 @@ import pytest
 from tests.test_intake import write_trace
 from tests.watch.world import DAY, MINUTE, SETTLED, World
 from tracker import intake, judgement
-from tracker.errors import SourceError, StoreError, UsageError
+from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.hooks import spool
 from tracker.intake.spooled import ATTEMPTS
 from tracker.store import inbox, leases, queries
 from tracker.watch import Stopped, retry, status, take
-from tracker.watch.take import MAX_ATTEMPTS, in_order
+from tracker.watch.take import MAX_DEATHS, in_order
 
 
 def test_profiles_become_runs_under_the_labels_of_their_folders(world):
@@ -215,7 +215,7 @@ def test_a_lost_database_ends_the_job_and_counts_against_no_profile(world, monke
         raise StoreError("the server cannot be reached")
 
     monkeypatch.setattr(intake, "ingest", lose)
-    for _ in range(MAX_ATTEMPTS + 2):
+    for _ in range(MAX_DEATHS + 2):
         with pytest.raises(StoreError):
             take.take(world.work)
     entry = world.entries()["gpt/v1/a.json"]
@@ -228,7 +228,7 @@ def test_a_profile_that_kills_its_watchers_is_quarantined(world, store):
     world.profile("gpt/v1/a.json")
     world.look()
     world.after(SETTLED).look()
-    for number in range(MAX_ATTEMPTS):
+    for number in range(MAX_DEATHS):
         (entry,) = world.entries().values()
         assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)  # and then it died
         world.after(leases.LIFETIME_NS)
@@ -237,6 +237,39 @@ def test_a_profile_that_kills_its_watchers_is_quarantined(world, store):
         "the watcher died while it read this, 3 times in a row; it may need more memory"
     )
     assert world.runs() == []
+
+
+def test_what_was_put_off_often_is_not_blamed_for_the_first_death(world, store, monkeypatch):
+    """Three times the disk was full; then one watcher was killed. That is one death and not four."""
+    world.profile("gpt/v1/a.json")
+    real = intake.ingest
+
+    def refuse(*_, **__):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(intake, "ingest", refuse)
+    world.settle()
+    for minutes in (1, 5):
+        world.after(minutes * MINUTE).round()
+    (entry,) = world.entries().values()
+    assert (entry.state, entry.attempts, entry.deaths) == ("ready", 3, 0)
+    monkeypatch.setattr(intake, "ingest", real)
+    world.after(15 * MINUTE)
+    assert inbox.start(store, entry, "node1:2:x", now_ns=world.now_ns)  # and then it died
+    assert world.after(leases.LIFETIME_NS).round() == {"gpt/v1/a.json": "ingested"}
+
+
+def test_a_watcher_that_had_to_be_ended_did_not_die_of_what_it_read(world, store):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    world.after(SETTLED).look()
+    for number in range(2 * MAX_DEATHS):
+        (entry,) = world.entries().values()
+        assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)
+        inbox.break_off(store, f"node1:{number}:x")
+        inbox.break_off(store, "somebody else")
+        world.after(leases.LIFETIME_NS)
+    assert world.round() == {"gpt/v1/a.json": "ingested"}
 
 
 def test_a_watcher_that_is_asked_to_end_puts_back_what_it_read(world, monkeypatch):
@@ -305,7 +338,7 @@ def test_runs_whose_judgement_was_cut_off_are_judged_by_whoever_comes_next(world
         raise StoreError("gone")
 
     monkeypatch.setattr(judgement, "update", die)
-    with pytest.raises(StoreError):
+    with pytest.raises(TrackerError, match="of the round 2 jobs failed: judge, nightly"):
         world.settle()
     monkeypatch.setattr(judgement, "update", real)
     assert len(queries.runs(store)) == 2

@@ -63,6 +63,17 @@ def watcher(environ, tmp_path):
     process.stdout.close()
 
 
+def long_one(folder: World) -> Path:
+    """A profile that takes some seconds."""
+    path = folder.profile("gpt/v1/a.json")
+    trace = json.loads(path.read_text())
+    trace["traceEvents"] += [
+        {**trace["traceEvents"][1], "ts": 1_700_000_000_001_000 + at, "dur": 1} for at in range(200_000)
+    ]
+    path.write_text(json.dumps(trace))
+    return path
+
+
 def states(store) -> set[str]:
     return {entry.state for entry in inbox.entries(store)}
 
@@ -97,12 +108,7 @@ def test_a_signal_ends_a_watcher_at_once_and_on_record(store, folder, watcher, t
 
 
 def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_goes_on(store, folder, environ, tmp_path):
-    path = folder.profile("gpt/v1/a.json")
-    trace = json.loads(path.read_text())
-    trace["traceEvents"] += [
-        {**trace["traceEvents"][1], "ts": 1_700_000_000_001_000 + at, "dur": 1} for at in range(200_000)
-    ]
-    path.write_text(json.dumps(trace))  # takes some seconds
+    long_one(folder)
     watcher = started(environ, log=tmp_path / "log")
     wait_for(lambda: states(store) == {"working"}, watcher)
     code, seconds = ended(watcher)
@@ -137,9 +143,10 @@ def test_the_settings_are_read_again_and_a_bad_file_changes_nothing(store, folde
     assert "key watch.every: is 'often'" in log.read_text()
     other = tmp_path / "other"
     other.mkdir()
-    file.write_text(good.replace(str(folder.root), str(other)))
+    file.write_text(good.replace(str(folder.root), str(other)).replace('every = "1s"', 'every = "2s"'))
     watcher.send_signal(signal.SIGHUP)
     wait_for(lambda: str(other) in {one.path for one in watchers.folders(store)}, watcher)
+    assert [one.every_ns for one in watchers.watchers(store)] == [2 * 10**9]
     assert ended(watcher)[0] == 0
 
 
@@ -184,3 +191,26 @@ def test_a_locked_database_does_not_keep_a_watcher_from_ending(tmp_path, folder)
     assert seconds < 2.5
     engine.dispose()
     assert os.path.exists(database)
+
+
+@pytest.mark.parametrize("is_locked", [False, True])
+def test_a_single_round_that_a_signal_ends_is_no_success(tmp_path, folder, is_locked):
+    """Also where the database is locked, and the process ends although its round does not."""
+    database = tmp_path / "tracker.db"
+    environ = settings_file(tmp_path, str(database), folder.root, settled="1s")
+    long_one(folder)
+    first = started(environ, "--once", log=tmp_path / "log")
+    assert first.wait(PATIENCE_S) == 0
+    first.stdout.close()
+    time.sleep(1)  # now it stood still for long enough
+    with open_store(str(database)) as store:
+        process = started(environ, "--once", log=tmp_path / "log")
+        wait_for(lambda: states(store) == {"working"}, process)
+    engine = create_engine(f"sqlite:///{database}")
+    with engine.connect() as connection:
+        if is_locked:
+            connection.execute(text("BEGIN IMMEDIATE"))
+        code, seconds = ended(process)
+    assert code == 130
+    assert seconds < 2.5
+    engine.dispose()

@@ -49,6 +49,8 @@ class Job:
             texts["expect_ranks"] = str(self.said.expect_ranks)
         for name in ("configuration", "tags"):
             texts[name] = ",".join(f"{key}={value}" for key, value in getattr(self.said, name).items()) or None
+        if self.db:
+            texts["db"] = self.db
         texts["deliver"] = os.environ.get("TRACKER_DELIVER", "0")
         return {f"TRACKER_{name.upper()}": text for name, text in texts.items() if text}
 

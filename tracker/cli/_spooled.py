@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,35 +9,39 @@ from typing import TYPE_CHECKING
 import typer
 
 from tracker.errors import EXIT_COULD_NOT_RUN
-from tracker.units import counted
+from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
     from tracker.config import Settings
     from tracker.intake import Spooled
 
 
-def take(settings: Settings, folders: Sequence[Path] | None) -> None:
+def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = False) -> None:
     """Ingest what waits in `folders`, by default the spools of this database; say what came in and what stays.
 
-    Exit code 2 where something could not be read. Without entries no database is made.
+    `again`: also what was tried a short time ago, or given up. Exit code 2 where something could not be read. Without
+    entries no database is made.
     """
     from tracker import intake
-    from tracker.cli import _store
+    from tracker.cli import _spools, _store
     from tracker.cli._output import emit, tell
-    from tracker.hooks import spool
 
-    places = [*map(Path, spool.of_all_machines(os.environ))] if folders is None else list(folders)
+    places = _spools.spools_of(settings) if folders is None else list(folders)
     done: list[Spooled] = []
-    if any(spool.spools(str(place)) for place in places):
+    if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with _store.writing(settings, create=True) as store:
             for place in places:
-                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes)
+                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again)
     left = [one for place in places for one in intake.waiting(place)]
     _report(done)
+    for shut, problem in [] if folders is not None else _spools.shut_spools_of(settings):
+        tell(f"warning: {shut}: {problem}")
     tried = {one.entry for one in done}
     for one in left:
         if one.entry not in tried and not one.given_up:
-            tell(f"note: {one.profile} waits{f': {one.why}' if one.why else ''}")
+            why = one.why.removeprefix(f"{one.profile}: ")
+            moment = f", tried again from {format_moment(one.next_try_ns)} UTC on" if one.next_try_ns else ""
+            tell(f"note: {one.profile or one.entry} waits{moment}{f': {why}' if why else ''}")
     given_up = sum(one.given_up for one in left)
     emit(summary(done, len(left) - given_up, given_up))
     if any(one.error is not None for one in done):

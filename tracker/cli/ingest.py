@@ -82,6 +82,14 @@ def ingest(  # one parameter per option
             show_default=False,
         ),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option(
+            "--again",
+            help="With --spooled: also what was tried a short time ago, and what was given up. Default: what failed is "
+            "tried after 1 minute, then after twice as long each time, at most a day; after 20 times it is given up.",
+        ),
+    ] = False,
     db: options.Database = None,
 ) -> None:
     """Read profiles into the database as runs of a version.
@@ -108,7 +116,9 @@ def ingest(  # one parameter per option
         given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
         if any(given) or as_run or allow_partial or skip_bad_rows:
             raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
-        return _spooled.take(settings, paths)
+        return _spooled.take(settings, paths, again=again)
+    if again:
+        raise UsageError("--again goes with --spooled", remedy="leave it out: a profile that is named is always read")
     if not paths:
         raise UsageError("no profile is named", remedy="give its path, or --spooled for what jobs queued")
     for path in paths:

@@ -76,8 +76,7 @@ def prune(
         emit("\n".join([*_listed(found), _summary(found, None)]))
         return
     with _store.writing(settings) as store:
-        found = pruning.prunable(store, policy)
-        rows = sum(pruning.prune(store, run.run_id, now_ns=now) for run in found)
+        found, rows = pruning.prune_all(store, policy, now_ns=now)
         if compact:
             pruning.compact(store)
     emit("\n".join([*_listed(found), _summary(found, rows)]))

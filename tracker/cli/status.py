@@ -34,18 +34,16 @@ def status(
       tracker status
       tracker status --format json
     """
-    import os
     import time
-    from pathlib import Path
 
     from tracker import config, reports, watch
-    from tracker.cli import _store
+    from tracker.cli import _spools, _store
     from tracker.cli._output import emit, screen
-    from tracker.hooks import spool
 
-    with _store.reading(config.load(db)) as store:
-        spools = [Path(place) for place in spool.of_all_machines(os.environ)]
-        found = watch.status(store, now_ns=time.time_ns(), spools=spools)
+    settings = config.load(db)
+    with _store.reading(settings) as store:
+        spools, shut = _spools.spools_of(settings), _spools.shut_spools_of(settings)
+        found = watch.status(store, now_ns=time.time_ns(), spools=spools, shut=shut)
     look = screen()
     document = reports.render_status(found, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from tracker.results import Status
     from tracker.store import Store
     from tracker.watch import Event, Service
-
-_EXIT_INTERRUPTED: Final = 130
 
 
 def watch(
@@ -44,7 +42,7 @@ def watch(
     A profile is complete when it stood still for watch.settled and its profiler is done with it. One that cannot be
     read is quarantined, and the others go on. Several watchers on one database do each thing once; what one that was
     killed began, the next one finishes. SIGTERM and SIGINT end it, SIGHUP reads the settings again. Exit code 0: it
-    ended, or the round is done; 2: it could not at all.
+    ended, or the round is done; 2: it could not, or a job of the round failed; 130: a signal ended the round.
 
     \b
     Example:
@@ -88,7 +86,7 @@ def _one_round(store: Store, settings: Settings) -> None:
 
     from tracker.cli._output import emit, tell
     from tracker.reports._shared import printable
-    from tracker.watch import Stopped, status
+    from tracker.watch import EXIT_INTERRUPTED, Stopped, status
 
     done: list[Event] = []
 
@@ -101,7 +99,7 @@ def _one_round(store: Store, settings: Settings) -> None:
     try:
         service.once()
     except Stopped:
-        raise typer.Exit(_EXIT_INTERRUPTED) from None
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     emit(_summary(done, status(store, now_ns=time.time_ns()), settings.watch.settled))
 
 
@@ -133,13 +131,10 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 
 
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
-    import os
     import time
-    from pathlib import Path
 
     from tracker import config
-    from tracker.cli import _store
-    from tracker.hooks import spool
+    from tracker.cli import _spools, _store
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -150,7 +145,8 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         host=host,
         say=say,
         now=time.time_ns,
-        spools=lambda: [Path(place) for place in spool.of_all_machines(os.environ)],
+        spools=lambda: _spools.spools_of(settings),
+        shut=lambda: _spools.shut_spools_of(settings),
     )
     return Service(
         work=work,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.compare.sides import needs_store, resolve
-from tracker.errors import UsageError
+from tracker.errors import TooLittleDataError, UsageError
 from tracker.judgement import Acceptance, acceptance_of, size_of, words_of
 from tracker.results import BASELINES
 from tracker.results.options import check_words
@@ -32,7 +32,8 @@ def baseline_of(
 
     `against`: `window`, the last 8 accepted runs of earlier versions (see `judgement.acceptance_of`), at least 3 where
     there are 3 active ones; `previous`, all runs of the version before; `pinned`, those of the pinned version. All of
-    the workload, configuration and device of the candidate. UsageError where there are none.
+    the workload, configuration and device of the candidate. UsageError where there are none; for earlier ones it is
+    a TooLittleDataError.
     """
     check_words("baseline", (against,), BASELINES)
     if store is None or not needs_store(candidate):
@@ -54,7 +55,8 @@ def baseline_of(
     chosen = _chosen(earlier, [run for run in runs if run.pinned and run.run_id not in run_ids], against)
     if not chosen:
         what = "pinned" if against == "pinned" else "earlier"
-        raise UsageError(
+        kind = UsageError if against == "pinned" else TooLittleDataError  # the first version has none, and no fault
+        raise kind(
             f"{candidate} has no {what} runs on its device and configuration",
             remedy=f"name the baseline: tracker diff BASELINE {candidate}",
         )

@@ -13,8 +13,11 @@ _DONE = "analyse.done"
 
 
 def captures(folder: str, ending: str) -> set[str]:
-    """The captures in `folder`, of all processes that write there."""
-    names = os.listdir(folder) if os.path.isdir(folder) else []
+    """The captures in `folder`, of all processes that write there; none where it cannot be looked into."""
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return set()
     return {os.path.join(folder, name) for name in names if name.endswith(ending)}
 
 

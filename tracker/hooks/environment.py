@@ -94,8 +94,8 @@ def job_id(environ: Mapping[str, str]) -> str | None:
 
 
 def host() -> str:
-    """The name of this machine, '' for one that makes no word."""
-    return word(socket.gethostname())
+    """The name of this machine, '' for one that makes no word, or has none."""
+    return word(_asked(socket.gethostname))
 
 
 def rank_and_world_size(
@@ -106,7 +106,7 @@ def rank_and_world_size(
     if asked is not None:
         return asked
     for rank, size in _RANKS:
-        if environ.get(rank, "").isdigit() and environ.get(size, "").isdigit():
+        if environ.get(rank, "").isdecimal() and environ.get(size, "").isdecimal():
             return int(environ[rank]), int(environ[size])
     return None, None
 

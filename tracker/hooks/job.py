@@ -64,7 +64,8 @@ class Job:
     """
 
     def __init__(self, environ: Mapping[str, str] | None = None, **options: Any) -> None:
-        self.environ = dict(os.environ if environ is None else environ)
+        given = dict(os.environ if environ is None else environ)
+        self.environ: dict[str, str] = harmless(spool.settled)(given) or given  # the job may go to another folder
         known = (*_TEXTS, *_PAIRS, "expect_ranks", "deliver")
         for name in sorted(set(options) - set(known)):
             warn("there is no option {} of a hook; known: {}".format(name, ", ".join(known)))
@@ -74,7 +75,7 @@ class Job:
         self._git: dict[str, str] = {}
         # while the job trains: the working tree is still what was started, and nobody waits for git
         self._asking = threading.Thread(target=self._ask_git, name="tracker-git", daemon=True)
-        self._asking.start()
+        harmless(self._asking.start)()  # a machine may have no thread left
 
     @harmless
     def _ask_git(self) -> None:
@@ -82,7 +83,8 @@ class Job:
 
     def told(self) -> dict[str, Any]:
         """The content of the sidecar of a profile that is written now."""
-        self._asking.join(_LAST_WAIT_S)
+        if self._asking.is_alive():
+            self._asking.join(_LAST_WAIT_S)
         git = dict(self._git)
         described = git.pop("version", None)
         rank, world_size = environment.rank_and_world_size(self.environ)
@@ -135,7 +137,7 @@ def _said(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, A
         said[name].update((str(key), str(value)) for key, value in (options.get(name) or {}).items())
     ranks = said["expect_ranks"]
     said = {name: str(value) if name in _TEXTS and value else value for name, value in said.items()}
-    said["expect_ranks"] = int(ranks) if str(ranks or "").isdigit() and int(ranks) > 0 else None
+    said["expect_ranks"] = int(ranks) if str(ranks or "").isdecimal() and int(ranks) > 0 else None
     return {name: value for name, value in said.items() if value not in (None, "", {})}
 
 

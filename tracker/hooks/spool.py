@@ -6,8 +6,10 @@ tracker's own environment. That takes the entries, counts attempts, and removes 
 the next deliverer, `tracker ingest --spooled` or `tracker watch`.
 
 ROOT/HOST/NAME/: the spool of the jobs of one machine that send to one database. ROOT: TRACKER_SPOOL, default
-`tracker/spool` in the user's state folder. NAME: `default`, or a digest of TRACKER_DB and TRACKER_CONFIG where these
-are set; so entries never end up in another database than the one that their job named.
+`tracker/spool` in the user's state folder. NAME: a digest of the database that TRACKER_DB names, however it does, else
+of the settings file that TRACKER_CONFIG names, else `default`; so entries never end up in another database than the one
+that their job named. Only their owner can read them, unless ROOT is shared: a folder whose group may write into it and
+hands itself down (`chmod 3770`). Each user then has ROOT/HOST/NAME/UID/, which that group may take from.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ FAILED = "failed"
 TAKING, DELIVERING = ".taking", ".delivering"
 """Lock files: of who reads entries, and of the deliverer."""
 
+WAITED_NS = 24 * 3600 * 10**9
+"""A profile whose end did not come for so long is taken as it is."""
+
+_SHARED = 0o2020
+"""Of the mode of a folder: its group writes there, and what is made there is the group's."""
+
 _LOG = "deliverer.log"
 _LOG_BYTES = 1 << 20
 _DEFAULT_TIMEOUT_S = 3600.0
@@ -57,15 +65,59 @@ def root(environ: Mapping[str, str]) -> str:
 
 def name(environ: Mapping[str, str]) -> str:
     """What the spools of this database are called."""
-    named = [environ.get(variable, "") for variable in ("TRACKER_DB", "TRACKER_CONFIG")]
-    named = [text if "://" in text or not text else os.path.abspath(os.path.expanduser(text)) for text in named]
-    return hashlib.sha256("\n".join(named).encode()).hexdigest()[:12] if any(named) else "default"
+    database, settings = environ.get("TRACKER_DB", ""), environ.get("TRACKER_CONFIG", "")
+    if not database and not settings:
+        return "default"
+    named = [identity(database), ""] if database else ["", identity(settings)]
+    return hashlib.sha256("\n".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def identity(database: str) -> str:
+    """The same text for all names of one database: where a file really lies; of a server not who asks, or how."""
+    scheme, separator, rest = database.partition("://")
+    scheme = scheme.partition("+")[0].lower()
+    if not separator or (scheme == "sqlite" and rest.startswith("/")):
+        path = rest[1:].partition("?")[0] if separator else database
+        return os.path.realpath(os.path.expanduser(path)) if path not in ("", ":memory:") else database
+    authority, slash, tail = rest.partition("/")
+    host = authority.rpartition("@")[2].lower()
+    return "{}://{}{}{}".format("postgresql" if scheme == "postgres" else scheme, host, slash, tail)
 
 
 def folder(environ: Mapping[str, str]) -> str:
-    """The spool of this machine and database; there or not."""
-    host = "".join(char if char.isalnum() or char in "-_." else "_" for char in socket.gethostname())
-    return os.path.join(root(environ), host.lstrip(".") or "host", name(environ))
+    """The spool of this machine and database, in a shared root of this user; there or not."""
+    host = "".join(char if char.isalnum() or char in "-_." else "_" for char in host_name())
+    base = root(environ)
+    own = [str(os.getuid())] if is_shared(base) else []
+    return os.path.join(base, host.lstrip(".") or "host", name(environ), *own)
+
+
+def is_shared(place: str) -> bool:
+    """Whether what is made in a folder belongs to its group as well, which may write there."""
+    try:
+        return os.stat(place).st_mode & _SHARED == _SHARED
+    except OSError:
+        return False
+
+
+def settled(environ: Mapping[str, str]) -> dict[str, str]:
+    """The same environment for a process that runs in another folder: no path starts at the current one."""
+    found = dict(environ)
+    for variable in ("TRACKER_DB", "TRACKER_CONFIG", "TRACKER_SPOOL"):
+        text = found.get(variable, "")
+        if text.startswith("sqlite:///") and text[10:11] not in ("", "/", ":"):
+            found[variable] = "sqlite:///" + os.path.abspath(text[10:])
+        elif text and "://" not in text:
+            found[variable] = os.path.abspath(os.path.expanduser(text))
+    return found
+
+
+def host_name() -> str:
+    """The name of this machine, '' where it has none."""
+    try:
+        return socket.gethostname()
+    except OSError:
+        return ""
 
 
 def of_all_machines(environ: Mapping[str, str]) -> list[str]:
@@ -78,33 +130,94 @@ def of_all_machines(environ: Mapping[str, str]) -> list[str]:
     return [path for path in found if os.path.isdir(path)]
 
 
+def shut(environ: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Folders in which entries for this database may lie that nobody here can take, with what is wrong."""
+    base = root(environ)
+    if not os.path.isdir(base):
+        return []
+    found = [(base, _problem(base, os.R_OK | os.X_OK))]
+    for host in sorted(_names(base)):
+        place = os.path.join(base, host)
+        if os.path.isdir(place):
+            found.append((place, _problem(place, os.X_OK)))
+            below = os.path.join(place, name(environ))
+            for parent, folders, _ in os.walk(below):
+                folders.sort()
+                found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
+    return [(place, problem) for place, problem in found if problem]
+
+
+def _problem(place: str, needed: int) -> str:
+    if os.access(place, needed):
+        return ""
+    return f"belongs to user {os.stat(place).st_uid}, and entries cannot be taken from it"
+
+
+def _names(place: str) -> list[str]:
+    try:
+        return os.listdir(place)
+    except OSError:
+        return []
+
+
+def make(spool: str) -> None:
+    """Make a folder of a spool, and those around it; what is made in a shared one is shared as that is.
+
+    In those around it nobody can take away what is another one's, where that holds of the root.
+    """
+    missing = []
+    while not os.path.isdir(spool):
+        missing.append(spool)
+        spool = os.path.dirname(spool)
+    while missing:
+        place = missing.pop()
+        with suppress(FileExistsError):  # another job was faster
+            os.mkdir(place, 0o700)
+            around = os.stat(os.path.dirname(place)).st_mode
+            if around & _SHARED == _SHARED:
+                os.chmod(place, 0o700 | around & (0o3070 if missing else 0o2070))
+
+
+def _mode(spool: str) -> int:
+    """Of the files in a spool."""
+    return 0o660 if is_shared(spool) else 0o600
+
+
 def add(spool: str, entry: Mapping[str, Any], *, now_ns: int) -> str:
-    """Write an entry, whole or not at all; its path. Only its owner can read it."""
-    os.makedirs(spool, mode=0o700, exist_ok=True)
-    made = {"schema": 1, "host": socket.gethostname(), "queued_at_ns": now_ns, "attempts": 0}
+    """Write an entry, whole or not at all; its path. Only its owner can read it, and the group of a shared spool."""
+    make(spool)
+    made = {"schema": 1, "host": host_name(), "queued_at_ns": now_ns, "attempts": 0}
     made.update(entry)
     path = os.path.join(spool, f"{now_ns:020}-{os.getpid()}-{next(_numbers)}{SUFFIX}")
     replace(path, made)
     return path
 
 
-def replace(path: str, content: Mapping[str, Any], mode: int = 0o600) -> None:
-    """Write JSON to `path`: a reader, and whoever comes after a crash, sees all of it or what was there before."""
+def replace(path: str, content: Mapping[str, Any], mode: int | None = None) -> None:
+    """Write JSON to `path`: a reader, and whoever comes after a crash, sees all of it or what was there before.
+
+    `mode`: who may read it; default as suits the spool that it lies in.
+    """
     draft = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, mode), "w", encoding="utf-8") as file:
-        json.dump(content, file)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(draft, path)
+    try:
+        wanted = _mode(os.path.dirname(path)) if mode is None else mode
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, wanted), "w", encoding="utf-8") as file:
+            if mode is None:
+                os.fchmod(file.fileno(), wanted)  # whatever the umask
+            json.dump(content, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
 
 
 def entries(spool: str) -> list[str]:
     """The entries of a spool, oldest first."""
-    try:
-        names = os.listdir(spool)
-    except OSError:
-        return []
-    return [os.path.join(spool, name) for name in sorted(names) if name.endswith(SUFFIX) and name[0] != "."]
+    names = sorted(_names(spool))
+    return [os.path.join(spool, name) for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
 
 def spools(below: str) -> list[str]:
@@ -117,9 +230,12 @@ def spools(below: str) -> list[str]:
     return found
 
 
-def is_ready(entry: Mapping[str, Any]) -> bool:
-    """Whether the profile is complete: what its profiler leaves at the end is there."""
-    return not entry.get("wait_for") or os.path.exists(str(entry["wait_for"]))
+def is_ready(entry: Mapping[str, Any], now_ns: int) -> bool:
+    """Whether the profile is complete: what its profiler leaves at the end is there, or will never be."""
+    if not entry.get("wait_for") or os.path.exists(str(entry["wait_for"])):
+        return True
+    queued_ns = entry.get("queued_at_ns")
+    return isinstance(queued_ns, int) and now_ns - queued_ns > WAITED_NS
 
 
 @contextmanager
@@ -128,8 +244,10 @@ def locked(spool: str, lock: str) -> Iterator[bool]:
 
     A file system that knows no locks gives it to everybody: an entry that is taken twice is one run all the same.
     """
-    handle = os.open(os.path.join(spool, lock), os.O_RDWR | os.O_CREAT, 0o600)
+    handle = os.open(os.path.join(spool, lock), os.O_RDWR | os.O_CREAT, _mode(spool))
     try:
+        with suppress(OSError):  # another user's, who did this already
+            os.fchmod(handle, _mode(spool))
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -168,8 +286,9 @@ def start(spool: str, environ: Mapping[str, str], *, wait_s: float = 0.2) -> Non
 
 
 def cleaned(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment without what belongs to the job's own Python."""
-    return {name: value for name, value in environ.items() if not name.startswith("PYTHON") and name not in _OF_THE_JOB}
+    """The environment without what belongs to the job's own Python, and for any folder."""
+    kept = settled(environ).items()
+    return {name: value for name, value in kept if not name.startswith("PYTHON") and name not in _OF_THE_JOB}
 
 
 def deliver(spool: str, environ: Mapping[str, str]) -> None:
@@ -183,16 +302,20 @@ def deliver(spool: str, environ: Mapping[str, str]) -> None:
         with locked(spool, DELIVERING) as mine:
             if not mine:
                 return
-            fresh = [path for path in entries(spool) if path not in seen and is_ready(_read(path))]
+            fresh = [path for path in entries(spool) if path not in seen and _is_ready(path)]
             if fresh:
                 seen.update(fresh)
                 _call(spool, environ)
         # who added an entry while the lock was held found it held, and went: so look again
         left = [path for path in entries(spool) if path not in seen]
-        if not left or (time.monotonic() > until and not any(is_ready(_read(path)) for path in left)):
+        if not left or (time.monotonic() > until and not any(map(_is_ready, left))):
             return
-        if not any(is_ready(_read(path)) for path in left):
+        if not any(map(_is_ready, left)):
             time.sleep(_LOOK_S)
+
+
+def _is_ready(path: str) -> bool:
+    return is_ready(_read(path), time.time_ns())
 
 
 def _read(path: str) -> dict[str, Any]:
@@ -218,7 +341,8 @@ def _call(spool: str, environ: Mapping[str, str]) -> None:
         code = called.wait(timeout=timeout_s)
     except subprocess.TimeoutExpired:
         for number in (signal.SIGTERM, signal.SIGKILL):
-            os.killpg(called.pid, number)
+            with suppress(ProcessLookupError):  # it ended just now
+                os.killpg(called.pid, number)
             try:
                 called.wait(timeout=5)
                 break

@@ -69,7 +69,6 @@ def ingest(
     of their start. Then the versions that they are of are judged, each in a transaction of its own, unless
     `options.judge` says that the caller does it.
     """
-    from tracker import judgement
     from tracker.store.save import save_runs
 
     options = options or IngestOptions()
@@ -91,14 +90,22 @@ def ingest(
     ]
     done = save_runs(store, batch)
     changed = [saved.run_id for saved in done if not saved.already]
-    if changed and options.judge:
-        judgement.update(store, judgement.lines_of(store, changed))
+    if options.judge:
+        judge_runs(store, changed)
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]
     if results and (warning := formats_beside(pieces)):
         results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
     return results
+
+
+def judge_runs(store: Store, run_ids: Sequence[int]) -> None:
+    """Judge the versions of runs that came, each in a transaction of its own."""
+    from tracker import judgement
+
+    if run_ids:
+        judgement.update(store, judgement.lines_of(store, run_ids))
 
 
 def ingest_of_job(
@@ -109,6 +116,7 @@ def ingest_of_job(
     otherwise: Sidecar,
     format: str | None = None,
     max_bytes: int = config.MAX_BYTES,
+    judge: bool = True,
 ) -> list[IngestResult]:
     """`ingest` of what a job left: `said` goes before the sidecars of the profiles, `otherwise` behind them."""
     options = IngestOptions(
@@ -121,6 +129,7 @@ def ingest_of_job(
         otherwise=otherwise,
         format=format,
         max_bytes=max_bytes,
+        judge=judge,
     )
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 

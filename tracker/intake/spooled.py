@@ -1,14 +1,16 @@
 """Profiles that jobs queued: taken from the spool into the database, each tried a number of times, none lost.
 
 `tracker.hooks.spool` says what a spool is, and writes entries. An entry leaves it when its profile is in the database;
-after ATTEMPTS tries it moves to the sub-folder `failed`, with its last error.
+after ATTEMPTS tries it moves to the sub-folder `failed`, with its last error, and stays there for KEPT_NS.
 """
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,17 +19,21 @@ import msgspec
 from msgspec import Struct
 
 from tracker import config
-from tracker.errors import SourceError, StoreError, UsageError
+from tracker.errors import SourceError, StoreError, TrackerError
 from tracker.hooks import spool
 from tracker.intake import sidecar
-from tracker.intake.ingesting import IngestResult, ingest_of_job
+from tracker.intake.ingesting import IngestResult, ingest_of_job, judge_runs
 from tracker.intake.sidecar import NOTHING, Sidecar
+from tracker.store import failures
 from tracker.units import NS_PER_S
 
 if TYPE_CHECKING:
     from tracker.store import Store
 
 ATTEMPTS: Final = 20
+KEPT_NS: Final = 90 * 24 * 3600 * NS_PER_S
+"""How long what was given up stays in `failed`."""
+
 _FIRST_PAUSE_NS: Final = 60 * NS_PER_S
 _LONGEST_PAUSE_NS: Final = 24 * 3600 * NS_PER_S
 _REMEDY: Final = "see what wrote it; the profile can be ingested by its path"
@@ -65,10 +71,19 @@ class Spooled:
     given_up: bool = False
     results: tuple[IngestResult, ...] = ()
 
+    @property
+    def changed(self) -> tuple[int, ...]:
+        """Its runs that are new, or have changed."""
+        return tuple(result.run_id for result in self.results if not result.already)
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An entry that is in a spool. `why`: what it waits for, or the error of its last try; '' before the first."""
+    """An entry that is in a spool. `why`: what it waits for, or the error of its last try; '' before the first.
+
+    `is_barred`: this user may not read the profile. `next_try_ns`: not before then, 0: now. `kept_until_ns`: of what
+    was given up; None: it is tried again.
+    """
 
     entry: Path
     profile: str
@@ -76,25 +91,66 @@ class Waiting:
     attempts: int
     why: str
     given_up: bool
+    is_barred: bool = False
+    next_try_ns: int = 0
+    kept_until_ns: int | None = None
 
 
 def take_spooled(
-    store: Store, folder: Path, *, max_bytes: int = config.MAX_BYTES, now_ns: int | None = None
+    store: Store,
+    folder: Path,
+    *,
+    now_ns: int | None = None,
+    again: bool = False,
+    judge: bool = True,
+    max_bytes: int = config.MAX_BYTES,
+    begins: Callable[[str], bool] = lambda profile: True,
 ) -> list[Spooled]:
     """Ingest what waits in the spools at or below `folder` into `store`; what became of each entry that was tried.
 
-    Each in an ingest of its own, those first that were tried least. Left alone: what another process is taking, what
-    is still being analysed, and what lies on another machine. With `now_ns`, also what was tried too short a time ago:
-    one minute after the first try, twice as long after each further one, at most a day. A database that fails ends it
-    with its StoreError, and counts against no entry.
+    Each in an ingest of its own, those first that were tried least; the versions that they are of are judged once, at
+    the end, unless `judge` says that the caller does it. Left alone: what another process is taking, what is still
+    being analysed, what lies on another machine or may not be read here, and what was tried too short a time ago: one
+    minute after the first try, twice as long after each further one, at most a day. `again`: that as well, and what was
+    given up. `begins` is told of each profile before it is read, and says whether to go on. A database that fails ends
+    it with its StoreError, and counts against no entry; nor does a signal.
     """
+    now = time.time_ns() if now_ns is None else now_ns
     done: list[Spooled] = []
-    for place in spool.spools(str(folder)):
-        with spool.locked(place, spool.TAKING) as mine:
-            if mine:
-                for path, entry in _ready(Path(place), now_ns):
-                    done.append(_take(store, path, entry, max_bytes, now_ns))
+    for place in _places(folder):
+        with _taking(place) as mine:
+            if not mine:
+                continue
+            _forget(place, now - KEPT_NS)
+            if again:
+                _take_back(place)
+            for path, entry in _ready(place, now, again):
+                if not begins(str(path) if isinstance(entry, SourceError) else entry.profile):
+                    break
+                done.append(_take(store, path, entry, max_bytes, now))
+    if judge:
+        judge_runs(store, [run_id for one in done for run_id in one.changed])
     return done
+
+
+def _places(folder: Path) -> list[Path]:
+    """The spools at or below a folder, also those of which all entries were given up."""
+    return sorted({one.entry.parent.parent if one.given_up else one.entry.parent for one in waiting(folder)})
+
+
+@contextmanager
+def _taking(place: Path) -> Iterator[bool]:
+    """Whether what is in a spool may be taken now: nobody else does, and we may write there."""
+    try:
+        lock = spool.locked(str(place), spool.TAKING)
+        mine = lock.__enter__()
+    except OSError:  # `spool.shut` tells of it
+        yield False
+        return
+    try:
+        yield mine
+    finally:
+        lock.__exit__(None, None, None)
 
 
 def waiting(folder: Path) -> list[Waiting]:
@@ -110,50 +166,74 @@ def waiting(folder: Path) -> list[Waiting]:
 
 def _waiting(path: Path) -> Waiting:
     given_up = path.parent.name == spool.FAILED
+    kept = _written_ns(path) + KEPT_NS if given_up else None
     try:
         entry = _read(path)
     except SourceError as error:
-        return Waiting(path, "", 0, 0, str(error), given_up)
+        return Waiting(path, "", 0, 0, str(error), given_up, kept_until_ns=kept)
+    except OSError as error:
+        problem = f"cannot be read ({error.strerror})"
+        return Waiting(path, "", 0, 0, problem, given_up, is_barred=True, kept_until_ns=kept)
+    barred = not given_up and _is_barred(entry)
     why = entry.error
-    if not given_up and _elsewhere(entry):
+    if barred:
+        why = f"user {os.getuid()} may not read it"
+    elif not given_up and _elsewhere(entry):
         why = f"lies on {entry.host}"
-    elif not given_up and not spool.is_ready(msgspec.structs.asdict(entry)):
+    elif not given_up and not spool.is_ready(msgspec.structs.asdict(entry), time.time_ns()):
         why = f"waits for {entry.wait_for}"
-    return Waiting(path, entry.profile, entry.queued_at_ns, entry.attempts, why, given_up)
+    next_ns = 0 if given_up else _next_ns(entry)
+    return Waiting(
+        path, entry.profile, entry.queued_at_ns, entry.attempts, why, given_up, barred, next_ns, kept_until_ns=kept
+    )
 
 
-def _ready(place: Path, now_ns: int | None) -> Iterator[tuple[Path, Entry | SourceError]]:
+def _ready(place: Path, now_ns: int, again: bool) -> list[tuple[Path, Entry | SourceError]]:
     """The entries of one spool that can be tried now, and what is wrong with those that are none."""
     found: list[tuple[int, Path, Entry | SourceError]] = []
-    for name in spool.entries(str(place)):
-        path = Path(name)
+    for path in map(Path, spool.entries(str(place))):
         try:
             entry = _read(path)
         except SourceError as error:
             found.append((0, path, error))
             continue
-        if spool.is_ready(msgspec.structs.asdict(entry)) and not _elsewhere(entry) and _due(entry, now_ns):
+        except OSError:  # taken meanwhile; or `waiting` tells of it
+            continue
+        is_ready = spool.is_ready(msgspec.structs.asdict(entry), now_ns)
+        is_due = again or not _next_ns(entry) > now_ns >= entry.tried_at_ns  # or our own clock went back
+        if is_ready and is_due and not _elsewhere(entry) and not _is_barred(entry):
             found.append((entry.attempts, path, entry))
-    for _, path, either in sorted(found, key=lambda item: item[:2]):
-        yield path, either
+    return [(path, either) for _, path, either in sorted(found, key=lambda item: item[:2])]
 
 
-def _due(entry: Entry, now_ns: int | None) -> bool:
-    if now_ns is None or not entry.attempts:
-        return True
-    pause_ns = min(_FIRST_PAUSE_NS << (entry.attempts - 1), _LONGEST_PAUSE_NS)
-    return now_ns >= entry.tried_at_ns + pause_ns
+def _next_ns(entry: Entry) -> int:
+    """An entry is not tried again before; 0: now."""
+    if not entry.attempts:
+        return 0
+    return entry.tried_at_ns + min(_FIRST_PAUSE_NS << (entry.attempts - 1), _LONGEST_PAUSE_NS)
 
 
 def _elsewhere(entry: Entry) -> bool:
     """Whether the profile lies on a disk of the machine that wrote it, which is not this one."""
-    return entry.host not in ("", socket.gethostname()) and not Path(entry.profile).exists()
+    return entry.host not in ("", socket.gethostname()) and not os.path.exists(entry.profile)
+
+
+def _is_barred(entry: Entry) -> bool:
+    """Whether the profile is there, or may be, and this user may not read it: another one may."""
+    try:
+        os.stat(entry.profile)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return not os.access(entry.profile, os.R_OK)
 
 
 def _read(path: Path) -> Entry:
+    """SourceError for what is no entry, OSError for what cannot be read."""
     try:
         entry = msgspec.json.decode(path.read_bytes(), type=Entry)
-    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(path, "", f"is no entry of a spool ({error})", remedy=_REMEDY) from error
     for said in (entry.said, entry.otherwise):
         for key, problem in sidecar.problems(said):
@@ -161,7 +241,7 @@ def _read(path: Path) -> Entry:
     return entry
 
 
-def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int | None) -> Spooled:
+def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, now_ns: int) -> Spooled:
     """Try one entry. The attempt is written down first: a profile that ends the process counts it all the same."""
     if isinstance(entry, SourceError):
         return _give_up(path, Spooled(path, str(path), error=str(entry)))
@@ -169,21 +249,54 @@ def _take(store: Store, path: Path, entry: Entry | SourceError, max_bytes: int, 
         error = entry.error or f"reading it ended tracker {entry.attempts} times"
         return _give_up(path, Spooled(path, entry.profile, error=error, attempts=entry.attempts))
     attempts = entry.attempts + 1
-    _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns or 0, "error": ""})
     try:
-        results = ingest_of_job(
-            store, [Path(entry.profile)], said=entry.said, otherwise=entry.otherwise, max_bytes=max_bytes
-        )
-    except StoreError:
-        _rewrite(path, {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error})
-        raise
-    except (SourceError, UsageError) as error:
-        _rewrite(path, {"error": str(error)})
-        failed = Spooled(path, entry.profile, error=str(error), attempts=attempts)
+        _rewrite(path, {"attempts": attempts, "tried_at_ns": now_ns, "error": ""})
+        results = _ingested(store, path, entry, max_bytes)
+    except Exception as error:
+        if isinstance(error, StoreError):
+            raise
+        problem = _problem(error)
+        with suppress(OSError):
+            _rewrite(path, {"error": problem})
+        failed = Spooled(path, entry.profile, error=problem, attempts=attempts)
         return _give_up(path, failed) if attempts >= ATTEMPTS else failed
-    path.unlink(missing_ok=True)
+    with suppress(OSError):  # it comes in again, and is in already
+        path.unlink(missing_ok=True)
     run_ids = tuple(result.run_id for result in results)
     return Spooled(path, entry.profile, run_ids, attempts=attempts, results=tuple(results))
+
+
+def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int) -> list[IngestResult]:
+    """The runs of an entry. An attempt that the database, or a signal, broke off counts for none."""
+    before = {"attempts": entry.attempts, "tried_at_ns": entry.tried_at_ns, "error": entry.error}
+    try:
+        return ingest_of_job(
+            store,
+            [Path(entry.profile)],
+            said=entry.said,
+            otherwise=entry.otherwise,
+            max_bytes=max_bytes,
+            judge=False,
+        )
+    except Exception as error:
+        is_lost = failures.is_connection_lost(error)
+        if not is_lost and not isinstance(error, StoreError):
+            raise
+        _rewrite(path, before)
+        if is_lost:
+            raise StoreError(f"{store.url}: the connection was lost", remedy="try again") from error
+        raise
+    except BaseException:
+        _rewrite(path, before)
+        raise
+
+
+def _problem(error: Exception) -> str:
+    if isinstance(error, TrackerError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "out of memory"
+    return f"tracker itself failed on this: {type(error).__name__}: {' '.join(str(error).split())}; please report it"
 
 
 def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:
@@ -192,9 +305,42 @@ def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:
 
 
 def _give_up(path: Path, done: Spooled) -> Spooled:
-    """Move an entry to `failed`, beside it its error in plain text."""
+    """Move an entry to `failed`, beside it its error in plain text; where that cannot be done, it stays."""
     folder = path.parent / spool.FAILED
-    folder.mkdir(mode=0o700, exist_ok=True)
-    (folder / f"{path.name}.txt").write_text(f"{done.error}\n", encoding="utf-8")
-    path.replace(folder / path.name)
+    try:
+        spool.make(str(folder))
+        _error_of(folder / path.name).write_text(f"{done.error}\n", encoding="utf-8", errors="replace")
+        os.utime(path)  # from now on it is kept for so long
+        path.replace(folder / path.name)
+    except OSError:
+        return done
     return Spooled(folder / path.name, done.profile, error=done.error, attempts=done.attempts, given_up=True)
+
+
+def _error_of(entry: Path) -> Path:
+    return entry.with_name(f"{entry.name}.txt")
+
+
+def _written_ns(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return time.time_ns()
+
+
+def _forget(place: Path, before_ns: int) -> None:
+    """Remove what was given up before a moment."""
+    for entry in map(Path, spool.entries(str(place / spool.FAILED))):
+        if _written_ns(entry) < before_ns:
+            with suppress(OSError):
+                entry.unlink()
+                _error_of(entry).unlink()
+
+
+def _take_back(place: Path) -> None:
+    """Let what was given up be tried again, as if it never had been."""
+    for entry in map(Path, spool.entries(str(place / spool.FAILED))):
+        with suppress(OSError, msgspec.DecodeError):
+            _rewrite(entry, {"attempts": 0, "tried_at_ns": 0, "error": ""})
+            entry.replace(place / entry.name)
+            _error_of(entry).unlink(missing_ok=True)

@@ -37,6 +37,8 @@ def _watcher(one: WatcherStatus, now_ns: int) -> str:
     rounds = "no round yet" if one.round_ns is None else f"last round {_ago(one.round_ns, now_ns)}"
     if one.state == "late":
         rounds += f", last heard of {_ago(one.heartbeat_ns, now_ns)}"
+    if not ended and one.job_ns is not None:
+        rounds += f", at {one.job} for {format_age(now_ns - one.job_ns)}"
     every = "one round only" if one.every_ns is None else f"every {format_age(one.every_ns)}"
     error = "" if one.error_ns is None else f"; last error {_ago(one.error_ns, now_ns)}: {one.error}"
     what = f"{ended or f'{one.state} {since}'}, {every}, {rounds}"
@@ -93,15 +95,21 @@ def _profile(one: ProfileStatus, now_ns: int) -> str:
 
 
 def spooled(status: Status) -> list[str]:
-    """A line per profile that a job queued."""
+    """A line per folder that is shut, then one per profile that a job queued."""
     found = status.spooled
     more = [f"and {len(found) - _LISTED:,} more"] if len(found) > _LISTED else []
-    return [_spooled(one, status.now_ns) for one in found[:_LISTED]] + more
+    shut = [f"ERROR {one.path}: {one.problem}" for one in status.shut]
+    return shut + [_spooled(one, status.now_ns) for one in found[:_LISTED]] + more
 
 
 def _spooled(one: SpooledStatus, now_ns: int) -> str:
     tried = f", tried {counted(one.attempts, 'time')}" if one.attempts else ""
-    fate = f"given up, see {one.entry}" if one.is_given_up else f"queued for {format_age(now_ns - one.queued_ns)}"
+    fate = f"queued for {format_age(now_ns - one.queued_ns)}"
+    if one.is_given_up:
+        kept = "" if one.kept_until_ns is None else f", kept until {_moment(one.kept_until_ns)}"
+        fate = f"given up, see {one.entry}{kept}"
+    elif one.next_try_ns > now_ns:
+        tried += f", again at {_moment(one.next_try_ns)}"
     why = one.why.removeprefix(f"{one.profile}: ")
     return f"{one.profile or one.entry}: {fate}{tried}{f': {why}' if why else ''}"
 
@@ -143,6 +151,7 @@ def answer(status: Status) -> str:
         f"{counted(late, 'workload')} without the run that was expected" if late else "",
         *(f"{counted(states[state], 'profile')} {_word(state)}" for state in _order(states)),
         f"{len(status.spooled):,} queued by jobs" if status.spooled else "",
+        f"{counted(len(status.shut), 'folder')} of spools that cannot be taken from" if status.shut else "",
         f"{counted(dead, 'message')} given up" if dead else "",
         f"{counted(len(status.messages) - dead, 'message')} not delivered yet" if len(status.messages) > dead else "",
     ]

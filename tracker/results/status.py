@@ -10,8 +10,9 @@ from dataclasses import dataclass
 class WatcherStatus:
     """A process that watches, or did.
 
-    `state`: alive; late: its last sign of life, or its last round, is too long ago; ended; killed: its machine found it
-    dead; lost: nobody has heard of it for long. `every_ns`: None for a single round. `round_ns`: None: none yet.
+    `state`: alive; late: its last sign of life, or its last round, is too long ago, or what it is at takes too long;
+    ended; killed: its machine found it dead; lost: nobody has heard of it for long. `every_ns`: None for one round
+    only. `round_ns`: None: none yet. `job`, `job_ns`: what it is at and since when, None: nothing.
     """
 
     host: str
@@ -25,6 +26,8 @@ class WatcherStatus:
     ended_ns: int | None
     error: str
     error_ns: int | None
+    job: str | None = None
+    job_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +113,10 @@ class SilenceStatus:
 
 @dataclass(frozen=True, slots=True)
 class SpooledStatus:
-    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more."""
+    """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more.
+
+    `next_try_ns`: 0: now; `kept_until_ns`: of what was given up, None: it is tried again.
+    """
 
     entry: str
     profile: str
@@ -118,6 +124,16 @@ class SpooledStatus:
     attempts: int
     why: str
     is_given_up: bool
+    next_try_ns: int = 0
+    kept_until_ns: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ShutStatus:
+    """A folder in which jobs may have queued profiles, and from which this user cannot take them."""
+
+    path: str
+    problem: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +141,7 @@ class Status:
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
-    that were named, of this machine.
+    that were named, of this machine; `shut`: folders of those that this user cannot take from.
     """
 
     database: str
@@ -137,3 +153,4 @@ class Status:
     silences: tuple[SilenceStatus, ...] = ()
     muted: int = 0
     spooled: tuple[SpooledStatus, ...] = ()
+    shut: tuple[ShutStatus, ...] = ()

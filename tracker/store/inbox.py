@@ -22,18 +22,21 @@ State = Literal["waiting", "ready", "working", "ingested", "quarantined", "passe
 
 _CHANGED: Final = ("state", "state_ns", "content", "size_bytes", "written_ns", "changed_ns", "gone_ns", "reason")
 _UPDATE: Final = text(
-    f"UPDATE inbox SET {', '.join(f'{name} = :{name}' for name in _CHANGED)}, attempts = 0, next_try_ns = 0, "  # noqa: S608 names of above
-    "told = CASE WHEN content = :content THEN told ELSE FALSE END WHERE id = :id AND content = :known_content"
+    f"UPDATE inbox SET {', '.join(f'{name} = :{name}' for name in _CHANGED)}, attempts = 0, deaths = 0, "  # noqa: S608 names of above
+    "next_try_ns = 0, told = CASE WHEN content = :content THEN told ELSE FALSE END "
+    "WHERE id = :id AND content = :known_content"
 )
 _SEEN: Final = text("UPDATE inbox SET gone_ns = :gone_ns WHERE id = :id")
 _FORGET: Final = text("DELETE FROM inbox WHERE id = :id AND arrived_ns IS NULL AND state <> 'working'")
 _START: Final = text(
-    "UPDATE inbox SET state = 'working', state_ns = :now_ns, attempts = attempts + 1 "
+    "UPDATE inbox SET state = 'working', state_ns = :now_ns, "
+    "deaths = COALESCE(deaths, 0) + CASE WHEN state = 'working' AND :died = 1 THEN 1 ELSE 0 END "
     "WHERE id = :id AND state IN ('ready', 'working') AND content = :content"
 )
 _FINISH: Final = text(
     "UPDATE inbox SET state = :state, state_ns = :now_ns, reason = :reason, attempts = :attempts, "
-    "next_try_ns = :next_try_ns, told = FALSE WHERE id = :id AND content = :content AND state = 'working'"
+    "next_try_ns = :next_try_ns, deaths = :deaths, told = FALSE "
+    "WHERE id = :id AND content = :content AND state = 'working'"
 )
 _ARRIVED: Final = text(
     "UPDATE inbox SET run_ids = :run_ids, workload = :workload, version = :version, "
@@ -41,8 +44,12 @@ _ARRIVED: Final = text(
 )
 _TOLD: Final = text("UPDATE inbox SET told = TRUE WHERE id = :id AND content = :content AND state = 'quarantined'")
 _RETRY: Final = text(
-    "UPDATE inbox SET state = 'ready', state_ns = :now_ns, attempts = 0, next_try_ns = 0, told = FALSE "
+    "UPDATE inbox SET state = 'ready', state_ns = :now_ns, attempts = 0, next_try_ns = 0, deaths = 0, told = FALSE "
     "WHERE id = :id AND state = 'quarantined'"
+)
+_BREAK_OFF: Final = text(
+    "UPDATE inbox SET deaths = COALESCE(deaths, 0) - 1 WHERE state = 'working' AND EXISTS ("
+    "SELECT 1 FROM lease WHERE lease.name = 'profile:' || CAST(inbox.id AS TEXT) AND lease.owner = :owner)"
 )
 _EXPIRE: Final = text(
     "DELETE FROM inbox WHERE (gone_ns IS NOT NULL AND gone_ns < :before_ns) "
@@ -75,6 +82,7 @@ class Entry:
     run_ids: str
     arrived_ns: int | None
     told: bool
+    deaths: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +124,14 @@ class Arrival:
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """How the work on a profile ended. `attempts`: that count from now on; `next_try_ns`: not before then."""
+    """How the work on a profile ended. `attempts` (it was put off), `deaths` (of watchers that read it): those counts
+    from now on; `next_try_ns`: not before then.
+    """
 
     state: State
     reason: str = ""
     attempts: int = 0
+    deaths: int = 0
     next_try_ns: int = 0
     arrival: Arrival | None = None
 
@@ -187,13 +198,16 @@ def lease_of(entry: Entry) -> str:
     return f"profile:{entry.id}"
 
 
-def start(store: Store, entry: Entry, owner: str, *, now_ns: int) -> bool:
-    """Whether the work on a profile is now `owner`'s; not where another one is at it, did it, or it has changed."""
+def start(store: Store, entry: Entry, owner: str, *, now_ns: int, died: bool = True) -> bool:
+    """Whether the work on a profile is now `owner`'s; not where another one is at it, did it, or it has changed.
+
+    Where somebody began it and did not end it, that counts as a death, unless `died` says that it was none.
+    """
 
     def write(connection: Connection) -> bool:
         if not leases.take_within(connection, lease_of(entry), owner, now_ns=now_ns):
             return False
-        values = {"id": entry.id, "content": entry.content, "now_ns": now_ns}
+        values = {"id": entry.id, "content": entry.content, "now_ns": now_ns, "died": int(died)}
         if connection.execute(_START, values).rowcount == 1:
             return True
         leases.drop(connection, lease_of(entry), owner)
@@ -211,7 +225,7 @@ def finish(store: Store, entry: Entry, owner: str, end: End, *, now_ns: int) -> 
     def write(connection: Connection) -> None:
         values = {
             "id": entry.id, "content": entry.content, "state": end.state, "reason": bulk.clean(end.reason),
-            "attempts": end.attempts, "next_try_ns": end.next_try_ns, "now_ns": now_ns,
+            "attempts": end.attempts, "deaths": end.deaths, "next_try_ns": end.next_try_ns, "now_ns": now_ns,
         }  # fmt: skip
         connection.execute(_FINISH, values)
         if end.arrival is not None:
@@ -227,6 +241,11 @@ def _arrive(connection: Connection, entry: Entry, arrival: Arrival, now_ns: int)
         "version": bulk.clean(arrival.version), "is_new": int(arrival.is_new), "now_ns": now_ns,
     }  # fmt: skip
     connection.execute(_ARRIVED, values)
+
+
+def break_off(store: Store, owner: str) -> None:
+    """Say that `owner` ends now by its own will: what it reads is not to blame."""
+    store.transact(lambda connection: connection.execute(_BREAK_OFF, {"owner": owner}))
 
 
 def tell(store: Store, quarantined: Iterable[Entry]) -> None:

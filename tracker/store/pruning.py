@@ -50,27 +50,56 @@ class Prunable:
 
 def prunable(store: Store, policy: Policy) -> list[Prunable]:
     """The runs that `policy` takes, the oldest first."""
-    parameters = {
-        "before_ns": policy.before_ns, "keep_versions": policy.keep_versions, "workload": policy.workload
-    }  # fmt: skip
     with store.connect() as connection:
-        rows = connection.execute(statement("prunable_runs"), parameters).all()
-        used = {int(number) for row in connection.execute(statement("runs_in_use")) for number in str(row.runs).split()}
+        return _prunable(connection, policy, None)
+
+
+def _prunable(connection: Connection, policy: Policy, run_id: int | None) -> list[Prunable]:
+    parameters = {
+        "before_ns": policy.before_ns, "keep_versions": policy.keep_versions, "workload": policy.workload,
+        "run_id": run_id,
+    }  # fmt: skip
+    rows = connection.execute(statement("prunable_runs"), parameters).all()
+    used = _used(connection) if rows else set()
     return [
         Prunable(row.run_id, row.workload, row.version, row.started_at_ns) for row in rows if row.run_id not in used
     ]
 
 
-def prune(store: Store, run_id: int, *, now_ns: int) -> int:
+def _used(connection: Connection) -> set[int]:
+    """The runs that open findings rest on."""
+    return {int(number) for row in connection.execute(statement("runs_in_use")) for number in str(row.runs).split()}
+
+
+def prune(store: Store, run_id: int, policy: Policy | None = None, *, now_ns: int) -> int | None:
     """Drop the details of a run in one transaction; how many rows went. Its samples are made first where they are not
     by the rules of today.
+
+    With `policy`, only where that still takes the run, else None: since it was chosen, its version may have been
+    pinned, or a finding opened that rests on it.
     """
-    return store.transact(partial(_prune, run_id=run_id, now_ns=now_ns))
+    return store.transact(partial(_prune, run_id=run_id, policy=policy, now_ns=now_ns))
 
 
-def _prune(connection: Connection, run_id: int, now_ns: int) -> int:
+def prune_all(store: Store, policy: Policy, *, now_ns: int) -> tuple[list[Prunable], int]:
+    """Drop the details of all runs that `policy` takes, each in a transaction of its own: the runs, and how many rows
+    went.
+    """
+    done: list[Prunable] = []
+    rows = 0
+    for run in prunable(store, policy):
+        gone = prune(store, run.run_id, policy, now_ns=now_ns)
+        if gone is not None:
+            done.append(run)
+            rows += gone
+    return done, rows
+
+
+def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: int) -> int | None:
     if connection.dialect.name == "postgresql":
         connection.execute(_HOLD, {"id": run_id})
+    if policy is not None and not _prunable(connection, policy, run_id):
+        return None
     if connection.execute(_RULES, {"id": run_id}).scalar() != samples.SAMPLE_RULES:
         samples.refresh(connection, [run_id])
     gone = 0

@@ -20,13 +20,26 @@ _ADD: Final = text(
     "INSERT INTO watcher (owner, host, pid, program, every_ns, started_ns, heartbeat_ns, outcome, error, told) "
     "VALUES (:owner, :host, :pid, :program, :every_ns, :now_ns, :now_ns, '', '', FALSE)"
 )
-_BEAT: Final = text("UPDATE watcher SET heartbeat_ns = :now_ns WHERE owner = :owner AND ended_ns IS NULL")
+_BEAT: Final = text(
+    "UPDATE watcher SET heartbeat_ns = :now_ns, job = :job, job_ns = :job_ns "
+    "WHERE owner = :owner AND outcome <> 'ended'"
+)
+_REVIVE: Final = text(
+    "UPDATE watcher SET ended_ns = NULL, outcome = '', told = FALSE "
+    "WHERE owner = :owner AND outcome IN ('killed', 'lost')"
+)
+_EVERY: Final = text("UPDATE watcher SET every_ns = :every_ns WHERE owner = :owner")
 _ROUND: Final = text("UPDATE watcher SET round_ns = :now_ns, heartbeat_ns = :now_ns WHERE owner = :owner")
 _FAIL: Final = text("UPDATE watcher SET error = :error, error_ns = :now_ns WHERE owner = :owner")
 _END: Final = text(
-    "UPDATE watcher SET ended_ns = :now_ns, outcome = :outcome WHERE owner = :owner AND ended_ns IS NULL"
+    "UPDATE watcher SET ended_ns = :now_ns, outcome = :outcome, job = NULL, job_ns = NULL "
+    "WHERE owner = :owner AND (ended_ns IS NULL OR CAST(:outcome AS TEXT) = 'ended') "
+    "AND (CAST(:heartbeat_ns AS BIGINT) IS NULL OR heartbeat_ns = :heartbeat_ns)"
 )
-_TOLD: Final = text("UPDATE watcher SET told = TRUE WHERE owner = :owner")
+_TOLD: Final = text(
+    "UPDATE watcher SET told = TRUE WHERE owner = :owner AND outcome <> '' AND heartbeat_ns = :heartbeat_ns"
+)
+_MESSAGE: Final = text("SELECT 1 FROM notification WHERE key = :key LIMIT 1")
 _EXPIRE: Final = text(
     "DELETE FROM watcher WHERE heartbeat_ns < :before_ns "
     "OR (every_ns IS NULL AND outcome = 'ended' AND ended_ns < :rounds_before_ns)"
@@ -66,6 +79,8 @@ class Watcher:
     error: str
     error_ns: int | None
     told: bool
+    job: str | None
+    job_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,14 +146,26 @@ def begin(store: Store, owner: str, host: str, pid: int, program: str, *, every_
     store.transact(lambda connection: connection.execute(_ADD, values))
 
 
-def beat(store: Store, owner: str, *, now_ns: int) -> None:
-    """Say that a watcher lives; its leases hold for longer."""
+def beat(store: Store, owner: str, *, now_ns: int, job: tuple[str, int] | None = None, renew: bool = True) -> bool:
+    """Say that a watcher lives, and what it is at since when; its leases hold for longer, unless `renew` says not.
 
-    def write(connection: Connection) -> None:
-        connection.execute(_BEAT, {"owner": owner, "now_ns": now_ns})
-        leases.renew(connection, owner, now_ns=now_ns)
+    Whether others had taken it for dead; they know better now.
+    """
+    what, since_ns = job or (None, None)
+    values = {"owner": owner, "now_ns": now_ns, "job": what and bulk.clean(what), "job_ns": since_ns}
 
-    store.transact(write)
+    def write(connection: Connection) -> bool:
+        connection.execute(_BEAT, values)
+        if renew:
+            leases.renew(connection, owner, now_ns=now_ns)
+        return connection.execute(_REVIVE, {"owner": owner}).rowcount > 0
+
+    return store.transact(write)
+
+
+def look_every(store: Store, owner: str, every_ns: int) -> None:
+    """A watcher has another interval from now on."""
+    store.transact(lambda connection: connection.execute(_EVERY, {"owner": owner, "every_ns": every_ns}))
 
 
 def end_round(store: Store, owner: str, *, now_ns: int) -> None:
@@ -152,19 +179,32 @@ def fail(store: Store, owner: str, error: str, *, now_ns: int) -> None:
     store.transact(lambda connection: connection.execute(_FAIL, values))
 
 
-def end(store: Store, owner: str, outcome: Outcome, *, now_ns: int) -> None:
-    """A watcher is no more; its leases are free."""
+def end(store: Store, owner: str, outcome: Outcome, *, now_ns: int, heartbeat_ns: int | None = None) -> bool:
+    """A watcher is no more, and its leases are free; whether that was news.
 
-    def write(connection: Connection) -> None:
-        connection.execute(_END, {"owner": owner, "outcome": outcome, "now_ns": now_ns})
-        leases.release_all(connection, owner)
+    With `heartbeat_ns`, not where it was heard of since then.
+    """
+    values = {"owner": owner, "outcome": outcome, "now_ns": now_ns, "heartbeat_ns": heartbeat_ns}
 
-    store.transact(write)
+    def write(connection: Connection) -> bool:
+        is_news = connection.execute(_END, values).rowcount > 0
+        if is_news or heartbeat_ns is None:
+            leases.release_all(connection, owner)
+        return is_news
+
+    return store.transact(write)
 
 
-def tell(store: Store, owner: str) -> None:
-    """Remember that the death of a watcher was told of."""
-    store.transact(lambda connection: connection.execute(_TOLD, {"owner": owner}))
+def tell(store: Store, watcher: Watcher) -> None:
+    """Remember that the death of a watcher was told of, unless it was heard of since."""
+    values = {"owner": watcher.owner, "heartbeat_ns": watcher.heartbeat_ns}
+    store.transact(lambda connection: connection.execute(_TOLD, values))
+
+
+def has_message(store: Store, key: str) -> bool:
+    """Whether there is a message of this key, whatever became of it."""
+    with store.connect() as connection:
+        return connection.execute(_MESSAGE, {"key": key}).first() is not None
 
 
 def folders(store: Store) -> list[WatchedFolder]:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from tracker.watch.retrying import retry
 from tracker.watch.rounds import once
-from tracker.watch.service import Service, check
+from tracker.watch.service import EXIT_INTERRUPTED, Service, check
 from tracker.watch.status import status
 from tracker.watch.work import Event, Stopped, Work, new_owner, this_host
 
 __all__ = [
-    "Event", "Service", "Stopped", "Work", "check", "new_owner", "once", "retry", "status",
+    "EXIT_INTERRUPTED", "Event", "Service", "Stopped", "Work", "check", "new_owner", "once", "retry", "status",
     "this_host",
 ]  # fmt: skip

@@ -18,6 +18,9 @@ from tracker.watch.work import Event, Work
 DEAD_AFTER_NS: Final = 600 * 10**9
 """A watcher that was silent for so long, and for five of its rounds, is dead."""
 
+STUCK_AFTER_NS: Final = 3600 * 10**9
+"""A watcher that has been at one job, or one profile, for so long, and for five of its rounds, hangs."""
+
 _NAMED: Final = 10
 """So many profiles are named in an alarm; more are counted."""
 
@@ -30,8 +33,10 @@ def raise_alarms(work: Work) -> None:
     """
     _tell_of_quarantined(work)
     _tell_of_given_up(work)
+    _tell_of_shut(work)
     _tell_of_missing(work)
     _tell_of_dead(work)
+    tell_of_stuck(work)
 
 
 def missing(expected: Sequence[Expectation], now_ns: int) -> list[Expectation]:
@@ -47,6 +52,11 @@ def is_dead(watcher: Watcher, now_ns: int) -> bool:
     """Whether a watcher ended without a word."""
     silent = now_ns - watcher.heartbeat_ns
     return watcher.ended_ns is None and silent > max(DEAD_AFTER_NS, 5 * (watcher.every_ns or 0))
+
+
+def is_stuck(doing: tuple[str, int] | None, every_ns: int | None, now_ns: int) -> bool:
+    """Whether what is `doing` since a moment takes longer than anything should."""
+    return doing is not None and now_ns - doing[1] > max(STUCK_AFTER_NS, 5 * (every_ns or 0))
 
 
 def _tell_of_quarantined(work: Work) -> None:
@@ -89,6 +99,27 @@ def _tell_of_given_up(work: Work) -> None:
         _told(work, alarm)
 
 
+def _tell_of_shut(work: Work) -> None:
+    """What jobs of other users queued where this one may not take it."""
+    problems = [(str(place), problem) for place, problem in work.shut()]
+    problems += [
+        (one.profile or str(one.entry), one.why)
+        for place in work.spools()
+        for one in intake.waiting(place)
+        if one.is_barred
+    ]
+    for place, problem in problems:
+        work.say_once(f"shut:{place}", Event("folder", f"{place}: {problem}"))
+        alarm = Alarm(
+            key=f"shut:{digest_of((work.host, place, problem)).hex()}",
+            kind="quarantined",
+            workload="",
+            title=f"what jobs queued on {work.host} cannot be taken",
+            lines=(f"{place}: {problem}", "How jobs of several users share a spool: TRACKER_SPOOL in the README"),
+        )
+        _told(work, alarm)
+
+
 def _tell_of_missing(work: Work) -> None:
     now = work.now()
     late = [one for one in missing(watchers.expectations(work.store, now_ns=now), now) if one.told_ns != one.since_ns]
@@ -126,14 +157,15 @@ def _tell_of_dead(work: Work) -> None:
     now = work.now()
     for watcher in watchers.watchers(work.store):
         if watcher.owner != work.owner and is_dead(watcher, now):
-            watchers.end(work.store, watcher.owner, "lost", now_ns=now)
+            if not watchers.end(work.store, watcher.owner, "lost", now_ns=now, heartbeat_ns=watcher.heartbeat_ns):
+                continue  # it was heard of just now
             last = f"last heard of at {format_moment(watcher.heartbeat_ns)} UTC"
             work.say(Event("watcher", f"{watcher.host} pid {watcher.pid} is gone, {last}"))
     for watcher in watchers.watchers(work.store):
         if watcher.outcome != "lost" or watcher.told:
             continue
         alarm = Alarm(
-            key=watcher.owner,
+            key=f"{watcher.owner}:{watcher.heartbeat_ns}",
             kind="watcher",
             workload="",
             title=f"the watcher on {watcher.host} is gone",
@@ -144,8 +176,35 @@ def _tell_of_dead(work: Work) -> None:
             ),
         )
         if _told(work, alarm):
-            watchers.tell(work.store, watcher.owner)
+            watchers.tell(work.store, watcher)
+
+
+def tell_of_stuck(work: Work) -> None:
+    """Make a message of each watcher that lives and does not move, once for each thing that it is at."""
+    now = work.now()
+    for watcher in watchers.watchers(work.store):
+        doing = None if watcher.job is None or watcher.job_ns is None else (watcher.job, watcher.job_ns)
+        if doing is None or watcher.ended_ns is not None or not is_stuck(doing, watcher.every_ns, now):
+            continue
+        what, since_ns = doing
+        age = format_age(now - since_ns)
+        work.say_once(f"stuck:{watcher.owner}", Event("watcher", f"{watcher.host} pid {watcher.pid} hangs: {what}"))
+        alarm = Alarm(
+            key=f"stuck:{watcher.owner}:{since_ns}",
+            kind="watcher",
+            workload="",
+            title=f"the watcher on {watcher.host} hangs",
+            lines=(
+                f"Process {watcher.pid} has been at one thing for {age}: {what}",
+                "Its other work waits. To end it and go on: stop that process, and start tracker watch again",
+                "What it does now: tracker status",
+            ),
+        )
+        _told(work, alarm)
 
 
 def _told(work: Work, alarm: Alarm) -> bool:
-    return alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()) > 0
+    """Whether there is a message of it now: a new one, or that of a watcher which died before it remembered."""
+    if alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()):
+        return True
+    return watchers.has_message(work.store, f"{alarm.kind}:{alarm.key}")

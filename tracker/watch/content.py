@@ -64,7 +64,7 @@ def content_of(path: Path) -> Content | None:
 def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
-    if not path.is_dir():
+    if not os.path.isdir(path):
         yield job.sidecar_of(str(path)), job.SIDECAR
         return
     for parent, folders, files in os.walk(path):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -87,7 +89,7 @@ def _descend(
     for name in _names(place, found):
         path = place / name
         more = part.match(name)
-        if more is None or not _is_there(path, as_folder=bool(rest)):
+        if more is None or not _is_there(path, found, as_folder=bool(rest)):
             continue
         known = {**said, **more}
         if not rest:
@@ -115,9 +117,20 @@ def _names(place: Path, found: Listing) -> Iterator[str]:
         yield name
 
 
-def _is_there(path: Path, *, as_folder: bool) -> bool:
-    """Whether `path` is a folder, or a folder or file; a link that leads nowhere is neither."""
-    return path.is_dir() if as_folder else path.is_dir() or path.is_file()
+def _is_there(path: Path, found: Listing, *, as_folder: bool) -> bool:
+    """Whether `path` is a folder, or a folder or file; a link that leads nowhere is neither.
+
+    What may be there and cannot be looked at is reported.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            found.unseen[path] = f"{path}: cannot be looked into ({error.strerror})"
+        return False
+    return stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and not as_folder)
 
 
 def _labels(folder: Folder, said: Mapping[str, str]) -> Labels:

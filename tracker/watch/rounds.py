@@ -5,11 +5,15 @@ Whatever happens in between (the process is killed, a lease is lost), a job does
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from tracker import judgement, notify
-from tracker.store import findings, inbox, pruning, watchers
+from tracker.errors import StoreError, TrackerError
+from tracker.store import failures, findings, inbox, pruning, watchers
 from tracker.units import counted
 from tracker.watch.alarms import raise_alarms
 from tracker.watch.scan import scan
@@ -27,7 +31,7 @@ _NIGHT_NS: Final = 20 * _HOUR_NS
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
     take(work, until_ns=until_ns)
-    take_spooled(work)
+    take_spooled(work, until_ns=until_ns)
 
 
 def judge(work: Work) -> None:
@@ -45,16 +49,20 @@ def judge(work: Work) -> None:
         work.say(Event("judged", counted(count, "version")))
 
 
-def tell(work: Work) -> None:
-    """Make messages of what is new, and send what is due; nothing where the settings name nobody to tell."""
+def tell(work: Work, *, only: Callable[[Work], None] | None = None) -> None:
+    """Make messages of what is new, and send what is due; nothing where the settings name nobody to tell.
+
+    `only`: make messages of no more than this does.
+    """
     alerts = work.settings.alerts
     with work.lease("tell") as ours:
         if not ours:
             return
-        raise_alarms(work)
+        (only or raise_alarms)(work)
         if not alerts.channels:
             return
-        notify.enqueue(work.store, alerts, now_ns=work.now())
+        if only is None:
+            notify.enqueue(work.store, alerts, now_ns=work.now())
         done = notify.deliver(work.store, alerts, now_ns=work.now(), send=work.send)
         parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
         if any(parts.values()):
@@ -88,21 +96,58 @@ def nightly(work: Work) -> None:
         if rule is None:
             return
         policy = pruning.Policy(max(0, now - rule.older_than_ns), rule.keep_versions)
-        runs = pruning.prunable(work.store, policy)
-        rows = sum(pruning.prune(work.store, run.run_id, now_ns=now) for run in runs)
+        runs, rows = pruning.prune_all(work.store, policy, now_ns=now)
         if runs:
             work.say(Event("pruned", f"{counted(rows, 'row')} of details of {counted(len(runs), 'run')}"))
 
 
 def once(work: Work) -> None:
-    """One whole round."""
-    scan(work, always=True)
-    ingest(work)
-    judge(work)
-    nightly(work)
-    tell(work)
-    expire(work, always=True)
-    watchers.end_round(work.store, work.owner, now_ns=work.now())
+    """One whole round. What fails keeps no other job from its work; it is said, and at the end a TrackerError.
+
+    Only a database that fails two jobs one after the other ends it: it is away, and each look at it may take a minute.
+    """
+    failed: list[tuple[str, Exception]] = []
+    away = False
+    for name in ("scan", "ingest", "judge", "nightly", "tell", "expire"):
+        try:
+            with work.at(name):
+                ONCE.get(name, JOBS[name])(work)
+        except Exception as error:  # noqa: BLE001 no job may end the others
+            failed.append((name, error))
+            work.say(Event("failed", f"{name}: {described(error)}"))
+            if away and is_of_database(error):
+                break
+            away = is_of_database(error)
+        else:
+            away = False
+    if not failed:
+        watchers.end_round(work.store, work.owner, now_ns=work.now())
+        return
+    with suppress(StoreError, *failures.CONNECTION_ERRORS):
+        said = f"{failed[-1][0]}: {one_line(failed[-1][1])}"
+        watchers.fail(work.store, work.owner, said, now_ns=work.now())
+    names = ", ".join(name for name, _ in failed)
+    problem = f"of the round {counted(len(failed), 'job')} failed: {names}"
+    raise TrackerError(problem, remedy="what went wrong stands above; tracker watch --once tries it again") from failed[
+        0
+    ][1]
+
+
+def is_of_database(error: BaseException) -> bool:
+    """Whether the database is to blame, and may be there again later."""
+    return isinstance(error, StoreError) or failures.is_connection_lost(error)
+
+
+def one_line(error: BaseException) -> str:
+    """An error on one line."""
+    return str(error) if isinstance(error, TrackerError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def described(error: BaseException) -> str:
+    """An error as a log shows it: a fault of ours whole, anything else on one line."""
+    if isinstance(error, TrackerError) or is_of_database(error):
+        return one_line(error)
+    return "".join(traceback.format_exception(error)).strip()
 
 
 JOBS: Final[Mapping[str, Callable[[Work], None]]] = {
@@ -114,3 +159,9 @@ JOBS: Final[Mapping[str, Callable[[Work], None]]] = {
     "nightly": nightly,
 }
 """In the order of a round."""
+
+ONCE: Final[Mapping[str, Callable[[Work], None]]] = {
+    "scan": partial(scan, always=True),
+    "expire": partial(expire, always=True),
+}
+"""What is not left to another watcher that did it a moment ago."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker import readers
+from tracker.errors import TrackerError
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry, Seen, State
@@ -41,11 +42,15 @@ def _scan(work: Work, place: Place) -> None:
     seen: list[Seen] = []
     back: list[Entry] = []
     for item in found.items:
-        content = content_of(item.path)
-        if content is None:
+        try:
+            content = content_of(item.path)
+            if content is None:
+                continue
+            entry = known.pop(str(item.path), None)
+            as_seen = _seen(work, place, item, content, entry)
+        except Exception as error:  # noqa: BLE001 one profile must not keep all others out
+            found.unseen[item.path] = f"{item.path}: {_why(error)}"
             continue
-        entry = known.pop(str(item.path), None)
-        as_seen = _seen(work, place, item, content, entry)
         if as_seen is not None:
             seen.append(as_seen)
         elif entry is not None and entry.gone_ns is not None:
@@ -54,6 +59,14 @@ def _scan(work: Work, place: Place) -> None:
     inbox.note(work.store, number, seen, gone, back, now_ns=now)
     watchers.note_folder(work.store, number, _problem(found), _expected(work, place, number, found), now_ns=now)
     _say(work, place, seen, found)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return f"cannot be looked into ({error.strerror})"
+    if isinstance(error, TrackerError):
+        return str(error)
+    return f"tracker itself failed on this ({type(error).__name__}: {error}); please report it"
 
 
 def _seen(work: Work, place: Place, item: Item, content: Content, entry: Entry | None) -> Seen | None:

@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import threading
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -22,14 +21,17 @@ from tracker import __version__, readers
 from tracker.config import Settings
 from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
-from tracker.store import Store, failures, watchers
+from tracker.store import Store, failures, inbox, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.units import NS_PER_S, counted, format_age
-from tracker.watch import rounds
+from tracker.watch import alarms, rounds
 from tracker.watch.work import Event, Stopped, Work
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
+
+EXIT_INTERRUPTED: Final = 130
+"""Of a single round that a signal ended, as shells have it."""
 
 GRACE_S: Final = 1.5
 """How long what is going on may take to end after a signal; then the process ends without it, as if it were killed."""
@@ -67,8 +69,12 @@ class Service:
     over: threading.Event = field(default_factory=threading.Event)
     """And that is on record."""
 
+    code_when_forced: int = 0
+    """The exit code where a signal has to end the process in the middle of something."""
+
     def once(self) -> None:
         """One round, on record like any watcher. Stopped where a signal ended it; a TrackerError where it could not."""
+        self.code_when_forced = EXIT_INTERRUPTED
         with self._on_record(every_ns=None), self._interruptible():
             rounds.once(self.work)
 
@@ -101,7 +107,7 @@ class Service:
         """One job, with the database opened anew: it may have gone, or another one may stand in its place."""
         work = self.work
         try:
-            with self.open_store(work.settings) as work.store, self._interruptible():
+            with self.open_store(work.settings) as work.store, self._interruptible(), work.at(name):
                 _run(work, name)
         except Exception as error:  # noqa: BLE001 no job may end the others
             self._failed(name, error)
@@ -111,14 +117,13 @@ class Service:
 
     def _failed(self, name: str, error: Exception) -> None:
         work = self.work
-        if _is_of_database(error):
+        if rounds.is_of_database(error):
             if "database" not in work.told:  # once for each time that it is away, whatever it says each minute
                 again = f"tried again every {format_age(work.settings.watch.every_ns)}"
-                work.say_once("database", Event("failed", f"{_said(error)}; {again}"))
+                work.say_once("database", Event("failed", f"{rounds.one_line(error)}; {again}"))
         else:
-            text = str(error) if isinstance(error, TrackerError) else "".join(traceback.format_exception(error)).strip()
-            work.say(Event("failed", f"{name}: {text}"))
-        said = f"{name}: {_said(error)}"
+            work.say(Event("failed", f"{name}: {rounds.described(error)}"))
+        said = f"{name}: {rounds.one_line(error)}"
         self._if_there(lambda store: watchers.fail(store, work.owner, said, now_ns=work.now()))
 
     def _reload(self, scheduler: BackgroundScheduler) -> None:
@@ -126,7 +131,7 @@ class Service:
             settings = self.load()
             check(settings)
         except (SourceError, UsageError) as error:
-            self.work.say(Event("failed", f"the settings stay as they were: {_said(error)}"))
+            self.work.say(Event("failed", f"the settings stay as they were: {rounds.one_line(error)}"))
             return
         if settings.database != self.work.settings.database:
             self.work.say(Event("failed", "another database counts only after a restart"))
@@ -134,6 +139,7 @@ class Service:
         self.work.settings = settings
         scheduler.remove_all_jobs()
         self._schedule(scheduler)
+        self._if_there(lambda store: watchers.look_every(store, self.work.owner, settings.watch.every_ns))
         self.work.say(Event("watcher", f"settings read again from {settings.file}"))
 
     def _scheduler(self) -> BackgroundScheduler:
@@ -179,9 +185,27 @@ class Service:
 
     def _beat(self) -> None:
         while not self.ended.wait(_BEAT_S):
-            self._if_there(lambda store: watchers.beat(store, self.work.owner, now_ns=self.work.now()))
+            try:
+                self._if_there(self.beat)
+            except Exception as error:  # noqa: BLE001 who is silent counts as dead
+                self.work.say(Event("failed", f"heartbeat: {rounds.described(error)}"))
 
-    def _if_there(self, note: Callable[[Store], None]) -> None:
+    def beat(self, store: Store) -> None:
+        """Say that this lives, what it is at, and, where that does not end, so; then its leases are held no longer.
+
+        From a thread of its own: a job that hangs cannot say so itself.
+        """
+        work, now = self.work, self.work.now()
+        every_ns = None if self.code_when_forced else work.settings.watch.every_ns
+        doing = work.doing
+        hangs = alarms.is_stuck(doing, every_ns, now)
+        if watchers.beat(store, work.owner, now_ns=now, job=doing, renew=not hangs):
+            work.say(Event("watcher", "was taken for dead by another one, and goes on"))
+        if hangs:
+            other = replace(work, store=store, owner=f"{work.owner}:heartbeat")
+            rounds.tell(other, only=alarms.tell_of_stuck)
+
+    def _if_there(self, note: Callable[[Store], object]) -> None:
         """Write down what is not worth an error where the database is not there: the next job says so."""
         with suppress(StoreError, *failures.CONNECTION_ERRORS), self.open_store(self.work.settings) as store:
             note(store)
@@ -219,12 +243,22 @@ class Service:
             raise Stopped
 
     def _enforce(self, heard: socket.socket) -> None:
-        """End the process where a signal does not: Python acts on one only between two steps of its own."""
+        """End the process where a signal does not: Python acts on one only between two steps of its own.
+
+        What it was reading is not to blame for that, which is said at once: there may be no time later.
+        """
         ends = {int(signal.SIGTERM), int(signal.SIGINT)}
         while (numbers := heard.recv(16)) and not ends & set(numbers):
             pass
-        if numbers and not self.over.wait(GRACE_S):
-            os._exit(0)
+        if not numbers:
+            return
+        threading.Thread(target=self._break_off, name="break off", daemon=True).start()
+        if not self.over.wait(GRACE_S):
+            os._exit(self.code_when_forced)
+
+    def _break_off(self) -> None:
+        with suppress(TrackerError):
+            self._if_there(lambda store: inbox.break_off(store, self.work.owner))
 
 
 class _ToLog(logging.Handler):
@@ -281,12 +315,3 @@ def _lives(pid: int) -> bool:
     except PermissionError:
         pass
     return True
-
-
-def _is_of_database(error: BaseException) -> bool:
-    return isinstance(error, StoreError) or failures.is_connection_lost(error)
-
-
-def _said(error: BaseException) -> str:
-    """An error on one line."""
-    return str(error) if isinstance(error, TrackerError) else f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -13,6 +13,7 @@ from tracker.results.status import (
     FolderStatus,
     MessageStatus,
     ProfileStatus,
+    ShutStatus,
     SilenceStatus,
     SpooledStatus,
     Status,
@@ -21,15 +22,15 @@ from tracker.results.status import (
 from tracker.store import Store, findings, inbox, notifications, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
-from tracker.watch.alarms import missing
+from tracker.watch.alarms import is_stuck, missing
 
 _LATE_ROUNDS: Final = 5
 _DAY_NS: Final = 24 * 3600 * 10**9
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
-def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
-    """All of it, and what waits in `spools`.
+def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequence[tuple[Path, str]] = ()) -> Status:
+    """All of it, what waits in `spools`, and which folders of spools are `shut`.
 
     Of watchers that are no more, only those of the last day, and the last one that ended well.
     """
@@ -67,10 +68,20 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = ()) -> Status:
         ),
         muted=muted,
         spooled=tuple(
-            SpooledStatus(str(one.entry), one.profile, one.queued_at_ns, one.attempts, one.why, one.given_up)
+            SpooledStatus(
+                str(one.entry),
+                one.profile,
+                one.queued_at_ns,
+                one.attempts,
+                one.why,
+                one.given_up,
+                one.next_try_ns,
+                one.kept_until_ns,
+            )
             for place in spools
             for one in intake.waiting(place)
         ),
+        shut=tuple(ShutStatus(str(place), problem) for place, problem in shut),
     )
 
 
@@ -102,8 +113,11 @@ def _state(watcher: Watcher, now_ns: int) -> str:
     if watcher.outcome:
         return watcher.outcome
     since_ns = watcher.round_ns or watcher.started_ns
-    is_late = now_ns - watcher.heartbeat_ns > LIFETIME_NS or (
-        watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS
+    doing = None if watcher.job is None or watcher.job_ns is None else (watcher.job, watcher.job_ns)
+    is_late = (
+        is_stuck(doing, watcher.every_ns, now_ns)
+        or now_ns - watcher.heartbeat_ns > LIFETIME_NS
+        or (watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS)
     )
     return "late" if is_late else "alive"
 

@@ -26,8 +26,8 @@ from tracker.watch.work import Event, Place, Stopped, Work
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
 
-MAX_ATTEMPTS: Final = 3
-"""A profile during which the watcher died so often is not tried again."""
+MAX_DEATHS: Final = 3
+"""A profile during which a watcher died so often in a row is not tried again."""
 
 _PAUSES_MINUTES: Final = (1, 5, 15, 60)
 """After what is not the profile's fault: until the next attempt; the last one for all further ones."""
@@ -70,14 +70,33 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
     for entry in in_order(due):
         if until_ns is not None and work.now() >= until_ns:
             return
-        if inbox.start(work.store, entry, work.owner, now_ns=work.now()):
+        died = entry.id not in work.broken_off
+        if inbox.start(work.store, entry, work.owner, now_ns=work.now(), died=died):
             _take(work, _Task(entry, places[(entry.host, entry.folder)]))
 
 
-def take_spooled(work: Work) -> None:
-    """Ingest what jobs of this machine, and of those that share its spool, left there."""
+def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
+    """Ingest what jobs of this machine, and of those that share its spool, left there; begin none after `until_ns`."""
+    outer = work.doing
+
+    def begins(profile: str) -> bool:
+        work.doing = (f"reading {profile}", work.now())
+        return until_ns is None or work.now() < until_ns
+
+    max_bytes = work.settings.max_bytes
     for place in work.spools():
-        for done in intake.take_spooled(work.store, place, max_bytes=work.settings.max_bytes, now_ns=work.now()):
+        try:
+            taken = intake.take_spooled(
+                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
+            )
+        except BaseException:
+            work.to_judge = None  # something may have come in before
+            raise
+        finally:
+            work.doing = outer
+        for done in taken:
+            if work.to_judge is not None:
+                work.to_judge |= set(done.changed)
             if done.error is None:
                 _say(work, done.profile, done.results)
             else:
@@ -112,12 +131,14 @@ def _take(work: Work, task: _Task) -> None:
     """The work on one profile, which is ours; whatever comes of it is written down."""
     entry = task.entry
     try:
-        end = _tried_too_often(work, entry) or _ingested(work, task)
+        with work.at(f"reading {entry.path}"):
+            end = _died_too_often(work, entry) or _ingested(work, task)
     except (Stopped, StoreError):
         # an attempt that was broken off says nothing about the profile
         work.broken_off.add(entry.id)
         with suppress(StoreError):
-            inbox.finish(work.store, entry, work.owner, End("ready", attempts=entry.attempts), now_ns=work.now())
+            end = End("ready", entry.reason, entry.attempts, entry.deaths)
+            inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
         raise
     work.broken_off.discard(entry.id)
     inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
@@ -127,10 +148,11 @@ def _take(work: Work, task: _Task) -> None:
         work.say(Event("put off", f"{entry.path}: {_without(end.reason, entry.path)}"))
 
 
-def _tried_too_often(work: Work, entry: Entry) -> End | None:
-    if entry.state != "working" or entry.attempts < MAX_ATTEMPTS or entry.id in work.broken_off:
+def _died_too_often(work: Work, entry: Entry) -> End | None:
+    deaths = entry.deaths + 1  # this one is not counted yet
+    if entry.state != "working" or deaths < MAX_DEATHS or entry.id in work.broken_off:
         return None
-    problem = f"the watcher died while it read this, {entry.attempts} times in a row"
+    problem = f"the watcher died while it read this, {deaths} times in a row"
     return End("quarantined", f"{problem}; it may need more memory than there is: tracker doctor reads it alone")
 
 
@@ -193,11 +215,11 @@ def _put_off(work: Work, entry: Entry, error: BaseException) -> End:
     attempts = entry.attempts + 1
     minutes = _PAUSES_MINUTES[min(attempts, len(_PAUSES_MINUTES)) - 1]
     reason = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
-    return End("ready", reason, attempts, work.now() + minutes * _NS_PER_MINUTE)
+    return End("ready", reason, attempts, next_try_ns=work.now() + minutes * _NS_PER_MINUTE)
 
 
 def _arrival(results: Sequence[IngestResult], entry: Entry) -> Arrival:
-    is_new = bool(entry.attempts) or any(not result.already for result in results)
+    is_new = bool(entry.attempts) or entry.state == "working" or any(not result.already for result in results)
     return Arrival([result.run_id for result in results], results[0].workload, results[0].version, is_new)
 
 

@@ -51,7 +51,7 @@ class Place:
 class Work:
     """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
 
-    `spools`: where jobs queue what they could not deliver.
+    `spools`: where jobs queue what they could not deliver; `shut`: where they may, but we cannot take it, with why.
     """
 
     store: Store
@@ -62,11 +62,15 @@ class Work:
     now: Callable[[], int]
     send: Send | None = None
     spools: Callable[[], Sequence[Path]] = tuple
+    shut: Callable[[], Sequence[tuple[Path, str]]] = tuple
     told: dict[str, str] = field(default_factory=dict)
     """The last problem that was said of a thing, so that it is not said every minute."""
 
     to_judge: set[int] | None = None
     """Runs that came since the last judgement; None: whatever is out of date, since nobody knows who died before us."""
+
+    doing: tuple[str, int] | None = None
+    """What it is at right now, a job or a profile, and since when; None: nothing."""
 
     broken_off: set[int] = field(default_factory=set)
     """Profiles (inbox.id) that we began with and did not come to an end with, though we live."""
@@ -79,6 +83,15 @@ class Work:
             root = root_of(folder, self.settings.file)
             found.append(Place(folder, root, "" if folder.shared else self.host))
         return found
+
+    @contextmanager
+    def at(self, what: str) -> Iterator[None]:
+        """Be at `what` within this block, for whoever looks whether this still moves."""
+        before, self.doing = self.doing, (what, self.now())
+        try:
+            yield
+        finally:
+            self.doing = None if before is None else (before[0], self.now())
 
     @contextmanager
     def lease(self, name: str, *, undone_since_ns: int | None = None) -> Iterator[bool]:

@@ -2,7 +2,7 @@
 -- Parameters: folder_id (watched_folder.id, NULL = all); open_only (1: only what is not in the database yet, and there)
 -- Columns: id; folder_id, folder, host: where it lies; path; workload, version; state, state_ns (since when); content
 --   (digest); size_bytes; written_ns, changed_ns, first_seen_ns, gone_ns: moments, see the data dictionary; attempts;
---   next_try_ns; reason; run_ids (text); arrived_ns; told
+--   next_try_ns; reason; run_ids (text); arrived_ns; told; deaths (0: none)
 SELECT
     i.id,
     i.folder_id,
@@ -24,7 +24,8 @@ SELECT
     i.reason,
     i.run_ids,
     i.arrived_ns,
-    i.told
+    i.told,
+    COALESCE(i.deaths, 0) AS deaths
 FROM inbox AS i
 INNER JOIN watched_folder AS f ON i.folder_id = f.id
 WHERE

@@ -1,6 +1,6 @@
 -- Which runs with all their details are old enough to lose them? One row per run, the oldest first.
 -- Parameters: workload (NULL = all); before_ns: UTC, only runs that started before; keep_versions: newest versions of a
---   workload whose runs stay
+--   workload whose runs stay; run_id: only this one (NULL = all)
 -- Columns: run_id; workload, version, started_at_ns
 WITH used AS (
     SELECT
@@ -30,6 +30,7 @@ LEFT JOIN used AS u ON v.id = u.id
 WHERE
     r.started_at_ns < :before_ns
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
+    AND (CAST(:run_id AS BIGINT) IS NULL OR r.id = :run_id)
     AND NOT v.pinned
     AND (u.place IS NULL OR u.place > :keep_versions)
     AND EXISTS (

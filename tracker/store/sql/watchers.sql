@@ -2,7 +2,7 @@
 -- Parameters: none
 -- Columns: owner; host; pid; program (its version); every_ns (NULL: one round only); started_ns; heartbeat_ns;
 --   round_ns: end of its last round, NULL: none yet; ended_ns (NULL: it did not say so); outcome; error, error_ns:
---   its last one; told
+--   its last one; told; job, job_ns: what it is at, and since when, NULL: nothing
 SELECT
     w.owner,
     w.host,
@@ -16,6 +16,8 @@ SELECT
     w.outcome,
     w.error,
     w.error_ns,
-    w.told
+    w.told,
+    w.job,
+    w.job_ns
 FROM watcher AS w
 ORDER BY w.started_ns DESC, w.owner ASC

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import UniqueConstraint
 from sqlmodel import Field
 
-from tracker.store.tables.base import TEXT, Base, Binary, digest, key, row_id, text_key, value
+from tracker.store.tables.base import TEXT, Base, Binary, digest, key, row_id, text_key, text_value, value
 from tracker.store.tables.findings import count, flag
 
 
@@ -38,6 +38,8 @@ class Watcher(Base, table=True):
     error: str = text_key()
     error_ns: int | None = value()
     told: bool = flag(nullable=False)
+    job: str | None = text_value()
+    job_ns: int | None = value()
 
 
 _content = digest  # a column called `digest` hides the function inside its class
@@ -97,3 +99,4 @@ class Inbox(Base, table=True):
     run_ids: str = text_key()
     arrived_ns: int | None = value()
     told: bool = flag(nullable=False)
+    deaths: int | None = value()
