@@ -278,8 +278,8 @@ def _words(kind: Any) -> list[str]:
 def _table_of(key: str) -> type[Struct]:
     """The table in which `key` stands."""
     place = key.rpartition(".")[0]
-    tables = {"limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts, **_LISTED}
-    return tables.get(place, Entries)
+    tables: dict[str, type[Struct]] = {"limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts}
+    return (tables | _LISTED).get(place, Entries)
 
 
 def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> list[tuple[str, str]]:
