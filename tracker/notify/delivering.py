@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -44,11 +44,15 @@ _HANGS_S: Final = 90.0
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How a round went: messages `sent`, `failed` ones that will be tried again, and `dead` ones that will not."""
+    """How a round went: messages `sent`, `failed` ones that will be tried again, and `dead` ones that will not.
+
+    `problems`: channel -> why its last message could not be delivered, without secrets.
+    """
 
     sent: int = 0
     failed: int = 0
     dead: int = 0
+    problems: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def deliver(
@@ -83,6 +87,7 @@ class _Round:
         self.started = time.monotonic()
         self.stuck: dict[str, set[str]] = {}
         self.sent = self.failed = self.dead = 0
+        self.problems: dict[str, str] = {}
 
     @property
     def now_ns(self) -> int:
@@ -108,7 +113,7 @@ class _Round:
                 self._start_next(message.channel, waiting[message.channel])
             elif reason is None:  # it took too long, and arrived all the same
                 self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
-        return Delivered(self.sent, self.failed, self.dead)
+        return Delivered(self.sent, self.failed, self.dead, self.problems)
 
     def _give_up_hanging(self) -> None:
         """A thread that hangs may still deliver: nobody tries the message, and this round the channel, before it must
@@ -169,6 +174,7 @@ class _Round:
     def _failed(
         self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
     ) -> None:
+        self.problems[message.channel] = reason
         attempts = message.attempts + 1
         last = for_good or attempts >= MOST_ATTEMPTS
         next_ns = None if last else max(self.now_ns + backoff_ns(message.id, attempts), not_before_ns or 0)
