@@ -10,8 +10,7 @@ import pandas as pd
 from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_renamed, split_of
-from tracker.judgement.families import RUN
-from tracker.judgement.show import unit_of
+from tracker.judgement.families import RUN, unit_of
 from tracker.judgement.standing import standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
