@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from tracker.config import Alerts, Channel
 from tracker.notify.digests import FORGOTTEN
-from tracker.notify.sending import Send, Sender
+from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports._message import of_json
 from tracker.results import Message
 from tracker.store import Store, notifications
@@ -37,9 +37,6 @@ CLAIM_NS: Final = 10 * 60 * NS_PER_S
 
 _ROUND_S: Final = 60.0
 """A channel starts no other message in this round after so long; services allow few messages per minute."""
-
-_HANGS_S: Final = 90.0
-"""A message that takes longer, since it was begun, is given up for this round, and left alone until its claim ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +119,7 @@ class _Round:
         for channel, begun in list(self.sending.items()):
             if begun.deadline <= time.monotonic():
                 del self.sending[channel]
-                self._failed(begun.message, "it took too long", not_before_ns=begun.claimed_until_ns)
+                self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
         """Claim the next message of a channel and send it in a thread of its own."""
@@ -137,7 +134,7 @@ class _Round:
             if settings is None:
                 self._failed(message, f"there is no channel {channel} in the settings")
             elif (text := self._readable(message)) is not None:
-                self.sending[channel] = _Begun(message, time.monotonic() + _HANGS_S, until_ns)
+                self.sending[channel] = _Begun(message, time.monotonic() + HANGS_S, until_ns)
                 # a daemon: a service that never ends its answer must not keep the program
                 threading.Thread(
                     target=self._send, args=(settings, message, text), name=f"to {channel}", daemon=True
