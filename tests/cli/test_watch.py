@@ -62,6 +62,7 @@ def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
 def test_a_round_that_cannot_look_into_a_folder_says_so_in_its_last_line_too(tracker, watched):
     shutil.rmtree(watched)
     done = tracker("watch", "--once")
+    assert done.code == 2
     assert "cannot be looked into (No such file or directory)" in done.err
     assert done.out.splitlines() == ["0 runs ingested, 1 folder with a problem.  Next: tracker status"]
 
@@ -161,7 +162,7 @@ def test_without_a_database_there_is_no_status_and_no_retry(tracker, tmp_path):
 def test_a_folder_that_is_missing_is_an_error_in_status_and_not_the_end(tracker, watched):
     watched.rename(watched.with_name("away"))
     done = tracker("watch", "--once")
-    assert done.code == 0
+    assert done.code == 2
     assert cut(done.err, watched) == "folder: ROOT: cannot be looked into (No such file or directory)\n"
     text = cut(tracker("status").out, watched)
     assert "    ERROR ROOT: cannot be looked into (No such file or directory) (since TIME UTC)\n" in text

@@ -84,7 +84,7 @@ def at_any_size(monkeypatch):
 
         def begins_at(self):
             if self._place is None and self._process is not None:  # a small trace is read before the other has begun
-                second_half.select.select([self._process.stdout], [], [], 30)
+                second_half._can_read(self._process.stdout, 30_000)
             place = super().begins_at()
             return place if place is None or lie is None else lie
 

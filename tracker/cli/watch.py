@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tracker.cli import _options as options
+from tracker.errors import EXIT_COULD_NOT_RUN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +43,8 @@ def watch(
     A profile is complete when it stood still for watch.settled and its profiler is done with it. One that cannot be
     read is quarantined, and the others go on. Several watchers on one database do each thing once; what one that was
     killed began, the next one finishes. SIGTERM and SIGINT end it, SIGHUP reads the settings again. Exit code 0: it
-    ended, or the round is done; 2: it could not, or a job of the round failed; 130: a signal ended the round.
+    ended, or the round is done; 2: it could not, or in the one round a job failed or a folder could not be looked into;
+    130: a signal ended the round.
 
     \b
     Example:
@@ -101,6 +103,8 @@ def _one_round(store: Store, settings: Settings) -> None:
     except Stopped:
         raise typer.Exit(EXIT_INTERRUPTED) from None
     emit(_summary(done, status(store, now_ns=time.time_ns()), settings.watch.settled))
+    if any(event.what == "folder" for event in done):
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 
 def _summary(done: Sequence[Event], now: Status, settled: str) -> str:

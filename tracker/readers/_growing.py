@@ -40,7 +40,8 @@ def joined_rows(parts: Sequence[T]) -> T:
 
 
 class Growing:
-    """A table of columns, given as name=dtype, to which blocks of equal length are added.
+    """A table of columns, given as name=dtype, to which blocks of equal length are added. `dtypes`: its columns, in
+    the order in which they were given.
 
     Rows are copied into slabs outside of the heap at once: thousands of small arrays between the short-lived objects of
     decoding would keep the memory of those from being used again.
@@ -50,11 +51,6 @@ class Growing:
         self.rows = 0
         self.dtypes = dtypes
         self._slabs: dict[str, list[Array]] = {name: [] for name in dtypes}
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The columns, in the order in which they were given."""
-        return tuple(self.dtypes)
 
     def add(self, **columns: Sequence[Any] | Array) -> None:
         """Adds one block; every column must be given, in equal length."""

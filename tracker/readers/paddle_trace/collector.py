@@ -112,7 +112,7 @@ class Collector:
         for name, rows in self._rows.items():
             table: Growing = getattr(self, name)
             if rows:
-                table.add(**{column: int_column([row[column] for row in rows], MISSING) for column in table.names})
+                table.add(**{column: int_column([row[column] for row in rows], MISSING) for column in table.dtypes})
 
     def _take(self, event: Event) -> None:
         category = event.cat or ""

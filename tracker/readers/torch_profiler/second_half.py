@@ -64,7 +64,7 @@ class SecondHalf:
         """The byte at which the process begins, once it said so."""
         if self._place is None and self._process is not None:
             out = pipe(self._process.stdout)
-            if select.select([out], [], [], 0)[0]:
+            if _can_read(out):
                 place = out.read(_PLACE_BYTES)
                 if len(place) == _PLACE_BYTES:
                     self._place = int.from_bytes(place, "big")
@@ -104,6 +104,13 @@ def beside(path: Path, options: ReadOptions, chunk_bytes: int) -> Iterator[Secon
         yield half
     finally:
         half.end()
+
+
+def _can_read(out: IO[bytes], wait_ms: int = 0) -> bool:
+    """Whether the process said something, or ended; unlike select() for any number of open files."""
+    poll = select.poll()
+    poll.register(out, select.POLLIN)
+    return bool(poll.poll(wait_ms))
 
 
 def _content_bytes(path: Path) -> int:

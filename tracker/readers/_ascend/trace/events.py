@@ -128,7 +128,7 @@ class Trace:
                 has_counters = True
         for table, block in rows.items():
             growing: Growing = getattr(self, table)
-            growing.add(**dict(zip(growing.names, zip(*block, strict=True), strict=True)))
+            growing.add(**dict(zip(growing.dtypes, zip(*block, strict=True), strict=True)))
         if has_counters:
             self._count(chunk.text)
 
