@@ -108,7 +108,6 @@ def test_lost_connection_in_the_middle_is_one_line_and_no_half_run(request, stor
 
 def test_writer_that_stands_still_is_waited_for_no_longer_than_the_limit(store, database_url, tmp_path, monkeypatch):
     """The limit is minutes; here it is short."""
-    monkeypatch.setattr("tracker.store.connect.LOCK_TIMEOUT_MS", 100)
     monkeypatch.setattr("tracker.store.connect.BUSY_TIMEOUT_MS", 100)
     with open_store(database_url) as still, open_store(database_url) as other, still.begin() as connection:
         connection.execute(text("INSERT INTO workload (name) VALUES ('toy')"))

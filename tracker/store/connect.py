@@ -23,11 +23,10 @@ from tracker.store.failures import Raced, explain, is_collision, is_crowded
 
 _Result = TypeVar("_Result")
 
-BUSY_TIMEOUT_MS: Final = 60_000
-"""How long a SQLite writer waits for the writers before it; ingests queue up behind each other."""
-
-LOCK_TIMEOUT_MS: Final = 600_000
-"""The same on Postgres, where only those wait that write the same run or label: for one that stands still, mostly."""
+BUSY_TIMEOUT_MS: Final = 600_000
+"""How long a writer waits for the writers before it. On SQLite ingests queue up behind each other, in no fair order; on
+Postgres only those wait that write the same run or label.
+"""
 
 CROWDED_TIMEOUT_S: Final = 60
 """How long we wait for a connection to a Postgres server that has none left; nodes of a large job come all at once."""
@@ -200,7 +199,7 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
         # what the user says comes last, and so counts
-        options = [f"-c lock_timeout={LOCK_TIMEOUT_MS}", *_words(url.query.get("options", ""))]
+        options = [f"-c lock_timeout={BUSY_TIMEOUT_MS}", *_words(url.query.get("options", ""))]
         options += ["-c default_transaction_read_only=on"] if read_only else []
         arguments["options"] = " ".join(options)
         engine = create_engine(url, connect_args=arguments)
