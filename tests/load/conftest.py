@@ -100,6 +100,7 @@ def unwhole(store) -> list[str]:
 
 
 def rows(store, question):
+    """The answer of the database."""
     with store.connect() as connection:
         return connection.execute(text(question)).all()
 

@@ -36,7 +36,7 @@ class Tasks:
 
 
 def tasks_of(db: Database) -> dict[int, Tasks]:
-    """The tasks of each device, by its number; a SourceError for one that ends before it starts, or beyond all dates."""
+    """The tasks of each device, by its number; a SourceError for one that ends before its start or beyond all dates."""
     required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
     columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid", "taskId", "contextId"))
     bad = (columns["endNs"] < columns["startNs"]) | (columns["endNs"] > MAX_NS)
