@@ -185,13 +185,25 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[[alerts.channels]]\nname = 'a'\nurl_env = 'A'\n[[alerts.channels]]\nname = 'a'\nurl_env = 'A'",
             "key alerts.channels.name: is 'a', expected a name of its own for each channel",
         ),
-        ("[[alerts.rules]]\nchannels = ['a']", "key alerts.rules.channels: there is no channel 'a' among none"),
+        ("[[alerts.rules]]\nchannels = ['a']", "key alerts.rules.channels: there is no channel 'a' in [[alerts"),
+        (
+            "[[alerts.channels]]\nname = 'b'\nurl_env = 'B'\n[[alerts.rules]]\nchannels = ['a']",
+            "key alerts.rules.channels: there is no channel 'a' in [[alerts.channels]]: it has b",
+        ),
+        ("[watch.folders]\npath = '/p'", "expected a list, got a table; write [[watch.folders]], with two brackets"),
+        (
+            "[watch]\nevery = 60",
+            'key watch.every: expected a text, got a whole number; write a time in quotes: every = "5m"',
+        ),
+        ("[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']", "'later'; write one of at once, grouped, daily"),
+        ("[[alerts.rules]]\ndirections = ['down']\nchannels = []", "'down'; write one of regression, improvement"),
         ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels: is empty"),
         (
             "[[alerts.rules]]\nchannels = ['a']\nseverity = 'loud'",
-            "key alerts.rules.severity of entry 1: is none of the words that may stand there: 'loud'",
+            "key alerts.rules.severity of entry 1: is none of the words that may stand there: 'loud'; "
+            "write one of info, warning, critical",
         ),
-        ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "key alerts.owners.channels: there is no channel 'a'"),
+        ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "alerts.owners.channels: there is no channel 'a' in"),
     ],
 )
 def test_wrong_folders_channels_and_rules_are_said_with_their_key(tmp_path, text, message):

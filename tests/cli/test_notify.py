@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import threading
 import time
 
 import pytest
@@ -88,6 +90,31 @@ def test_a_test_message_says_per_channel_how_it_went(told, server):
     assert server.got[0][1]["tracker"]["event"] == "test"
 
 
+def test_a_service_that_never_ends_its_answer_does_not_hold_up_a_test(told, server, monkeypatch):
+    monkeypatch.setattr("tracker.notify.sending.send_within.__defaults__", (0.2,))
+    server.answer = Answer(wait=(ends := threading.Event()))
+    done = told("notify", "--test", "hook")
+    ends.set()
+    assert (done.code, done.out) == (2, "hook: failed: it took too long\n")
+
+
+def test_a_message_that_waits_after_a_failure_can_be_tried_at_once(told, server):
+    server.answer = Answer(status=500)
+    done = told("notify")
+    assert "1 failed and tried again" in done.out
+    (number,) = re.findall(r"message (\d+) to hook", done.err)
+    server.answer = Answer()
+    assert "0 sent" in told("notify").out
+    assert told("notify", "--retry", number).out == "1 message will be tried again.\n"
+    assert "1 sent" in told("notify").out
+
+
+def test_a_login_page_is_no_service(told, server):
+    server.answer = Answer(status=302, headers={"Location": "/login"})
+    done = told("notify", "--test", "hook")
+    assert (done.code, done.out) == (2, "hook: failed: it redirected to a page, as to a login\n")
+
+
 def test_a_service_that_may_drop_a_message_is_to_be_looked_at(told, server, monkeypatch):
     from apprise.plugins.feishu import NotifyFeishu
 
@@ -107,7 +134,7 @@ def test_a_service_that_may_drop_a_message_is_to_be_looked_at(told, server, monk
         (["hook"], "channels are named with --test only"),
         (["--test", "--list"], "--test and --list do not go together"),
         (["--retry", "x"], "--retry 'x' is no message"),
-        (["--retry", "99"], "message 99 was not given up"),
+        (["--retry", "99"], "message 99 neither failed nor was given up"),
     ],
 )
 def test_wrong_wishes_say_what_to_do(told, words, said):

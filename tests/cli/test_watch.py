@@ -59,6 +59,13 @@ def test_a_round_says_what_it_did_and_what_comes_next(tracker, watched):
     assert tracker("watch", "--once").out.splitlines() == ["0 runs ingested.  Next: tracker status"]
 
 
+def test_a_round_that_cannot_look_into_a_folder_says_so_in_its_last_line_too(tracker, watched):
+    shutil.rmtree(watched)
+    done = tracker("watch", "--once")
+    assert "cannot be looked into (No such file or directory)" in done.err
+    assert done.out.splitlines() == ["0 runs ingested, 1 folder with a problem.  Next: tracker status"]
+
+
 def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
     tracker("watch", "--once")
     done = tracker("status")

@@ -9,11 +9,12 @@ from tests.factories import EPOCH_NS, save
 OPS = 40
 
 
-def runs(store, version, changed=None, *, count=3, start=0, shared=1.0, without=(), **more):
+def runs(store, version, changed=None, *, count=3, start=0, shared=1.0, without=(), more_ops=(), **more):
     """`count` runs of `version`: 40 ops of 1 ms with 0.5 % noise, and a step of what they add up to.
 
     `changed`: op -> factor. `shared`: what all ops are multiplied by. `without`: ops that these runs do not have.
-    `start`: number of the first run, which decides its noise and when it ran.
+    `more_ops`: further entries of ops, as in factories.rows. `start`: number of the first run, which decides its noise
+    and when it ran.
     """
     ids = []
     for number in range(start, start + count):
@@ -23,9 +24,9 @@ def runs(store, version, changed=None, *, count=3, start=0, shared=1.0, without=
             name: int(time * (changed or {}).get(name, 1.0)) for name, time in times.items() if name not in without
         }
         times |= {name: int(value) for name, value in (changed or {}).items() if name not in times and value > 100}
-        total = sum(times.values())
+        total = sum(times.values()) + sum(entry[1] for entry in more_ops)
         ids += save(
-            store, version, ops=list(times.items()), kernels=[("gemm", total)], steps=3, step_ns=total, e2e_ns=total,
-            started_at_ns=EPOCH_NS + number * 10**12, **more,
+            store, version, ops=[*times.items(), *more_ops], kernels=[("gemm", total)], steps=3, step_ns=total,
+            e2e_ns=total, started_at_ns=EPOCH_NS + number * 10**12, **more,
         )  # fmt: skip
     return ids

@@ -147,6 +147,32 @@ def test_an_op_that_comes_is_new_and_one_of_another_name_for_the_same_time_is_re
     assert causes["op03"] == "renamed, is op03_fused"
 
 
+def test_calls_of_new_shapes_make_no_call_of_before_slower(store):
+    """op07 takes 1 ms in one call; v2 calls it twice more, with a shape of its own, for 3 ms: 4 ms in 3 calls."""
+    runs(store, "v1", count=8)
+    runs(store, "v2", more_ops=[("op07", 3_000_000, {"input_shapes": "[8]", "calls": 2})], start=8)
+    follow(store)
+    told = found(store)
+    (row,) = told.findings[told.findings["name"] == "op07"].to_dict("records")
+    assert (row["kind"], row["covers"], row["baseline_calls"], row["candidate_calls"]) == ("op_name", 1, 1, 3)
+    assert row["cause"] == "more calls of new shapes"
+    assert "more calls of new shapes" in told.incidents["causes"][0]
+
+
+def test_what_the_next_version_made_of_the_step_is_no_part_of_this_one(store):
+    """op07 is faster by half in the last run of v2: runs of v3 confirm it, in which op09 takes 4 ms more."""
+    runs(store, "v1", count=8)
+    runs(store, "v2", start=8, count=2)
+    runs(store, "v2", {"op07": 0.5}, start=10, count=1)
+    runs(store, "v3", {"op07": 0.5, "op09": 5.0}, start=11)
+    follow(store)
+    (faster,) = found(store, states=("expected",), version="v2").incidents.to_dict("records")
+    assert faster["candidate_runs"] == "11"
+    assert faster["candidate_step_ns"] == pytest.approx(39.5e6, rel=0.01)
+    (slower,) = found(store, direction="regression").incidents.to_dict("records")
+    assert slower["candidate_step_ns"] == pytest.approx(43.5e6, rel=0.01)
+
+
 def test_a_faster_op_is_an_improvement_and_the_baseline_of_the_next_version(store):
     runs(store, "v1")
     slower(store, factor=0.5)

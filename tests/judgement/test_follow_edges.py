@@ -130,6 +130,31 @@ def test_a_wrong_improvement_gives_the_baseline_back_and_counts_no_run_twice():
     assert of(found, LEVEL) == [], "what follows is as it was before"
 
 
+def test_an_improvement_that_was_accepted_by_itself_can_still_be_called_wrong():
+    """8 runs, 8 that take 40 % less and are accepted, then 8 as before: no finding for who called the gain wrong."""
+    values = ops(24)
+    values[0, 8:16] *= 0.6
+    better, versions = (0, -1, "level"), [0] * 8 + [1] * 8 + [2] * 8
+    found = follow(line(values, versions))
+    assert [one.finding.state for one in of(found, better)] == ["expected"]
+    assert len(of(found, LEVEL)) == 1
+    wrong = acted("invalid", 15, key=better)
+    found = follow(line(values, versions), [wrong])
+    assert [one.finding.state for one in of(found, better)] == ["invalid"]
+    assert not any("confirmed" in kinds(one) for one in of(found, LEVEL)), "what follows is as it was before"
+
+
+def test_what_is_called_wrong_late_makes_no_bad_run_a_baseline():
+    """An improvement from run 9 on; from run 17 on an open regression beyond the old level."""
+    values = ops(28)
+    values[0, 8:16] *= 0.6
+    values[0, 16:] *= 1.5
+    versions = [0] * 8 + [1] * 8 + [2] * 12
+    wrong = acted("invalid", 24, key=(0, -1, "level"))
+    (worse,) = of(follow(line(values, versions), [wrong]), LEVEL)
+    assert worse.finding.state in ("new", "persisting"), "the runs of the regression are none to measure by"
+
+
 def test_creep_that_is_expected_is_no_creep_from_the_level_before():
     values = ops(60)
     versions = [at // 3 for at in range(60)]

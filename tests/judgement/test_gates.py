@@ -6,6 +6,7 @@ import pytest
 
 from tests.judgement.made import runs
 from tests.reports import builders
+from tracker.errors import UsageError
 from tracker.judgement import findings, gate_of_findings, lines_of, update
 from tracker.results import FindingsOptions
 
@@ -61,7 +62,8 @@ def test_a_real_line_stands_where_its_newest_version_does(store):
     assert line["previous_diff"] == pytest.approx(0.0125, abs=0.002)  # half of one of 40 ops
     assert line["data_loading_ns"] is None or line["data_loading_ns"] != line["data_loading_ns"]
     assert gate_of_findings(found, "new").code == 1
-    assert findings(store, options=FindingsOptions(device="910B")).lines.empty
+    with pytest.raises(UsageError, match="there is no device '910B'"):
+        findings(store, options=FindingsOptions(device="910B"))
 
 
 def test_new_suspicions_are_among_what_is_new_where_they_are_asked_for(store):

@@ -9,7 +9,9 @@ from sqlalchemy import text
 from tests.conftest import count_rows
 from tests.factories import same_table
 from tests.judgement.made import runs
+from tests.judgement.test_verdicts import OP07, jumps, verdict_of
 from tracker.judgement import lines_of, update
+from tracker.judgement.verdicts import verdicts_of
 from tracker.store import runs as edits
 from tracker.store.order import order_versions
 
@@ -199,3 +201,31 @@ def test_two_that_judge_at_once_write_each_version_once(store, database_url):
     with ThreadPoolExecutor(3) as pool:
         assert sum(pool.map(work, range(3))) == 3
     assert count_rows(store)["judged"] == 3
+
+
+def word_of(found, version, key=OP07):
+    """What the table says of a series against the version before."""
+    own = found[(found["version"] == version) & (found["kind"] == key[0]) & (found["name"] == key[2])]
+    return own["verdict"].iloc[0]
+
+
+def test_what_jumps_between_two_levels_is_told_as_a_diff_tells_it(store):
+    """op07 takes 1 or 2 ms by chance: 2 ms in all runs of v3 are no regression."""
+    jumps(store, "v1", [1, 2, 1, 2], start=0)
+    before = jumps(store, "v2", [1, 1, 1, 1], start=4)
+    after = jumps(store, "v3", [2, 2, 2], start=8)
+    edits.pin(store, "v2")
+    judge(store)
+    found = table(store)
+    assert word_of(found, "v3") == verdict_of(verdicts_of(store, before, after))[0] == "UNCLEAR"
+    assert (found[found["version"] == "v3"]["pinned_verdict"] == "REGRESSED").sum() == 0
+
+
+def test_a_regression_that_comes_back_is_one_again_and_no_jump(store):
+    """Twice 2 ms for a whole version, and taken back: no levels between which chance decides."""
+    for at, level in enumerate([1, 1, 2, 1]):
+        jumps(store, f"v{at}", [level] * 3, start=3 * at)
+    after = jumps(store, "v4", [2, 2, 2], start=12)
+    judge(store)
+    assert word_of(table(store), "v4") == "REGRESSED"
+    assert verdict_of(verdicts_of(store, list(range(10, 13)), after))[0] == "REGRESSED"

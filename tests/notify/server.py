@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -19,6 +19,7 @@ class Answer:
     body: str = "ok"
     drop: bool = False
     wait: threading.Event | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass
@@ -52,8 +53,16 @@ def serving() -> Iterator[Server]:
                 self.connection.close()
                 return
             self.send_response(answer.status)
+            for name, value in answer.headers.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(answer.body.encode())
+
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.end_headers()
+            self.wfile.write(b"<form>Who are you?</form>")
 
         def log_message(self, *_):
             pass

@@ -357,3 +357,19 @@ def test_both_databases_tell_the_same(store):
     assert team.rounds(DAY) == ["team recovered"]
     assert notify.expire(store, now_ns=team.now_ns + 91 * DAY, keep_ns=90 * DAY) == 2
     assert team.rounds(DAY) == [], "what was told stays told when its text is forgotten"
+
+
+def test_good_runs_that_decide_nothing_take_no_message_back_that_is_on_its_way(store):
+    same(store, "v1", 0)
+    team = Team(store, alerts(), box=Box(broken={"team"}))
+    team.round()
+    slower(store)
+    assert team.rounds() == []
+    assert team.states() == ["opened failed"]
+    same(store, "v3", 6, count=1)
+    same(store, "v4", 7, count=1)  # recovering: the next runs decide
+    assert team.round() == []
+    assert team.states() == ["opened failed"]
+    slower(store, "v5", start=8, count=1)  # it is not over, and nobody was told yet
+    team.box.broken.clear()
+    assert team.round(10 * MINUTE) == ["team opened"]

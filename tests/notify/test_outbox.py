@@ -87,7 +87,7 @@ def test_a_channel_that_fails_or_raises_blocks_no_other(store):
 
 
 def test_a_channel_that_hangs_delays_no_other_and_ends_the_round(store, monkeypatch):
-    monkeypatch.setattr(delivering, "_HANGS_S", 0.3)
+    monkeypatch.setattr(delivering, "HANGS_S", 0.3)
     settings = both_channels(store)
     ever, box = threading.Event(), Box()
 
@@ -232,7 +232,7 @@ def test_an_alarm_that_is_still_so_is_not_told_again_however_long_it_lasts(store
 
 
 def test_a_message_has_its_time_from_when_it_is_begun(store, monkeypatch):
-    monkeypatch.setattr(delivering, "_HANGS_S", 0.3)
+    monkeypatch.setattr(delivering, "HANGS_S", 0.3)
     put(store, 3)
     box = Box()
 
@@ -246,7 +246,7 @@ def test_a_message_has_its_time_from_when_it_is_begun(store, monkeypatch):
 
 
 def test_a_message_that_hangs_is_nobody_elses_before_its_claim_ends(store, monkeypatch):
-    monkeypatch.setattr(delivering, "_HANGS_S", 0.1)
+    monkeypatch.setattr(delivering, "HANGS_S", 0.1)
     put(store)
     ever = threading.Event()
     assert deliver(store, NOW, lambda *_: ever.wait(5)) == Delivered(failed=1)
@@ -256,7 +256,7 @@ def test_a_message_that_hangs_is_nobody_elses_before_its_claim_ends(store, monke
 
 
 def test_what_took_too_long_and_arrived_all_the_same_is_sent(store, monkeypatch):
-    monkeypatch.setattr(delivering, "_HANGS_S", 0.2)
+    monkeypatch.setattr(delivering, "HANGS_S", 0.2)
     settings = both_channels(store, 3)
     box = Box()
 

@@ -90,7 +90,7 @@ def at_any_size(monkeypatch):
 
     monkeypatch.setattr(second_half, "SecondHalf", Seen)
     monkeypatch.setattr(second_half, "MIN_BYTES", 1)
-    monkeypatch.setattr(second_half, "_processors", lambda: {0, 1})
+    monkeypatch.setattr(second_half, "processors", lambda: 2)
 
     def begin(path, near: int) -> None:
         monkeypatch.setattr(second_half, "START_BYTES", 2 * near - second_half._content_bytes(path))
@@ -156,7 +156,7 @@ def test_without_a_second_process_one_reads_all(tmp_path, at_any_size, monkeypat
     path = tmp_path / "a.json"
     path.write_text(json.dumps(trace()))
     at_any_size.near(path, 60_000)
-    monkeypatch.setattr(second_half.sys, "executable", "/no/such/python")
+    monkeypatch.setattr(sys, "executable", "/no/such/python")
     assert told(read(path, ReadOptions())[0]) == told(read(path)[0])
     assert at_any_size.halves == []
 
@@ -167,10 +167,10 @@ def test_a_small_trace_or_one_processor_is_read_by_one_process(tmp_path, monkeyp
     with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
         assert half is None
     monkeypatch.setattr(second_half, "MIN_BYTES", 1)
-    monkeypatch.setattr(second_half, "_processors", lambda: {0})
+    monkeypatch.setattr(second_half, "processors", lambda: 1)
     with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
         assert half is None
-    monkeypatch.setattr(second_half, "_processors", lambda: {0, 1})
+    monkeypatch.setattr(second_half, "processors", lambda: 2)
     with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
         assert half is not None
 

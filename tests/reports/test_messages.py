@@ -64,6 +64,13 @@ def test_what_got_better_is_not_announced_with_a_step_that_got_slower():
     assert title == "[info] gpt: aten::gelu -66.7 %, v41 -> v42, NVIDIA H100"
 
 
+def test_what_is_called_more_often_says_so_once():
+    more = messages.finding("aten::cat", 6, 7, change="calls", ratio=1.0, baseline_calls=3.0, candidate_calls=6.0)
+    found = render_message(messages.message("opened", messages.told(by_step=False, shown=(more,), more=0)))
+    assert "aten::cat calls +100.0 %" in found.title
+    assert "aten::cat (op, all shapes): 6.00 ms -> 7.00 ms (calls +100.0 %), +1.00 ms" in found.body
+
+
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
     parts = [float(part) for part in re.findall(r"(?:found|time|communication|rest) \+?(-?[0-9.]+) ms", body)]

@@ -199,3 +199,10 @@ def test_a_round_over_the_samples_finds_what_is_known_of_them_and_ends_a_mute(st
     world.after(2 * MINUTE).round()
     assert state() != "muted"
     assert judgement.update(store, judgement.lines_of(store)) == 0
+
+
+def test_a_channel_that_fails_is_said_with_its_reason(world):
+    world.work.send = lambda _channel, _message: "it answered 500"
+    world.broken("gpt/v1/a.json")
+    world.settle()
+    assert world.lines("told") == ["messages: 1 failed, tried again later; ops: it answered 500"]

@@ -107,6 +107,12 @@ def test_a_bad_profile_is_quarantined_with_its_error_stays_as_it_is_and_stops_no
     assert len(world.lines("quarantined")) == 1  # it is not read again and again
 
 
+def test_what_no_reader_knows_says_what_to_write_into_the_settings(world):
+    world.broken("gpt/v1/a.pt.trace.json").write_text('{"traceEvents": [')
+    world.settle()
+    assert 'format = "NAME" in [[watch.folders]]' in world.entries()["gpt/v1/a.pt.trace.json"].reason
+
+
 def test_a_quarantined_profile_is_tried_again_when_its_files_change(world):
     world.broken("gpt/v1/a.json")
     world.settle()

@@ -32,7 +32,7 @@ def notify(
         str | None,
         typer.Option(
             metavar="ID|dead",
-            help="Try a message that was given up again, or all of them. Default: none.",
+            help="Try a message at once that failed or was given up, or all that were given up. Default: none.",
             show_default=False,
         ),
     ] = None,
@@ -93,7 +93,7 @@ def _test(channels: Sequence[Channel]) -> None:
     import os
 
     from tracker.cli._output import emit
-    from tracker.notify.sending import Sender
+    from tracker.notify.sending import Sender, send_within
     from tracker.reports._shared import printable
     from tracker.results import Message
 
@@ -108,7 +108,7 @@ def _test(channels: Sequence[Channel]) -> None:
             title="a test message of tracker",
             lines=(f"Channel {channel.name} works. Nothing is to be done.",),
         )
-        reason = sender(channel, message)
+        reason = send_within(sender, channel, message)
         failed += reason is not None
         look = "; look there: the service may take a message and not show it" if sender.to_look_at(channel) else ""
         emit(printable(f"{channel.name}: {f'failed: {reason}' if reason else f'delivered{look}'}"))
@@ -207,5 +207,5 @@ def _retry(settings: Settings, wanted: str) -> None:
     with _store.writing(settings) as store:
         count = store.transact(lambda connection: notifications.retry(connection, time.time_ns(), number))
     if number is not None and not count:
-        raise UsageError(f"message {number} was not given up", remedy="tracker notify --list")
+        raise UsageError(f"message {number} neither failed nor was given up", remedy="tracker notify --list")
     emit(f"{counted(count, 'message')} will be tried again.")

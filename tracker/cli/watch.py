@@ -111,6 +111,7 @@ def _summary(done: Sequence[Event], now: Status, settled: str) -> str:
     left = Counter(profile.state for profile in now.profiles)
     parts = [f"{counted(counts['ingested'], 'run')} ingested"]
     parts += [f"{counts['quarantined']} quarantined"] if counts["quarantined"] else []
+    parts += [f"{counted(counts['folder'], 'folder')} with a problem"] if counts["folder"] else []
     parts += [f"{left['waiting']} waiting until they stood still for {settled}"] if left["waiting"] else []
     parts += [f"{left['ready']} put off"] if left["ready"] else []
     return f"{', '.join(parts)}.  Next: {'tracker findings --new' if counts['ingested'] else 'tracker status'}"

@@ -48,7 +48,7 @@ from __future__ import annotations
 import stat
 import tomllib
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Struct, field
@@ -220,6 +220,11 @@ class Entries(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     alerts: Alerts = Alerts()
 
 
+_LISTED: Final[dict[str, type[Struct]]] = {
+    "watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner
+}  # fmt: skip
+
+
 def read(path: Path) -> Entries:
     """The checked entries of the settings file at `path`. SourceError names file, key, problem and remedy."""
     try:
@@ -245,20 +250,36 @@ def _refused(path: Path, said: str) -> SourceError:
     """msgspec's words, with the key in front: `Expected `int`, got `str` - at `$.limits.max_bytes``."""
     key, of, plain = told(said)
     if not plain:
-        return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {_known(key)}")
-    return SourceError(path, f"key {key}{of}" if key else "", plain, remedy="correct the settings file")
+        known = ", ".join(_table_of(key).__struct_fields__)
+        return SourceError(path, f"key {key}{of}", "there is no such setting", remedy=f"known here: {known}")
+    return SourceError(path, f"key {key}{of}" if key else "", plain, remedy=_remedy(key, plain))
 
 
-def _known(key: str) -> str:
-    """The keys that the table of an unknown key has."""
-    table: Any = Entries()
-    kinds = {"watch.folders": Folder, "alerts.channels": Channel, "alerts.rules": Rule, "alerts.owners": Owner}
+def _remedy(key: str, plain: str) -> str:
+    """How an entry of the wrong type is written; `plain`: what is wrong with it."""
+    name = key.rpartition(".")[2]
+    if key in _LISTED:
+        return f"write [[{key}]], with two brackets, above each entry"
+    if name == "expect_every" or name in _TIMES.get(key.rpartition(".")[0], ()):
+        return f'write a time in quotes: {name} = "5m"'
+    words = _words(get_type_hints(_table_of(key)).get(name))
+    if words and "words" in plain:
+        return f"write one of {', '.join(words)}"
+    return "correct the settings file"
+
+
+def _words(kind: Any) -> list[str]:
+    """The words that an entry of this type may be; none where it is no choice of words."""
+    if get_origin(kind) is Literal:
+        return list(get_args(kind))
+    return [word for part in get_args(kind) for word in _words(part)]
+
+
+def _table_of(key: str) -> type[Struct]:
+    """The table in which `key` stands."""
     place = key.rpartition(".")[0]
-    if place in kinds:
-        return ", ".join(kinds[place].__struct_fields__)
-    for part in filter(None, place.split(".")):
-        table = Prune() if part == "prune" else getattr(table, part, table)
-    return ", ".join(table.__struct_fields__)
+    tables: dict[str, type[Struct]] = {"limits": Limits, "watch": Watch, "prune": Prune, "alerts": Alerts}
+    return (tables | _LISTED).get(place, Entries)
 
 
 def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> list[tuple[str, str]]:
@@ -329,10 +350,11 @@ def _of_alerts(alerts: Alerts, *, private: bool) -> list[tuple[str, str]]:
         if channel.url and not private:
             said = f"channel {channel.name!r} holds a secret, and others can read this file (chmod 600 it, or url_env)"
             found.append(("alerts.channels.url", said))
+    known = f"it has {', '.join(names)}" if names else "none is there"
     for word, tables in (("rules", alerts.rules), ("owners", alerts.owners)):
         for table in tables:
             found += [
-                (f"alerts.{word}.channels", f"there is no channel {name!r} among {', '.join(names) or 'none'}")
+                (f"alerts.{word}.channels", f"there is no channel {name!r} in [[alerts.channels]]: {known}")
                 for name in table.channels
                 if name not in names
             ]

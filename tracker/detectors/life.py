@@ -69,7 +69,7 @@ _ACTED: Final[dict[str, tuple[State, str]]] = {
 _CAN: Final[dict[Action, frozenset[str]]] = {
     "ack": NOTIFIED - {"acknowledged"},
     "expect": OPEN,
-    "invalid": frozenset(TRANSITIONS) - ENDED - {"normal"},
+    "invalid": frozenset(TRANSITIONS) - {"invalid", "normal"},
     "unmute": frozenset({"muted"}),
     "mute": OPEN - {"muted"},
 }

@@ -22,7 +22,7 @@ NOTIFIED: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
 
 OPEN: Final = NOTIFIED | {"suspect", "recovering", "muted"}
 ENDED: Final = frozenset({"expected", "invalid"})
-"""States that nothing leaves: the next change of the series is a finding of its own."""
+"""States that no run leaves: the next change of the series is a finding of its own."""
 
 TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     "normal": frozenset({"suspect"}),
@@ -41,7 +41,7 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     ),
     "vanished": frozenset({"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "recovered",
                            "muted", "invalid"}),
-    "expected": frozenset(),
+    "expected": frozenset({"invalid"}),
     "invalid": frozenset(),
 }  # fmt: skip
 """From each state, those that one transition can lead to."""

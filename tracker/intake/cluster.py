@@ -93,7 +93,7 @@ def _task() -> Any:
 
 def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
     """The captures of each profile, in order; the first one that cannot be read ends it with its error."""
-    how = {name: getattr(options, name) for name in _HOW_TO_READ}
+    how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True}
     task = _task()
     futures = [
         client.submit(task, str(item.path.absolute()), item.format, how, list(RULES), pure=False) for item in found

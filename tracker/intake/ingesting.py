@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tracker import config, timeline
 from tracker.errors import UsageError
+from tracker.intake.at_once import read_all
 from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
-from tracker.intake.pieces import IngestOptions, Piece, read_all
+from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
@@ -146,7 +147,7 @@ class _Asked:
 
 def _asked(group: Sequence[Piece], version: str | None, workload: str | None, options: IngestOptions) -> _Asked:
     """The options of this ingest, and where they are silent those that the run was packed with."""
-    packed = {piece.place: piece.asked for piece in group if piece.asked is not NOTHING}
+    packed = {piece.place: piece.asked for piece in group if piece.asked != NOTHING}
     if not packed:
         return _Asked(version, workload, options)
     now = Sidecar(

@@ -12,8 +12,9 @@ import msgspec
 from tracker import readers
 from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
+from tracker.intake.at_once import read_all
 from tracker.intake.devices import parse_device
-from tracker.intake.pieces import IngestOptions, Piece, read_all
+from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import Packed, Profile
 from tracker.readers import pack as pack_reader

@@ -27,8 +27,9 @@ class IngestOptions:
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`. `read_with`: reads the profiles, somewhere else or at once, in their order; None: here, one by
-    one. `judge`: False where the caller judges the runs of many ingests at once.
+    the file `label`. `one_process`: others read as well, so that this one does not ask for help. `read_with`: reads the
+    profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
+    the runs of many ingests at once.
     """
 
     commit: str | None = None
@@ -44,6 +45,7 @@ class IngestOptions:
     allow_partial: bool = False
     skip_bad_rows: bool = False
     max_bytes: int = config.MAX_BYTES
+    one_process: bool = False
     on_progress: Callable[[str, int, int], None] | None = None
     read_with: ReadWith | None = None
     judge: bool = True
@@ -80,18 +82,6 @@ class Piece:
     def paths(self) -> tuple[str, ...]:
         """The files that the capture was read from."""
         return tuple(source.path for source in self.capture.sources)
-
-
-def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
-    """The captures of all profiles under `paths`, each file once."""
-    found: dict[Path, Found] = {}
-    for path in paths:
-        for item in readers.find(path, options.format):
-            found.setdefault(item.path.resolve(), item)
-    items = list(found.values())
-    if options.read_with is not None:
-        return [piece for pieces in options.read_with(items, options) for piece in pieces]
-    return [piece for item in items for piece in read_pieces(item, options)]
 
 
 def read_pieces(found: Found, options: IngestOptions) -> list[Piece]:
@@ -166,5 +156,6 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
         max_bytes=options.max_bytes,
+        one_process=options.one_process,
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )

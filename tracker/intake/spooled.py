@@ -24,7 +24,6 @@ from tracker.hooks import spool
 from tracker.intake import sidecar
 from tracker.intake.ingesting import IngestResult, ingest_of_job, judge_runs
 from tracker.intake.sidecar import NOTHING, Sidecar
-from tracker.store import failures
 from tracker.units import NS_PER_S
 
 if TYPE_CHECKING:
@@ -279,6 +278,8 @@ def _ingested(store: Store, path: Path, entry: Entry, max_bytes: int) -> list[In
             judge=False,
         )
     except Exception as error:
+        from tracker.store import failures  # only now: readers of profiles in processes of their own need no database
+
         is_lost = failures.is_connection_lost(error)
         if not is_lost and not isinstance(error, StoreError):
             raise

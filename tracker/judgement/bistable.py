@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF, Modes, is_between, jumps_between
 from tracker.judgement.accepted import bad_runs
-from tracker.judgement.families import more_is_better
-from tracker.judgement.follow import Watched, WatchedRun, watched_of
+from tracker.judgement.families import more_is_better, unit_of
+from tracker.judgement.follow import Watched, WatchedRun, normal_runs, watched_of
 from tracker.judgement.judging import Values
-from tracker.judgement.show import unit_of
 from tracker.judgement.thresholds import Thresholds
 from tracker.results.verdicts import JUMPS
 from tracker.store import Store, judged, queries
@@ -61,18 +60,66 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     bad = bad_runs(older.store, older.line, _workload(older), older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
     places = {key: row for row, key in enumerate(rows)}
+    newer_runs, other_runs = range(count, end), range(end, watched.raw.shape[1])
+    device_timed = all(timeline == "device" for timeline in newer.found.timelines)
     reasons = {}
     for key in keys:
-        row = places[key]
-        own = watched.centred[row]
         accepted = [at for at, run in enumerate(older.last) if run.run_id not in bad.get(key, frozenset())]
-        device_timed = all(timeline == "device" for timeline in newer.found.timelines)
-        limits = thresholds.limits(watched.families[row], [key[2]], device_timed=device_timed)
-        slack = float(np.max(limits.effect))
-        modes = jumps_between(own[accepted], own[count:end], slack)
-        if modes is not None and is_between(modes, own[end:], slack):
-            reasons[key] = f"{JUMPS}, {_levels(key[1], modes, bool(more_is_better([watched.families[row]])[0]))}"
+        reason = _reason(watched, places[key], accepted, newer_runs, other_runs, device_timed=device_timed)
+        if reason:
+            reasons[key] = reason
     return reasons
+
+
+def jumping_rows(
+    line: Values,
+    rows: Iterable[int],
+    past: Sequence[WatchedRun],
+    newer: Sequence[int],
+    other: Sequence[int],
+    *,
+    device_timed: bool,
+    thresholds: Thresholds,
+) -> dict[int, str]:
+    """The same for `rows` of a line whose runs are at hand, by those runs alone: nothing that users did counts.
+
+    `past`: what the first columns of `line` are, the runs before the columns `newer`; of the last 20 of them those
+    count in which the series was as it should be. `other`: the columns that `newer` is compared with.
+    """
+    first = max(0, len(past) - MODES_OF)
+    columns = [*range(first, len(past)), *newer, *other]
+    watched = _in_order(line, columns, thresholds)
+    ends = len(past) - first, len(past) - first + len(newer)
+    sides = range(*ends), range(ends[1], len(columns))
+    suspects = [row for row in rows if _reason(watched, row, range(ends[0]), *sides, device_timed=device_timed)]
+    if not suspects:
+        return {}  # to follow the runs takes its time, and few series jump
+    normal = normal_runs(watched_of(_columns(line, range(len(past))), past, thresholds), suspects)
+    accepted = [np.flatnonzero(own).tolist() for own in normal[:, first:]]
+    reasons = {
+        row: _reason(watched, row, own, *sides, device_timed=device_timed)
+        for row, own in zip(suspects, accepted, strict=True)
+    }
+    return {row: reason for row, reason in reasons.items() if reason}
+
+
+def _reason(
+    watched: Watched,
+    row: int,
+    accepted: Sequence[int],
+    newer: Sequence[int],
+    other: Sequence[int],
+    *,
+    device_timed: bool,
+) -> str:
+    """Why the change of a series between the columns `newer` and `other` is none; "" where it may be one."""
+    family = watched.families[row]
+    limits = watched.thresholds.limits(family, [watched.names[row]], device_timed=device_timed)
+    own, slack = watched.centred[row], float(np.max(limits.effect))
+    modes = jumps_between(own[list(accepted)], own[list(newer)], slack)
+    if modes is None or not is_between(modes, own[list(other)], slack):
+        return ""
+    return f"{JUMPS}, {_levels(family[1], modes, bool(more_is_better([family])[0]))}"
 
 
 def _older(baseline: ChosenSide, candidate: ChosenSide) -> tuple[_Older | None, ChosenSide]:
@@ -109,9 +156,18 @@ def _workload(older: _Older) -> str:
 def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
     """The runs of all `sides`, behind each other, without what all operators of each share."""
     values, calls = beside(sides, keys)
+    return _in_order(Values.of_keys(keys, values, calls), range(values.shape[1]), thresholds)
+
+
+def _in_order(line: Values, columns: Sequence[int], thresholds: Thresholds) -> Watched:
+    """These runs of `line`, in this order."""
     # centring knows the order of the runs alone, neither their versions nor when they ran
-    runs = [WatchedRun(at, 0, 0, device_timed=False) for at in range(values.shape[1])]
-    return watched_of(Values.of_keys(keys, values, calls), runs, thresholds)
+    runs = [WatchedRun(at, 0, 0, device_timed=False) for at in range(len(columns))]
+    return watched_of(_columns(line, columns), runs, thresholds)
+
+
+def _columns(line: Values, columns: Sequence[int]) -> Values:
+    return replace(line, values=line.values[:, list(columns)], calls=line.calls[:, list(columns)])
 
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:

@@ -15,11 +15,10 @@ from tracker.detectors import rule
 from tracker.detectors.calibrate import MIN_RUNS, RATIOS, Split, consecutive_splits, random_splits, smallest_ratio
 from tracker.detectors.within import two_modes
 from tracker.errors import UsageError
-from tracker.judgement.families import RUN, family_of, leaf_of
+from tracker.judgement.families import RUN, family_of, leaf_of, unit_of
 from tracker.judgement.find import Place, places
 from tracker.judgement.judging import Values, compare, judge_runs, step_of
 from tracker.judgement.keep import watched_line
-from tracker.judgement.show import unit_of
 from tracker.judgement.thresholds import MIN_CONTRIBUTION, MIN_RATIO, NONE, Thresholds, usual_ratio
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries

@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.detectors.presence import split_by_calls
+from tracker.detectors.totals import EXPLAINED
 
 Row = dict[str, Any]
 
@@ -93,6 +94,28 @@ def mark_renamed(rows: Sequence[Row]) -> None:
         if added and removed and _equal(sum(row["delta"] for row in added), -sum(row["delta"] for row in removed)):
             for row in (*added, *removed):
                 row["cause"] = RENAMED
+
+
+def mark_new_shapes(rows: Sequence[Row]) -> None:
+    """Ops of which most of the change is in shapes that came or went with the version: no call of before became slower
+    or faster by it. `rows`: with what each is under, see `roll_up`.
+    """
+    of_shapes: dict[int, float] = {}
+    for row in rows:
+        if (
+            row["change"] == "presence"
+            and row["kind"] == "op"
+            and row["under"] is not None
+            and row["delta"] is not None
+        ):
+            of_shapes[row["under"]] = of_shapes.get(row["under"], 0.0) + row["delta"]
+    for row in rows:
+        part = of_shapes.get(row["finding_id"], 0.0)
+        if row["change"] != "level" or not row["delta"] or part / row["delta"] < EXPLAINED:
+            continue
+        more = (row["candidate_calls"] or 0) > (row["baseline_calls"] or 0)
+        came = "more calls of new shapes" if more else "new shapes"
+        row["cause"] = came if row["direction"] == "regression" else "shapes gone"
 
 
 def _same_work(came: Row, went: Row) -> bool:

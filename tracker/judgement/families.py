@@ -60,3 +60,12 @@ def leaf_of(families: Sequence[Family]) -> Family | None:
 def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:
     """Which series are better when they are larger."""
     return np.array([metric in BETTER_IF_MORE for _, metric, *_ in families], dtype=bool)
+
+
+def unit_of(metric: str) -> str:
+    """The unit of a metric: ns, bytes or per_second.
+
+    >>> unit_of("device_self_ns"), unit_of("peak_allocated_bytes"), unit_of("samples_per_second")
+    ('ns', 'bytes', 'per_second')
+    """
+    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"

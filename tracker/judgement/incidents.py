@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
@@ -62,7 +63,7 @@ def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
     """The incident that the findings `own` form. `everything`: all there are, for what got better with the version."""
     first = own[0]
     line = Line(first["workload_id"], first["configuration_id"], first["device_id"])
-    sides = [_runs(own, "step") or _runs(own, "baseline"), _runs(own, "candidate")]
+    sides = [_runs(own, "step") or _runs(own, "baseline"), _until_the_next(own, everything)]
     values = _values(store, line, sides)
     before, after, shared = _steps(values, *(len(side) for side in sides))
     same = [
@@ -109,6 +110,23 @@ def _runs(own: Sequence[Row], side: str) -> list[int]:
     """The runs of a side: those that most findings of the incident rest on; `step`: those of the step."""
     text = _most([row[f"{side}_runs"] for row in own if row[f"{side}_runs"]])
     return [int(number) for number in str(text).split()] if text else []
+
+
+def _until_the_next(own: Sequence[Row], everything: Sequence[Row]) -> list[int]:
+    """The candidate runs up to what changed with a later version: runs of that one may have confirmed the findings, but
+    their steps are not what this version made of the step.
+    """
+    first = own[0]
+    names = ("workload_id", "configuration_id", "device_id")
+    later = {
+        row["first_run_id"]
+        for row in everything
+        if row["incident_id"] is not None
+        and row["ordinal"] > first["ordinal"]
+        and all(row[name] == first[name] for name in names)
+    }
+    runs = _runs(own, "candidate")
+    return list(takewhile(lambda run: run not in later, runs)) or runs
 
 
 def _most(values: Sequence[Any]) -> Any:

@@ -94,6 +94,12 @@ class Compared:
     centre: Centre
     factors: F64
 
+    @property
+    def changed(self) -> list[int]:
+        """The rows that are on another level, or suspected of it."""
+        words = (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
+        return [row for row, word in enumerate(self.table["verdict"]) if word in words]
+
 
 def compare(
     line: Values,

@@ -14,7 +14,7 @@ from tracker.detectors import change_points
 from tracker.errors import UsageError
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
-from tracker.judgement.families import family_of, leaf_of
+from tracker.judgement.families import family_of, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.update import stale
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
@@ -70,15 +70,6 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         options=options,
         notes=tuple(dict.fromkeys(notes)),
     )
-
-
-def unit_of(metric: str) -> str:
-    """The unit of a metric: ns, bytes or per_second.
-
-    >>> unit_of("device_self_ns"), unit_of("peak_allocated_bytes"), unit_of("samples_per_second")
-    ('ns', 'bytes', 'per_second')
-    """
-    return "per_second" if metric.endswith("_per_second") else "bytes" if metric.endswith("bytes") else "ns"
 
 
 def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> list[pd.DataFrame]:

@@ -9,9 +9,8 @@ import pandas as pd
 
 from tracker.errors import UsageError
 from tracker.judgement import incidents
-from tracker.judgement.causes import cause_of, mark_renamed, split_of
-from tracker.judgement.families import RUN
-from tracker.judgement.show import unit_of
+from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
+from tracker.judgement.families import RUN, unit_of
 from tracker.judgement.standing import standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
@@ -80,6 +79,7 @@ def found_rows(store: Store, options: FindingsOptions, *, finding_ids: Sequence[
     _mark_reopened(rows)
     mark_renamed(rows)
     _roll_up(rows)
+    mark_new_shapes(rows)
     return rows
 
 

@@ -19,7 +19,9 @@ from sqlalchemy import Connection
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
+from tracker.judgement.bistable import jumping_rows
 from tracker.judgement.families import RUN, leaf_of
+from tracker.judgement.follow import WatchedRun
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
 from tracker.judgement.thresholds import Thresholds
@@ -165,7 +167,6 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
     values, calls = values[there], calls[there]
     known = Values.of_keys(keys, values, calls)
     candidate = columns[task.version.version_id]
-    device_timed = [run.timeline == "device" for run in task.version.runs]
     table = pd.DataFrame({"series_id": series.ids[there]})
     table["value"], table["calls"] = (_median(known_of[:, candidate]) for known_of in (values, calls))
     table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)
@@ -175,13 +176,44 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
         if side is None:
             _add_nothing(table, name)
             continue
-        compared = compare(
-            known, columns[side.version_id], candidate, device_timed=device_timed, thresholds=task.limits
-        )
+        compared = _compared(known, columns[side.version_id], candidate, runs, task)
         keep |= _add(table, name, compared)
         centre = compared.centre.shift if name == "previous" else centre
     _add_best(table, known, [columns[side.version_id] for side in task.before], candidate, task)
     return centre, _rows(table[keep].sort_values("series_id"))
+
+
+def _compared(
+    known: Values, baseline: Sequence[int], candidate: Sequence[int], runs: Sequence[LineRun], task: Task
+) -> Compared:
+    """The judgement of a version against another one. What jumps between two levels in the runs before it, as a diff
+    says it, is UNCLEAR. `runs`: what the columns of `known` are, those of the versions before the task's first.
+    """
+    judge = partial(
+        compare,
+        known,
+        baseline,
+        candidate,
+        device_timed=[runs[at].timeline == "device" for at in candidate],
+        thresholds=task.limits,
+    )
+    compared = judge()
+    if not compared.changed:
+        return compared
+    jumps = jumping_rows(
+        known, compared.changed, _past(task), candidate, baseline,
+        device_timed=all(runs[at].timeline == "device" for at in candidate), thresholds=task.limits,
+    )  # fmt: skip
+    return judge(unclear=jumps) if jumps else compared
+
+
+def _past(task: Task) -> list[WatchedRun]:
+    """The runs of the versions before that of a task, as they are followed."""
+    return [
+        WatchedRun(run.run_id, place, run.started_at_ns, run.timeline == "device")
+        for place, side in enumerate(task.before)
+        for run in side.runs
+    ]
 
 
 def _add(table: pd.DataFrame, name: str, compared: Compared) -> NDArray[np.bool_]:

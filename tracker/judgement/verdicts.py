@@ -8,10 +8,8 @@ from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Final
 
-import numpy as np
 import pandas as pd
 
-from tracker.detectors import rule
 from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
@@ -20,7 +18,6 @@ from tracker.store import Store, judged, thresholds
 from tracker.store.chosen import Key, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
-_CHANGED: Final = (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +80,6 @@ def _compared(
         thresholds=limits,
     )
     compared = judge()
-    changed = np.flatnonzero(compared.table["verdict"].isin(_CHANGED)).tolist()
+    changed = compared.changed
     jumps = jumping(baseline, candidate, [keys[row] for row in changed], limits) if changed else {}
     return judge(unclear={row: jumps[keys[row]] for row in changed if keys[row] in jumps}) if jumps else compared

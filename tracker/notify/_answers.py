@@ -124,6 +124,9 @@ def _hear(heard: Heard, answer: Any) -> None:
     status = int(answer.status_code)
     if 200 <= status < 300:
         refusal = refusal_in(status, answer.text)
+        # a message that is redirected arrives without its text; services that redirect answer with data, logins do not
+        if answer.history and "html" in answer.headers.get("Content-Type", ""):
+            refusal = "it redirected to a page, as to a login"
         if refusal is not None:
             heard.refusals.append(refusal)
         return

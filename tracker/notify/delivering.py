@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,7 @@ from sqlalchemy import Connection
 
 from tracker.config import Alerts, Channel
 from tracker.notify.digests import FORGOTTEN
-from tracker.notify.sending import Send, Sender
+from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports._message import of_json
 from tracker.results import Message
 from tracker.store import Store, notifications
@@ -38,17 +38,18 @@ CLAIM_NS: Final = 10 * 60 * NS_PER_S
 _ROUND_S: Final = 60.0
 """A channel starts no other message in this round after so long; services allow few messages per minute."""
 
-_HANGS_S: Final = 90.0
-"""A message that takes longer, since it was begun, is given up for this round, and left alone until its claim ends."""
-
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """How a round went: messages `sent`, `failed` ones that will be tried again, and `dead` ones that will not."""
+    """How a round went: messages `sent`, `failed` ones that will be tried again, and `dead` ones that will not.
+
+    `problems`: channel -> why its last message could not be delivered, without secrets.
+    """
 
     sent: int = 0
     failed: int = 0
     dead: int = 0
+    problems: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def deliver(
@@ -83,6 +84,7 @@ class _Round:
         self.started = time.monotonic()
         self.stuck: dict[str, set[str]] = {}
         self.sent = self.failed = self.dead = 0
+        self.problems: dict[str, str] = {}
 
     @property
     def now_ns(self) -> int:
@@ -108,7 +110,7 @@ class _Round:
                 self._start_next(message.channel, waiting[message.channel])
             elif reason is None:  # it took too long, and arrived all the same
                 self.store.transact(partial(notifications.mark_sent, number=message.id, now_ns=self.now_ns))
-        return Delivered(self.sent, self.failed, self.dead)
+        return Delivered(self.sent, self.failed, self.dead, self.problems)
 
     def _give_up_hanging(self) -> None:
         """A thread that hangs may still deliver: nobody tries the message, and this round the channel, before it must
@@ -117,7 +119,7 @@ class _Round:
         for channel, begun in list(self.sending.items()):
             if begun.deadline <= time.monotonic():
                 del self.sending[channel]
-                self._failed(begun.message, "it took too long", not_before_ns=begun.claimed_until_ns)
+                self._failed(begun.message, TOO_LONG, not_before_ns=begun.claimed_until_ns)
 
     def _start_next(self, channel: str, waiting: deque[Undelivered]) -> None:
         """Claim the next message of a channel and send it in a thread of its own."""
@@ -132,7 +134,7 @@ class _Round:
             if settings is None:
                 self._failed(message, f"there is no channel {channel} in the settings")
             elif (text := self._readable(message)) is not None:
-                self.sending[channel] = _Begun(message, time.monotonic() + _HANGS_S, until_ns)
+                self.sending[channel] = _Begun(message, time.monotonic() + HANGS_S, until_ns)
                 # a daemon: a service that never ends its answer must not keep the program
                 threading.Thread(
                     target=self._send, args=(settings, message, text), name=f"to {channel}", daemon=True
@@ -169,6 +171,7 @@ class _Round:
     def _failed(
         self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
     ) -> None:
+        self.problems[message.channel] = reason
         attempts = message.attempts + 1
         last = for_good or attempts >= MOST_ATTEMPTS
         next_ns = None if last else max(self.now_ns + backoff_ns(message.id, attempts), not_before_ns or 0)

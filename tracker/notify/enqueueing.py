@@ -154,6 +154,8 @@ def _unwanted(
         measured = record.event == "worsened"
         if any(one.is_measured if measured else one.is_live for one in findings):
             continue
+        if any(one.state == "recovering" and not one.is_silent for one in findings):
+            continue  # one good run is no end: should it be as slow again with the next, that would be no news
         if record.attempts and any(one.is_over for one in findings):
             continue  # it may have arrived; that it is over will be told after it
         silent = frozenset(event for one in findings if one.is_silent for event in one.events)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import html
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +34,11 @@ _PLAIN_TITLES: Final = frozenset({"NotifySlack", "NotifyMatrix", "NotifyPushover
 
 _TELLS_NOTHING: Final = frozenset({"NotifyFeishu", "NotifyLark", "NotifyDingTalk", "NotifyWeComBot", "NotifyEmail"})
 """Services that may take a message and drop it: keyword rules, spam filters."""
+
+HANGS_S: Final = 90.0
+"""A message that takes longer, since it was begun, failed; a round leaves it alone until its claim ends."""
+
+TOO_LONG: Final = "it took too long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +85,16 @@ class Sender:
     def to_look_at(self, channel: Channel) -> bool:
         """Whether the service may say that it took a message, and not show it."""
         return channel.name in self._open and self._open[channel.name].name in _TELLS_NOTHING
+
+
+def send_within(sender: Sender, channel: Channel, message: Message, seconds: float = HANGS_S) -> str | None:
+    """What `sender` says of the message, or that it took too long: a service may never end its answer."""
+    said: SimpleQueue[str | None] = SimpleQueue()
+    threading.Thread(target=lambda: said.put(sender(channel, message)), daemon=True).start()
+    try:
+        return said.get(timeout=seconds)
+    except Empty:
+        return TOO_LONG
 
 
 def _opened(channel: Channel, environ: Mapping[str, str]) -> _Open:

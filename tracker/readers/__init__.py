@@ -247,4 +247,5 @@ def _found(path: Path, name: str) -> Found:
 
 
 def _known_formats() -> str:
-    return f"known formats: {', '.join(NAMES)}; --input-format NAME reads it as one of them"
+    ways = '--input-format NAME, of a watched folder format = "NAME" in [[watch.folders]], reads it as one of them'
+    return f"known formats: {', '.join(NAMES)}; {ways}"

@@ -159,7 +159,7 @@ def _worse(incident: ToldIncident, named: Callable[[str], str]) -> str:
 
 def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
     """A finding in a headline."""
-    return f"{named(readable(finding.name)[:60])} {_diff(finding)}"
+    return f"{named(readable(finding.name)[:60])} {diff_cell(asdict(finding))}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -168,11 +168,6 @@ def _step(incident: ToldIncident) -> str:
         return ""
     unit = time_unit(before, after)
     return f"step {format_diff(delta / before)}, {format_ns(before, unit)} -> {format_ns(after, unit)}"
-
-
-def _diff(finding: ToldFinding) -> str:
-    number = "calls " if finding.change == "calls" else ""
-    return f"{number}{diff_cell(asdict(finding))}"
 
 
 def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
@@ -247,11 +242,11 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
     name = said(readable(finding.name), markdown=markdown, longest=40 if short else 120)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
-    parts = [f"{name}: {before} -> {after} ({_diff(finding)})"]
+    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))})"]
     if finding.share_of_change is not None:
         parts.append(f"{share(finding.share_of_change)} of the change")
     if not short:
-        parts[0] = f"{name} ({_kind(finding, markdown=markdown)}): {before} -> {after} ({_diff(finding)})"
+        parts[0] = f"{name} ({_kind(finding, markdown=markdown)}): {before} -> {after} ({diff_cell(asdict(finding))})"
         if finding.delta is not None:
             parts.insert(1, signed(shown(finding.delta), finding.delta))
         if finding.baseline_calls is not None or finding.candidate_calls is not None:

@@ -69,7 +69,7 @@ _BURY: Final = text(
 )
 _RETRY: Final = (
     "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
-    "WHERE state = 'dead'"
+    "WHERE state IN :states"
 )
 _FORGET: Final = text(
     "DELETE FROM notification WHERE settled_ns < :before_ns AND incidents = '[]' AND covers = '[]' AND event <> 'start'"
@@ -279,10 +279,12 @@ def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int
 
 
 def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:
-    """Try a dead message again from the start, or all of them; how many."""
+    """Try all dead messages again from the start, or one that is dead or failed; how many."""
     one = "" if number is None else " AND id = :id"
-    row = {"now_ns": now_ns} | ({} if number is None else {"id": number})
-    return connection.execute(text(_RETRY + one), row).rowcount
+    states = ["dead"] if number is None else ["dead", "failed"]
+    row = {"now_ns": now_ns, "states": states} | ({} if number is None else {"id": number})
+    again = text(_RETRY + one).bindparams(bindparam("states", expanding=True))
+    return connection.execute(again, row).rowcount
 
 
 def forget(connection: Connection, before_ns: int) -> int:

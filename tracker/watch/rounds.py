@@ -67,7 +67,8 @@ def tell(work: Work, *, only: Callable[[Work], None] | None = None) -> None:
         parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
         if any(parts.values()):
             words = [f"{count:,} {word}" for word, count in parts.items() if count]
-            work.say(Event("told", f"messages: {', '.join(words)}"))
+            why = "".join(f"; {channel}: {reason}" for channel, reason in sorted(done.problems.items()))
+            work.say(Event("told", f"messages: {', '.join(words)}{why}"))
 
 
 def expire(work: Work, *, always: bool = False) -> None:

@@ -8,7 +8,18 @@ from __future__ import annotations
 
 from tracker.judgement.follow.checkpoint import Checkpoint, resume
 from tracker.judgement.follow.following import follow
+from tracker.judgement.follow.normal import normal_runs
 from tracker.judgement.follow.tracked import Tracked, UserAction
 from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
 
-__all__ = ["Checkpoint", "Tracked", "UserAction", "Watched", "WatchedRun", "follow", "resume", "watched_of"]
+__all__ = [
+    "Checkpoint",
+    "Tracked",
+    "UserAction",
+    "Watched",
+    "WatchedRun",
+    "follow",
+    "normal_runs",
+    "resume",
+    "watched_of",
+]

@@ -21,6 +21,7 @@ from tracker.detectors.life import (
     Observed,
     Over,
     Passed,
+    State,
     Transition,
 )
 from tracker.judgement.follow.creeping import crept
@@ -259,7 +260,7 @@ class Follower:
             elif transition.kind == "recovered":
                 self._join(tracked, self._good_runs(tracked, run))
             elif transition.kind == "invalid":
-                self._join(tracked, [*tracked.baseline, *range(tracked.first, run)])
+                self._take_back(tracked, transition.source, run)
                 self._forget_creep(tracked, run)
             elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
                 self._restart(tracked, run)
@@ -276,6 +277,15 @@ class Follower:
             whole = self.open.get(tracked.key)
             if whole is not None:  # the next step from there is told again
                 whole.finding = replace(whole.finding, notified_level=whole.finding.size)
+
+    def _take_back(self, tracked: Tracked, source: State, run: int) -> None:
+        """The change was none. Where it is the baseline already, half of that is from before now: no level is news."""
+        before, since = tracked.baseline, list(range(tracked.first, run))
+        if source == "expected" or tracked.sign < 0:
+            half = self.windows.columns.shape[1] // 2
+            before, since = before[-half:], [at for at in since if self.normal[tracked.row, at]][-half:]
+            self.windows.columns[tracked.row] = -1
+        self._join(tracked, [*before, *since])
 
     def _step_further(self, tracked: Tracked, worsened: Transition, run: int) -> None:
         """What got worse with a later version is a finding of that version; the one of before lives on, untold."""

@@ -26,6 +26,7 @@ from tracker.profile import I64
 from tracker.readers._event_texts import EventTexts
 from tracker.readers._growing import Growing
 from tracker.readers._pause import collector_paused
+from tracker.readers._process import pipe, processors, start_process
 from tracker.readers._source import GZIP_MAGIC, ReadOptions, SourceText, content_blocks, open_source
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.schema import EVENTS
@@ -54,24 +55,15 @@ class SecondHalf:
 
     def begin(self, head: bytes) -> None:
         """Starts the process; where that fails, it never begins."""
-        package = Path(__file__).parents[3]
-        paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
-        command = [sys.executable, "-P", "-c", f"from {__name__} import main; main()"]
         with suppress(OSError):
-            self._process = subprocess.Popen(
-                command,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": paths},
-            )
-            pickle.dump((*self._job, head), _pipe(self._process.stdin))
-            _pipe(self._process.stdin).close()
+            self._process = start_process(__name__)
+            pickle.dump((*self._job, head), pipe(self._process.stdin))
+            pipe(self._process.stdin).close()
 
     def begins_at(self) -> int | None:
         """The byte at which the process begins, once it said so."""
         if self._place is None and self._process is not None:
-            out = _pipe(self._process.stdout)
+            out = pipe(self._process.stdout)
             if select.select([out], [], [], 0)[0]:
                 place = out.read(_PLACE_BYTES)
                 if len(place) == _PLACE_BYTES:
@@ -82,7 +74,7 @@ class SecondHalf:
 
     def add_to(self, collector: Collector) -> bool:
         """Adds what the process read behind what is in there; False where it could not read all of it."""
-        out = _pipe(cast("subprocess.Popen[bytes]", self._process).stdout)
+        out = pipe(cast("subprocess.Popen[bytes]", self._process).stdout)
         try:
             state = pickle.load(out)
             self.top_text = state["top_text"]
@@ -96,14 +88,14 @@ class SecondHalf:
         process, self._process = self._process, None
         if process is not None:
             process.kill()
-            _pipe(process.stdout).close()
+            pipe(process.stdout).close()
             process.wait()
 
 
 @contextmanager
 def beside(path: Path, options: ReadOptions, chunk_bytes: int) -> Iterator[SecondHalf | None]:
     """The second half of the trace at `path`; None where one process reads it as fast."""
-    size = 0 if options.one_process or len(_processors()) < 2 or os.name != "posix" else _content_bytes(path)
+    size = 0 if options.one_process or processors() < 2 or os.name != "posix" else _content_bytes(path)
     if not MIN_BYTES <= size <= options.max_bytes:
         yield None
         return
@@ -112,12 +104,6 @@ def beside(path: Path, options: ReadOptions, chunk_bytes: int) -> Iterator[Secon
         yield half
     finally:
         half.end()
-
-
-def _processors() -> set[int]:
-    if hasattr(os, "sched_getaffinity"):
-        return os.sched_getaffinity(0)
-    return set(range(os.cpu_count() or 1))
 
 
 def _content_bytes(path: Path) -> int:
@@ -172,12 +158,6 @@ def _received(pipe: IO[bytes], dtype: type, rows: int) -> np.ndarray[Any, Any]:
             raise EOFError
         view = view[count:]
     return column
-
-
-def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
-    if pipe is None:
-        raise OSError("no pipe")
-    return pipe
 
 
 def main() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
+import numpy as np
 import pandas as pd
 
 from tracker.errors import UsageError
@@ -51,13 +52,18 @@ def check_filters(
 
 def on_device(rows: pd.DataFrame, device: str) -> pd.DataFrame:
     """Those of the rows, with vendor and device, whose device has this part in its name."""
-    return rows[[device.lower() in name.lower() for name in _devices(rows)]]
+    return _those(rows, (device.lower() in name.lower() for name in _devices(rows)))
 
 
 def with_values(rows: pd.DataFrame, config: Mapping[str, str]) -> pd.DataFrame:
     """Those of the rows, with a configuration, that have all these values."""
     pairs = {f"{key}={value}" for key, value in config.items()}
-    return rows[[pairs <= set(str(text).split(" ")) for text in rows["configuration"]]]
+    return _those(rows, (pairs <= set(str(text).split(" ")) for text in rows["configuration"]))
+
+
+def _those(rows: pd.DataFrame, wanted: Iterable[bool]) -> pd.DataFrame:
+    # an empty list would choose columns
+    return rows[np.array(list(wanted), dtype=bool)]
 
 
 def _check(rows: pd.DataFrame, of: str, device: str | None, config: Mapping[str, str]) -> None:

@@ -1,0 +1,99 @@
+"""Ranks that are read at once are the run that one process reads."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+
+import pytest
+
+from tests.packs import everything
+from tests.test_intake import write_trace
+from tracker.errors import SourceError
+from tracker.intake import IngestOptions, at_once, ingest
+from tracker.store import open_store
+
+ALONE = IngestOptions(one_process=True)
+
+
+@pytest.fixture
+def ranks(tmp_path, monkeypatch):
+    """Five ranks of a run, and processes even for so little."""
+    monkeypatch.setattr(at_once, "MIN_BYTES", 0)
+    monkeypatch.setattr(at_once, "processors", lambda: 2)
+    return [write_trace(tmp_path / f"rank{rank}.pt.trace.json", rank=rank) for rank in range(5)]
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that read."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(module):
+        processes.append(start_process(module))
+        return processes[-1]
+
+    start_process = at_once.start_process
+    monkeypatch.setattr(at_once, "start_process", start)
+    return processes
+
+
+def stored(folder, name, paths, options):
+    with open_store(str(folder / name)) as store:
+        results = ingest(store, paths, version="v1", workload="w", options=options)
+        return [result.ranks for result in results], everything(store)
+
+
+def test_five_ranks_read_by_two_processes_are_the_run_that_one_reads(tmp_path, ranks, started):
+    assert stored(tmp_path, "two.db", ranks, IngestOptions()) == stored(tmp_path, "one.db", ranks, ALONE)
+    assert len(started) == 2
+    assert all(process.returncode is not None for process in started)
+
+
+def test_the_first_profile_that_cannot_be_read_is_told_as_by_one_process(tmp_path, ranks, started):
+    ranks[3].write_text('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": [{"ph": "X"]}')
+    said = []
+    for options in (IngestOptions(), ALONE):
+        with pytest.raises(SourceError) as failed:
+            at_once.read_all(ranks, options)
+        said.append(str(failed.value))
+    assert said[0] == said[1]
+    assert said[0].startswith(str(ranks[3]))
+    assert all(process.returncode is not None for process in started)
+
+
+def test_what_a_process_dies_over_is_read_here(tmp_path, ranks, monkeypatch):
+    start_process = at_once.start_process
+
+    def start(module):
+        process = start_process(module)
+        os.kill(process.pid, signal.SIGKILL)
+        return process
+
+    monkeypatch.setattr(at_once, "start_process", start)
+    assert stored(tmp_path, "dead.db", ranks, IngestOptions()) == stored(tmp_path, "one.db", ranks, ALONE)
+
+
+def test_where_no_process_can_be_started_one_reads_all(tmp_path, ranks, monkeypatch):
+    def start(module):
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(at_once, "start_process", start)
+    assert len(at_once.read_all(ranks, IngestOptions())) == 5
+
+
+def test_progress_is_told_per_profile(tmp_path, ranks):
+    told = []
+    at_once.read_all(ranks, IngestOptions(on_progress=lambda *said: told.append(said)))
+    assert [name for name, _, _ in told] == [path.name for path in ranks]
+    assert all(done == total > 0 for _, done, total in told)
+
+
+def test_small_profiles_and_a_single_one_are_read_here(tmp_path, ranks, started, monkeypatch):
+    monkeypatch.setattr(at_once, "MIN_BYTES", 1 << 20)
+    at_once.read_all(ranks, IngestOptions())
+    monkeypatch.setattr(at_once, "MIN_BYTES", 0)
+    at_once.read_all(ranks[:1], IngestOptions())
+    at_once.read_all(ranks, ALONE)
+    assert started == []
