@@ -143,7 +143,10 @@ def test_without_any_metrics_nothing_is_said(store: Store):
 
 def test_a_filter_leaves_metrics_of_other_kernels_out_but_not_the_reasons(store: Store):
     before, after = kernel(20, aic_mte2_time=12.0), kernel(26, aic_mte2_time=18.0)
-    result = compared(store, [before], [after], op="nothing")
+    for version, entry in (("v1", before), ("v2", after)):
+        mine = ("aclnnMm", entry[1], {"calls": entry[2]["calls"]})
+        save(store, version, ops=[mine, ("aten::other", 10 * US)], kernels=[entry])
+    result = diff(store, "v1", "v2", options=DiffOptions(op="aten::other"))
     assert (len(result.kernels), len(result.kernel_metrics)) == (0, 0)
     assert result.explanation.causes[0].why.startswith("matmul: aic_mte2_time")
 

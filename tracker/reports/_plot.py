@@ -111,7 +111,7 @@ def limits(values: Sequence[float]) -> tuple[float, float]:
     It spans 5 % of the largest value at least, so that plain noise does not look like a change.
 
     >>> limits([100.0, 110.0]), limits([1.0, 10.0]), limits([100.0, 100.1]), limits([])
-    ((99.0, 111.0), (0.0, 10.5), (97.55, 102.55), (0.0, 1.0))
+    ((99.0, 111.0), (0.0, 10.5), (97.5475, 102.5525), (0.0, 1.0))
     """
     lowest, highest = min(values, default=0.0), max(values, default=0.0)
     if lowest <= _NEAR_ZERO * highest:

@@ -221,8 +221,8 @@ class Follower:
         return tracked
 
     def _baseline_of_step(self, windows: I64, run: int) -> tuple[int, ...]:
-        """The runs that the step is judged against with the run `run`; none where no run states it."""
-        row = self.watched.step_row
+        """The runs that the step is judged against with the run `run`; none where that does not say."""
+        row = self.watched.step_row(run)
         return () if row is None else self._baseline(windows, row, "level", run)
 
     def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:

@@ -72,11 +72,11 @@ class Watched:
         """The family whose series say what all of them share."""
         return leaf_of(self.families)
 
-    @property
-    def step_row(self) -> int | None:
-        """The series that says how long a step takes; None: there is none."""
+    def step_row(self, run: int) -> int | None:
+        """The series in which a run says how long its step takes; None: it does not say."""
         own = [int(row) for way in WAYS if way in self.ways for row in self.ways[way]]
-        return next((row for name in ("step", "e2e") for row in own if self.names[row] == name), None)
+        told = [row for row in own if not np.isnan(self.raw[row, run])]
+        return next((row for name in ("step", "e2e") for row in told if self.names[row] == name), None)
 
     def is_time(self, family: Family) -> bool:
         """Whether a family is part of the step, so that its changes have a contribution."""
