@@ -48,7 +48,8 @@ def test_sqlite_is_set_up_for_readers_beside_a_writer(tmp_path):
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
             for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
         }
-        assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": 60_000}
+        wait = connect.BUSY_TIMEOUT_MS
+        assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": wait}
 
 
 def test_a_reader_does_not_wait_for_a_writer(store):

@@ -76,6 +76,7 @@ def ingest(
     for name, value in (("version", version), ("workload", workload)):
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
+    store.rest()
     pieces = read_all(paths, options)
     formed = [(group, _asked(group, version, workload, options)) for group in form_runs(pieces, as_run=options.as_run)]
     if version is None:

@@ -159,7 +159,11 @@ def ambiguous(path: Path, claims: Sequence[str]) -> SourceError:
 
 def read(found: Found, options: ReadOptions | None = None) -> Profile:
     """What `found` holds, by its reader."""
-    return load(found.format).read(found.path, options or ReadOptions())
+    try:
+        return load(found.format).read(found.path, options or ReadOptions())
+    except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
+        problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
+        raise SourceError(found.path, "", problem, remedy="export the profile again") from error
 
 
 def unfinished(seen: Seen) -> str:

@@ -15,19 +15,24 @@ UTILIZATION: Final = "Utilization (%)"
 DEVICE_SUMMARY: Final = "device_summary"
 """`source` and `attribute` of the counters that tell how busy the processors were, in traces and summaries alike."""
 
+_LONGEST_NS: Final = 1 << 56
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _WITH_UNIT: Final = re.compile(r"(?P<number>-?\d{1,15}(?:\.\d{1,15})?) ?(?P<unit>s|ms|us|ns)")
 
 
 def to_ns(number: str, unit: str) -> int:
-    """A decimal number of `unit` (s, ms, us, ns) in ns, exact; half a ns rounds to even. ValueError for no number.
+    """A decimal number of `unit` (s, ms, us, ns) in ns, exact; half a ns rounds to even. ValueError for no number, and
+    for one of more than 833 days, whose sums 64 bits could not hold.
 
     >>> to_ns("169.41", "ms"), to_ns("0.00103", "s")
     (169410000, 1030000)
     """
     if not _NUMBER.fullmatch(number):
         raise ValueError(f"{number!r} is not a number")
-    return int((Decimal(number) * NS_PER_UNIT[unit]).to_integral_value())
+    ns = int((Decimal(number) * NS_PER_UNIT[unit]).to_integral_value())
+    if abs(ns) > _LONGEST_NS:
+        raise ValueError(f"{number} {unit} is beyond the range of times")
+    return ns
 
 
 def text_to_ns(text: str) -> int:

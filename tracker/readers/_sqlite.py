@@ -148,7 +148,7 @@ class Database:
             with closing(self._connection.execute(question, values)) as cursor:
                 while block := cursor.fetchmany(_BLOCK_ROWS):
                     yield block
-        except sqlite3.Error as error:
+        except (sqlite3.Error, UnicodeError) as error:  # a damaged schema can have names that are no text
             raise SourceError(self.path, f"table {place}", f"{error}", remedy=EXPORT_AGAIN) from error
 
     def _whole(self, values: Sequence[Any], table: str, column: str) -> I64:

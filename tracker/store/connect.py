@@ -6,7 +6,7 @@ import os
 import random
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -19,12 +19,17 @@ from sqlalchemy.pool import StaticPool
 
 from tracker.errors import StoreError
 from tracker.store import schema
-from tracker.store.failures import Raced, explain, is_collision
+from tracker.store.failures import Raced, explain, is_collision, is_crowded
 
 _Result = TypeVar("_Result")
 
-BUSY_TIMEOUT_MS: Final = 60_000
-"""How long a SQLite writer waits for the writers before it; ingests queue up behind each other."""
+BUSY_TIMEOUT_MS: Final = 600_000
+"""How long a writer waits for the writers before it. On SQLite ingests queue up behind each other, in no fair order; on
+Postgres only those wait that write the same run or label.
+"""
+
+CROWDED_TIMEOUT_S: Final = 60
+"""How long we wait for a connection to a Postgres server that has none left; nodes of a large job come all at once."""
 
 _CONNECT_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 12
@@ -83,6 +88,11 @@ class Store:
                     raise
         raise StoreError(f"{self.url}: other writers were faster {_ATTEMPTS} times", remedy="run the command again")
 
+    def rest(self) -> None:
+        """Give idle connections back before work that takes long without the database: a server has few of them."""
+        if self.dialect == "postgresql":
+            self.engine.dispose()
+
     def close(self) -> None:
         """Give all connections back."""
         self.engine.dispose()
@@ -109,7 +119,7 @@ class Store:
 def _let_others_go_first(attempt: int) -> None:
     """A pause before another attempt, of random length: writers that collided must not meet again at once."""
     if attempt:
-        time.sleep(random.uniform(0.0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2**attempt)))
+        time.sleep(random.uniform(0.0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(attempt, 10))))
 
 
 def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
@@ -188,15 +198,38 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
-        if read_only:
-            arguments["options"] = f"{url.query.get('options', '')} -c default_transaction_read_only=on".strip()
-        return create_engine(url, connect_args=arguments)
+        # what the user says comes last, and so counts
+        options = [f"-c lock_timeout={BUSY_TIMEOUT_MS}", *_words(url.query.get("options", ""))]
+        options += ["-c default_transaction_read_only=on"] if read_only else []
+        arguments["options"] = " ".join(options)
+        engine = create_engine(url, connect_args=arguments)
+        _set_up_postgres(engine)
+        return engine
     if _in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(_read_only_url(url) if read_only else url)
     _set_up_sqlite(engine, foreign_keys)
     return engine
+
+
+def _words(values: str | tuple[str, ...]) -> list[str]:
+    return [values] if isinstance(values, str) else list(values)
+
+
+def _set_up_postgres(engine: Engine) -> None:
+    @event.listens_for(engine, "do_connect")
+    def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
+        deadline = time.monotonic() + CROWDED_TIMEOUT_S
+        attempt = 0
+        while True:
+            try:
+                return dialect.connect(*positional, **named)
+            except dialect.loaded_dbapi.OperationalError as error:
+                if not is_crowded(error) or time.monotonic() > deadline:
+                    raise
+            attempt += 1
+            _let_others_go_first(attempt)
 
 
 def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
@@ -284,6 +317,5 @@ def _secrets(url: URL) -> frozenset[str]:
     """What must not be shown of `url`, wherever it stands in it."""
     found = [str(url.password or "")]
     for key in _SECRETS:
-        values = url.query.get(key, ())
-        found += [values] if isinstance(values, str) else values
+        found += _words(url.query.get(key, ()))
     return frozenset(found) - {""}

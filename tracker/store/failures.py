@@ -38,6 +38,11 @@ _POSTGRES: Final = (
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
 
 
+_CROWDED: Final = (
+    "too many connections", "too many clients", "connection slots are reserved", "no more connections allowed",
+)  # fmt: skip
+"""What a server (the last: PgBouncer) says that has no connection left; a refused connection has no error code."""
+
 CONNECTION_ERRORS: Final = (OperationalError, InterfaceError)
 """What SQLAlchemy raises where the fault lies between us and the database, and `explain` knows no words for it."""
 
@@ -64,6 +69,11 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
     return None
 
 
+def is_crowded(error: BaseException) -> bool:
+    """Whether the server had no connection left for us; it will, when others are done."""
+    return getattr(error, "sqlstate", None) == "53300" or any(words in str(error) for words in _CROWDED)
+
+
 def is_connection_lost(error: BaseException) -> bool:
     """Whether the fault lies between us and the database, not in what was asked of it."""
     return isinstance(error, CONNECTION_ERRORS) or (isinstance(error, DBAPIError) and error.connection_invalidated)
@@ -80,7 +90,7 @@ def is_collision(error: BaseException | None) -> bool:
 
 
 def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
-    code = cause.sqlstate
+    code = "53300" if is_crowded(cause) else cause.sqlstate
     first = text.splitlines()[0] if text else "no reason given"
     if code is None:
         if type(cause).__name__ not in {"OperationalError", "ConnectionTimeout"}:

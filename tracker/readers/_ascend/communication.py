@@ -19,10 +19,13 @@ from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._collectives import kind_of
 from tracker.readers._source import ReadOptions
+from tracker.readers._times import MAX_NS
 from tracker.units import NS_PER_MS, NS_PER_US
 
 TOTAL: Final = "Total Op Info"
 _BYTES_PER_MB: Final = 1_000_000
+_LARGEST: Final = 1 << 56
+"""Times (833 days) and bytes (64 PiB) of one record; sums of many then fit 64 bits."""
 _STEP: Final = re.compile(r"step(\d{1,18})")
 _NAME: Final = re.compile(r"(?:hcom_)?(?P<kind>[a-zA-Z]+?)_{1,2}(?:(?P<digits>\d{3})_)?\d+", re.ASCII)
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
@@ -134,7 +137,7 @@ def _ops(path: Path, value: Mapping[str, Any]) -> Iterator[CommunicationOp]:
             try:
                 times = record["Communication Time Info"]
                 spent = [_ns(times.get(title)) for title in _TIMES]
-                start = round(float(times["Start Timestamp(us)"]) * NS_PER_US)
+                start = _start_ns(times["Start Timestamp(us)"])
                 links = tuple(_bandwidth(record.get("Communication Bandwidth Info") or {}))
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise SourceError(path, full_name, f"not a record of a collective: {error}") from error
@@ -151,11 +154,11 @@ def _bandwidth(transports: Mapping[str, Any]) -> Iterator[Link]:
         ratio = said.get("Large Packet Ratio")
         large = float(ratio) if ratio is not None else float("nan")
         sizes = said.get("Size Distribution") or {}
-        counts = [int(count) for count, _ in sizes.values()]
+        counts = [_whole(float(count)) for count, _ in sizes.values()]
         yield Link(transport, -1, -1, -1, sum(counts) if counts else MISSING, moved, transit, large)
         for (size, (_, duration)), count in zip(sizes.items(), counts, strict=True):
             packet = _bytes(size)
-            yield Link(transport, -1, -1, packet, count, packet * count, _ns(duration), float("nan"))
+            yield Link(transport, -1, -1, packet, count, _whole(packet * count), _ns(duration), float("nan"))
 
 
 def _totals(path: Path, value: Mapping[str, Any]) -> Iterator[MatrixTotal]:
@@ -191,11 +194,25 @@ def _kinds(records: Mapping[str, Any]) -> dict[tuple[str, str], str]:
 
 
 def _ns(ms: Any) -> int:
-    return MISSING if ms is None else round(float(ms) * NS_PER_MS)
+    return MISSING if ms is None else _whole(float(ms) * NS_PER_MS)
+
+
+def _start_ns(us: Any) -> int:
+    start = float(us) * NS_PER_US
+    if not abs(start) <= MAX_NS:
+        raise ValueError(f"{us} is beyond the range of times")
+    return round(start)
 
 
 def _bytes(mb: Any) -> int:
-    return round(float(mb) * _BYTES_PER_MB)
+    return _whole(float(mb) * _BYTES_PER_MB)
+
+
+def _whole(number: float) -> int:
+    """The nearest whole number; ValueError for one that is none, or beyond what sums in 64 bits allow."""
+    if not abs(number) <= _LARGEST:
+        raise ValueError(f"{number:g} is beyond the range of times and bytes")
+    return round(number)
 
 
 def times_table(known: Sequence[tuple[int, CommunicationOp]]) -> CollectiveTimes:

@@ -20,4 +20,6 @@ def read_object(path: Path, options: ReadOptions) -> tuple[dict[str, Any], Sourc
         value = msgspec.json.decode(content, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise SourceError(path, "", f"malformed JSON: {error}", remedy="export the profile again") from error
+    except RecursionError as error:
+        raise SourceError(path, "", "JSON that is nested too deeply", remedy="export the profile again") from error
     return value, text.source()

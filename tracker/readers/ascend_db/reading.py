@@ -74,7 +74,7 @@ def _meta_data(db: Database) -> Mapping[str, Any]:
     for name, text in db.rows("META_DATA", "name", "value"):
         try:
             values[str(name)] = json.loads(text)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, RecursionError):
             values[str(name)] = text  # a plain word, like 1.0.0
     return values
 

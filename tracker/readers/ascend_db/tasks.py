@@ -6,8 +6,10 @@ from typing import Final
 
 import numpy as np
 
+from tracker.errors import SourceError
 from tracker.profile import I64
-from tracker.readers._sqlite import Database, first_rows, picked
+from tracker.readers._sqlite import EXPORT_AGAIN, Database, first_rows, picked
+from tracker.readers._times import MAX_NS
 
 NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
 """What the profiler writes where a task has no connection."""
@@ -34,8 +36,13 @@ class Tasks:
 
 
 def tasks_of(db: Database) -> dict[int, Tasks]:
-    """The tasks of each device, by its number."""
+    """The tasks of each device, by its number; a SourceError for one that ends before its start or beyond all dates."""
     required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
     columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid", "taskId", "contextId"))
+    bad = (columns["endNs"] < columns["startNs"]) | (columns["endNs"] > MAX_NS)
+    if bad.any():
+        row = int(np.argmax(bad))
+        problem = f"starts at {columns['startNs'][row]} and ends at {columns['endNs'][row]}"
+        raise SourceError(db.path, f"table TASK, row {row + 1}", problem, remedy=EXPORT_AGAIN)
     devices = np.unique(columns["deviceId"]).tolist()
     return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}

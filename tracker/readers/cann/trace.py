@@ -71,6 +71,7 @@ class MsprofTrace(Trace):
     """
 
     decode: Callable[[bytes], list[Any]] = staticmethod(_EVENTS.decode)
+    no_args = MsprofArgs()
 
     def __init__(
         self, options: ReadOptions, strings: Strings, counters: CounterRows, skip: frozenset[Pid] = frozenset()

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Strings
 from tracker.readers._sqlite import Database, picked
+from tracker.readers._times import MAX_NS
 
 Columns = dict[str, NDArray[Any]]
 
@@ -77,10 +78,10 @@ class Spans:
     def read(self, table: str, required: Sequence[str], optional: Sequence[str] = ()) -> Columns:
         """`start`, `end` and the other columns of a table; see `Database.ints`.
 
-        A row that ends before it starts is a SourceError, or left out with `skip_bad_rows`.
+        A row that ends before it starts, or beyond all dates, is a SourceError, or left out with `skip_bad_rows`.
         """
         columns: Columns = dict(self.db.ints(table, ("start", "end", *required), optional))
-        bad = (columns["end"] < columns["start"]) | (columns["start"] == MISSING)
+        bad = (columns["end"] < columns["start"]) | (columns["start"] == MISSING) | (columns["end"] > MAX_NS)
         if not bad.any():
             return columns
         if not self._skip:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -121,9 +121,26 @@ def _rows_of(tables: Mapping[str, tuple[Line, ...]]) -> Rows:
 
 
 def _work(tables: Mapping[str, tuple[Line, ...]]) -> list[_Work]:
-    work = [_Work(line, "", line.name or "(no name)") for line in tables.get(KERNELS, ())]
-    copies = tables.get(COPY_TIMES, ())
-    return work + [_Work(line, _copy_category(line.name), operation_name(line.name)) for line in copies]
+    kernels = _merged(tables.get(KERNELS, ()), lambda line: line.name or "(no name)")
+    work = [_Work(line, "", name) for name, line in kernels.items()]
+    copies = _merged(tables.get(COPY_TIMES, ()), lambda line: operation_name(line.name))
+    return work + [_Work(line, _copy_category(line.name), name) for name, line in copies.items()]
+
+
+def _merged(lines: Iterable[Line], name_of: Callable[[Line], str]) -> dict[str, Line]:
+    """The rows by name, those of one name as one: nsys cuts long names, and what is left of two can be the same."""
+    merged: dict[str, Line] = {}
+    for line in lines:
+        name = name_of(line)
+        known = merged.get(name)
+        merged[name] = line if known is None else _sum(known, line)
+    return merged
+
+
+def _sum(one: Line, other: Line) -> Line:
+    smallest = MISSING if MISSING in (one.smallest, other.smallest) else min(one.smallest, other.smallest)
+    largest = MISSING if MISSING in (one.largest, other.largest) else max(one.largest, other.largest)
+    return Line(one.name, one.calls + other.calls, one.total + other.total, smallest, largest, one.number)
 
 
 def _copy_category(name: str) -> str:
@@ -131,7 +148,8 @@ def _copy_category(name: str) -> str:
 
 
 def _copied_bytes(tables: Mapping[str, tuple[Line, ...]]) -> dict[str, int]:
-    return {operation_name(line.name): line.total for line in tables.get(COPY_SIZES, ())}
+    sizes = _merged(tables.get(COPY_SIZES, ()), lambda line: operation_name(line.name))
+    return {name: line.total for name, line in sizes.items()}
 
 
 def _kernel_rows(
@@ -187,11 +205,10 @@ def _range_rows(ranges: Sequence[Line], op_keys: _rows.Keys, *, has_work: bool) 
 
 
 def _api_rows(tables: Mapping[str, tuple[Line, ...]]) -> Iterator[_rows.Row]:
-    for line in tables.get(API, ()):
-        name = api_name(line.name)
+    for name, line in _merged(tables.get(API, ()), lambda line: api_name(line.name)).items():
         yield {"step": ONLY_STEP, "level": api_level(name).name.lower(), "name": name, **_spread(line)}
-    for line in tables.get(OS_CALLS, ()):
-        yield {"step": ONLY_STEP, "level": "os", "name": line.name, **_spread(line)}
+    for name, line in _merged(tables.get(OS_CALLS, ()), lambda line: line.name).items():
+        yield {"step": ONLY_STEP, "level": "os", "name": name, **_spread(line)}
 
 
 def _spread(line: Line) -> dict[str, int]:

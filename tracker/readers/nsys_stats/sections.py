@@ -37,7 +37,10 @@ _OLD: Final[Mapping[str, str]] = {
 }
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: .* does not contain (?P<what>.+?)\.?\s*")
 _RULE: Final = re.compile(r"\s*-+(?:\s+-+)+\s*")
-_NUMBER: Final = re.compile(r"-?[\d,]+(?:\.\d+)?")
+_NUMBER: Final = re.compile(r"-?\d[\d,]{0,30}(?:\.\d{1,30})?")
+_LARGEST: Final = 1 << 56
+"""Times (833 days) and bytes (64 PiB) of one row; sums of many rows then fit 64 bits."""
+
 _TIMES: Final[Mapping[str, int]] = {
     "ns": 1, "nsec": 1, "nanoseconds": 1, "us": NS_PER_US, "usec": NS_PER_US, "ms": NS_PER_MS, "msec": NS_PER_MS,
     "s": NS_PER_S, "sec": NS_PER_S,
@@ -160,7 +163,9 @@ def _line(path: Path, line: str, number: int, columns: Sequence[str], kind: str,
 
 
 def _number(path: Path, line: int, column: str, word: str, scale: int) -> int:
-    if not _NUMBER.fullmatch(word):
-        problem = f"{column} is {word[:40]!r}, expected a number"
+    number = int((Decimal(word.replace(",", "")) * scale).to_integral_value()) if _NUMBER.fullmatch(word) else None
+    if number is None or not 0 <= number <= _LARGEST:
+        expected = "a number" if number is None else f"0 to {_LARGEST}"
+        problem = f"{column} is {word[:40]!r}, expected {expected}"
         raise SourceError(path, f"line {line}", problem, remedy="print the report again with nsys stats")
-    return int((Decimal(word.replace(",", "")) * scale).to_integral_value())
+    return number

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from tracker.readers import _paddle
+from tracker.readers._times import MAX_NS
 from tracker.units import NS_PER_S, NS_PER_US
 
 _NUMBER: Final = r"(\d{1,12}(?:\.\d{1,12})?)(?![.\d])"
@@ -18,6 +19,10 @@ _BATCH: Final = re.compile(rf"\b(?:(?:avg_)?batch_cost|elapse) ?: *{_NUMBER} *(m
 _SPEED: Final = re.compile(rf"\b(?:avg_|average_)?speed ?: *{_NUMBER} *steps?/s")
 _IPS: Final = re.compile(rf"\b(?:avg_)?ips ?: *{_NUMBER} *(?:([A-Za-z]+)/s)?")
 _STEP: Final = re.compile(r"\b(?:step_idx|step|iter)s?:? *(\d{1,12})")
+_LARGEST: Final = 1e9
+_SLOWEST: Final = 1e-6
+"""Steps per second; whatever is printed as less is nothing."""
+
 _END: Final = re.compile(r"\bEND epoch|\belapse_sum\b|\bbatch_cost_sum\b|\[EVAL\]|\beval step\b", re.IGNORECASE)
 _CLOCK: Final = re.compile(
     r"(?<!\d)(\d{4})[-/](\d\d)[-/](\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[,.](\d{1,6}))?"  # 2022-11-30 20:24:58,694
@@ -71,7 +76,7 @@ def speed_of(line: str) -> Speed | None:
     batch, speed, ips = _BATCH.search(line), _SPEED.search(line), _IPS.search(line)
     if batch:
         step_ns = _ns(batch)
-    elif speed and float(speed[1]) > 0:
+    elif speed and float(speed[1]) > _SLOWEST:
         step_ns = round(NS_PER_S / float(speed[1]))
     else:
         step_ns = None
@@ -112,6 +117,8 @@ def spread_of(line: str, units: tuple[str, str]) -> Spread | None:
         mean, largest, smallest = (float(cell) for cell in cells[1:])
     except ValueError:
         return None  # `-`: the timer has not run
+    if not all(abs(number) < _LARGEST for number in (mean, largest, smallest)):
+        return None  # NaN, or no time that 64 bits hold in ns
     return Spread(cells[0], units[cells[0] == "ips"], mean, largest, smallest)
 
 
@@ -129,9 +136,13 @@ def clock_of(line: str) -> int | None:
         moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         return None  # no date of a calendar
-    seconds = int(moment.timestamp())
-    return seconds * NS_PER_S + int((match[7] or "0").ljust(6, "0")) * NS_PER_US
+    ns = int(moment.timestamp()) * NS_PER_S + int((match[7] or "0").ljust(6, "0")) * NS_PER_US
+    return ns if ns <= MAX_NS else None  # 64 bits end in the year 2262
 
 
-def _ns(match: re.Match[str]) -> int:
-    return _paddle.to_ns(match[1], match[2] or "s")
+def _ns(match: re.Match[str]) -> int | None:
+    """The time, None for one that cannot be."""
+    try:
+        return _paddle.to_ns(match[1], match[2] or "s")
+    except ValueError:
+        return None

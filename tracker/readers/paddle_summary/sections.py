@@ -216,6 +216,8 @@ class _Parser:
         if match is None:
             raise ValueError("not a row of this table")
         name, cells = match["name"], re.split(r" {2,}", match["cells"])
+        if self._title == "Overview" and len(cells) < 2:
+            raise ValueError("no calls and time")
         if self._title == "Device":
             self.sections.utilization[name] = float(cells[0])
         elif self._title == "Overview":

@@ -32,7 +32,6 @@ _LINKS: Final = "async_npu"
 # the counters of the last-level cache call a fraction so; databases hold per cent
 _HIT_RATE: Final = "Hit Rate(%)"
 _PER_CENT: Final = 100.0
-_NO_ARGS: Final = Args()
 _NO_CONNECTION: Final = 0xFFFFFFFF
 
 Lane = tuple[int | str | None, int | str | None]
@@ -45,6 +44,7 @@ class Trace:
     """
 
     decode: Callable[[bytes], list[Any]] = staticmethod(EVENTS.decode)
+    no_args: Args = Args()
 
     def __init__(self, options: ReadOptions, strings: Strings, counters: CounterRows) -> None:
         self.strings = strings
@@ -118,7 +118,7 @@ class Trace:
                 except ValueError as error:
                     self._reject(event, index, str(error), chunk)
                     continue
-                take(span, event.args or _NO_ARGS, event, rows)
+                take(span, event.args or self.no_args, event, rows)
             elif phase in ("s", "f"):
                 if event.cat == _LINKS:
                     self._add_arrow(event, index, chunk, rows)
@@ -136,7 +136,7 @@ class Trace:
         """Which table takes a slice; None for those that only repeat what others say (Overlap Analysis)."""
         if event.cat is not None:
             return self._by_category.get(event.cat)
-        args = event.args or _NO_ARGS
+        args = event.args or self.no_args
         if args.level is not None:
             return self._add_call
         if args.task_type is not None:
@@ -232,7 +232,7 @@ class Trace:
         rows.setdefault("arrows", []).append((time, self._lane(event), number, event.ph == "f"))
 
     def _name(self, event: Event) -> None:
-        args = event.args or _NO_ARGS
+        args = event.args or self.no_args
         if event.name == "process_name" and isinstance(args.name, str):
             self.process_names[event.pid] = args.name
         elif event.name == "thread_name" and isinstance(args.name, str):

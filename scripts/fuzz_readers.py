@@ -1,0 +1,292 @@
+"""Damages profiles at random and ingests them: whatever they hold, the end is a run or one clear error, in time.
+
+    python scripts/fuzz_readers.py                        # all formats for a minute
+    python scripts/fuzz_readers.py --seconds 3600 --seed 7 --format cann
+    python scripts/fuzz_readers.py --atheris --format torch_profiler -max_total_time=3600
+
+The profiles are the small ones under tests/data, or those that --data names. One file of a profile is damaged: bits
+turned, pieces cut out, doubled or swapped, numbers put in the place of others; of a gzip file its content, at times
+the gzip itself. Then all of it is read, turned into rows and saved in a database in memory. Anything but a
+TrackerError is a finding: its profile is kept under --keep with the traceback beside it, and the exit code is 1.
+
+The same seed damages the same profiles in the same way. With --atheris (pip install atheris), libFuzzer finds its
+own way through the code of the readers instead; what stands behind the options above goes to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tracker import readers  # noqa: E402
+from tracker.errors import TrackerError  # noqa: E402
+from tracker.intake import IngestOptions, ingest  # noqa: E402
+from tracker.readers import Found  # noqa: E402
+from tracker.store import Store, open_store  # noqa: E402
+
+DATA = ROOT / "tests" / "data"
+SECONDS_PER_PROFILE = 20
+MAX_BYTES = 64 << 20
+GZIP = b"\x1f\x8b"
+NUMBER = re.compile(rb"-?\d+(?:\.\d+)?")
+WORD = re.compile(rb'"[^"\\]*"')
+ODD_NUMBERS = (
+    b"0", b"-1", b"1e18", b"1e400", b"-9223372036854775808", b"9223372036854775808", b"18446744073709551616", b"NaN",
+    b"Infinity", b"null", b"1.5", b'"7"', b"true", b"[]", b"{}", b"99999999999999999999999999",
+)  # fmt: skip
+ODD_BYTES = (
+    b"\0",
+    b"\xff\xfe",
+    b"\xed\xa0\x80",
+    b"[" * 5000,
+    b'{"a":' * 2000,
+    b"\n",
+    b",",
+    b'"',
+    b"\\u0000",
+    b"\\ud800",
+)
+
+
+class TooSlow(Exception):
+    """A profile took longer than it may."""
+
+
+def damaged(content: bytes, chance: random.Random) -> bytes:
+    """`content` with one to four things wrong with it."""
+    for _ in range(chance.randint(1, 4)):
+        content = chance.choice(_WAYS)(content, chance)
+    return content
+
+
+def _flip(content: bytes, chance: random.Random) -> bytes:
+    found = bytearray(content)
+    for _ in range(chance.choice((1, 1, 4, 32)) if found else 0):
+        found[chance.randrange(len(found))] ^= 1 << chance.randrange(8)
+    return bytes(found)
+
+
+def _cut(content: bytes, chance: random.Random) -> bytes:
+    return content[: chance.randint(0, len(content))]
+
+
+def _leave_out(content: bytes, chance: random.Random) -> bytes:
+    start, end = _span(content, chance)
+    return content[:start] + content[end:]
+
+
+def _double(content: bytes, chance: random.Random) -> bytes:
+    start, end = _span(content, chance)
+    return content[:end] + content[start:]
+
+
+def _insert(content: bytes, chance: random.Random) -> bytes:
+    at = chance.randint(0, len(content))
+    return content[:at] + chance.choice(ODD_BYTES) + content[at:]
+
+
+def _line(content: bytes, chance: random.Random) -> bytes:
+    """A line left out, doubled, or moved."""
+    lines = content.splitlines(keepends=True)
+    if not lines:
+        return content
+    line = lines.pop(chance.randrange(len(lines)))
+    for _ in range(chance.randint(0, 2)):
+        lines.insert(chance.randint(0, len(lines)), line)
+    return b"".join(lines)
+
+
+def _number(content: bytes, chance: random.Random) -> bytes:
+    """A number replaced by an odd one, or by another of this file."""
+    return _replaced(content, NUMBER, ODD_NUMBERS, chance)
+
+
+def _word(content: bytes, chance: random.Random) -> bytes:
+    """A text replaced by another of this file, or by what is no text."""
+    return _replaced(content, WORD, (b'""', b"null", b"3", b"[]", b'"\xff"'), chance)
+
+
+def _replaced(content: bytes, what: re.Pattern[bytes], odd: tuple[bytes, ...], chance: random.Random) -> bytes:
+    places = [match.span() for match in what.finditer(content)]
+    if not places:
+        return content
+    start, end = chance.choice(places)
+    other = slice(*chance.choice(places))
+    return content[:start] + chance.choice((content[other], chance.choice(odd))) + content[end:]
+
+
+def _span(content: bytes, chance: random.Random) -> tuple[int, int]:
+    start = chance.randint(0, len(content))
+    return start, min(len(content), start + chance.choice((1, 8, 100, 4000)))
+
+
+_WAYS: tuple[Callable[[bytes, random.Random], bytes], ...] = (
+    _flip, _cut, _leave_out, _double, _insert, _line, _number, _number, _number, _word, _word,
+)  # fmt: skip
+
+
+def profiles(data: Path = DATA, format: str | None = None) -> list[Found]:
+    """The profiles under `data`, or those of one format."""
+    return [found for found in readers.find(data) if format in (None, found.format)]
+
+
+def damage(found: Found, chance: random.Random, folder: Path) -> Path:
+    """A copy of the profile in `folder` with one of its files damaged; where it lies."""
+    target = folder / found.path.name
+    if found.path.is_dir():
+        shutil.copytree(found.path, target)
+    else:
+        shutil.copy(found.path, target)
+    files = sorted(path for path in target.rglob("*") if path.is_file()) if target.is_dir() else [target]
+    file = chance.choice(files)
+    content = file.read_bytes()
+    if content.startswith(GZIP) and chance.random() < 0.8:
+        file.write_bytes(gzip.compress(damaged(gzip.decompress(content), chance), 1))
+    else:
+        file.write_bytes(damaged(content, chance))
+    return target
+
+
+def take(store: Store, path: Path, chance: random.Random, format: str) -> str:
+    """Ingest what lies at `path`, and say how that ended: `run` or `error`. Any other exception is a finding."""
+    lenient = chance.random() < 0.5
+    options = IngestOptions(
+        # with the format named, no reader can leave the damaged file to another one
+        format=format if chance.random() < 0.7 else None,
+        allow_partial=lenient,
+        skip_bad_rows=lenient,
+        max_bytes=MAX_BYTES,
+        judge=False,
+    )
+    try:
+        with within(SECONDS_PER_PROFILE):
+            ingest(store, [path], version=f"v{chance.getrandbits(64)}", workload="fuzz", options=options)
+    except TrackerError as error:
+        if "\n" in str(error):
+            raise AssertionError("the error has more than one line") from error
+        return "error"
+    return "run"
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """TooSlow where the block takes longer."""
+
+    def stop(_number: int, _frame: object) -> None:
+        raise TooSlow(f"not done after {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def play(found: Found, seed: str, store: Store, folder: Path) -> str:
+    """One damaged copy of the profile, ingested; the same `seed` damages it in the same way."""
+    chance = random.Random(seed)
+    return take(store, damage(found, chance, folder), chance, found.format)
+
+
+def search(chosen: list[Found], asked: argparse.Namespace) -> int:
+    """Play for the time that was asked for; how many findings there were."""
+    ends: Counter[str] = Counter()
+    stop, played, findings = time.monotonic() + asked.seconds, 0, 0
+    while time.monotonic() < stop:
+        with open_store("sqlite://") as store:  # a fresh one now and then, which keeps it small
+            for number in range(played, played + 200):
+                found = chosen[number % len(chosen)]
+                seed = f"{asked.seed}:{number}"
+                with tempfile.TemporaryDirectory() as folder:
+                    try:
+                        ends[f"{found.format} {play(found, seed, store, Path(folder))}"] += 1
+                    except Exception:  # noqa: BLE001 what is not expected is what we look for
+                        findings += 1
+                        _keep(asked.keep / f"{found.format}-{asked.seed}-{number}", Path(folder), seed)
+                played += 1
+                if time.monotonic() > stop:
+                    break
+    for end, count in sorted(ends.items()):
+        sys.stdout.write(f"{end:24}{count:8}\n")
+    sys.stdout.write(f"{played} profiles, {findings} findings\n")
+    return findings
+
+
+def _keep(place: Path, folder: Path, seed: str) -> None:
+    shutil.rmtree(place, ignore_errors=True)
+    shutil.copytree(folder, place)
+    (place / "traceback.txt").write_text(f"seed {seed}\n\n{traceback.format_exc()}")
+    sys.stdout.write(f"{place}: {traceback.format_exc().splitlines()[-1]}\n")
+
+
+def search_with_atheris(chosen: list[Found], words: list[str]) -> None:
+    """Let libFuzzer make up the bytes of a profile's largest file; it ends with the first finding."""
+    import atheris
+
+    with atheris.instrument_imports():
+        for name in readers.NAMES:
+            readers.load(name)
+    store = open_store("sqlite://")
+
+    def one(data: bytes) -> None:
+        chance = random.Random(data)
+        found = chosen[data[0] % len(chosen) if data else 0]
+        with tempfile.TemporaryDirectory() as folder:
+            target = Path(folder) / found.path.name
+            if found.path.is_dir():
+                shutil.copytree(found.path, target)
+                files = [path for path in target.rglob("*") if path.is_file()]
+                max(files, key=lambda path: path.stat().st_size).write_bytes(data[1:])
+            else:
+                target.write_bytes(data[1:])
+            take(store, target, chance, found.format)
+
+    corpus = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
+    for number, found in enumerate(chosen):
+        if found.path.is_file():
+            (corpus / str(number)).write_bytes(bytes([number % 256]) + found.path.read_bytes())
+    atheris.Setup([sys.argv[0], str(corpus), *words], one)
+    atheris.Fuzz()
+
+
+def main() -> None:
+    """Search as the command line says; exit code 1 where something was found."""
+    parser: Any = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=60, help="how long to search (60)")
+    parser.add_argument("--seed", type=int, default=0, help="where the random damage starts (0)")
+    parser.add_argument("--format", choices=readers.NAMES, help="profiles of this format only")
+    parser.add_argument("--data", type=Path, default=DATA, help="where the profiles lie (tests/data)")
+    parser.add_argument("--keep", type=Path, default=Path("fuzz-findings"), help="where findings go (fuzz-findings)")
+    parser.add_argument("--atheris", action="store_true", help="let libFuzzer choose the damage")
+    asked, words = parser.parse_known_args()
+    chosen = profiles(asked.data, asked.format)
+    if asked.atheris:
+        search_with_atheris(chosen, words)
+    elif words:
+        parser.error(f"unknown options: {' '.join(words)}")
+    else:
+        sys.exit(1 if search(chosen, asked) else 0)
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("TRACKER_CONFIG", os.devnull)
+    main()

@@ -1,0 +1,88 @@
+"""Many processes ingest at once: nothing is lost, nothing doubled, nobody who reads waits."""
+
+from __future__ import annotations
+
+import time
+from threading import Event, Thread
+
+import pytest
+
+from tests.load.conftest import shared, sound, unwhole
+from tracker import compare
+from tracker.errors import UsageError
+from tracker.store import open_store, queries
+
+LONGEST_READ_S = 10
+"""Far above what a question takes on a busy machine, far below what the queue of writers takes."""
+
+
+class Reader(Thread):
+    """Lists and compares runs until it is told to stop, each time as a command of its own."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__()
+        self.url = url
+        self.enough = Event()
+        self.seen: list[int] = []
+        self.halves: list[str] = []
+        self.diffs = 0
+        self.longest_s = 0.0
+        self.problem: Exception | None = None
+
+    def run(self) -> None:
+        try:
+            while not self.enough.is_set():
+                before = time.monotonic()
+                self.look()
+                self.longest_s = max(self.longest_s, time.monotonic() - before)
+                self.enough.wait(0.1)  # the machine is for the writers
+        except Exception as error:  # noqa: BLE001 told to the test, which fails
+            self.problem = error
+
+    def look(self) -> None:
+        with open_store(self.url, create=False, read_only=True) as store:
+            self.seen.append(len(queries.runs(store)))
+            self.halves += unwhole(store)
+            try:
+                compare.diff(store, "v0", "v1")
+                self.diffs += 1
+            except UsageError:
+                assert self.diffs == 0  # not there yet; what was there once stays
+
+    def stop(self) -> None:
+        self.enough.set()
+        self.join()
+
+
+def ingest_at_once(world, store, url, *, processes, runs):
+    work = world.runs(runs)
+    reader = Reader(url)
+    reader.start()
+    ends = world.play(url, shared(work, processes))
+    reader.stop()
+    assert ends == ["done"] * processes
+    assert reader.problem is None
+    assert reader.halves == []
+    assert reader.seen == sorted(reader.seen)
+    assert reader.diffs > 0
+    assert reader.longest_s < LONGEST_READ_S
+    assert len(queries.runs(store)) == runs
+    assert queries.versions(store)["runs"].tolist() == [runs // 5] * 5
+    assert sound(store)
+
+
+def test_runs_of_many_processes_are_all_there_once_and_readers_never_wait(world, store, database_url):
+    ingest_at_once(world, store, database_url, processes=4, runs=20)
+
+
+@pytest.mark.slow
+def test_200_runs_of_16_processes(world, store, database_url):
+    ingest_at_once(world, store, database_url, processes=16, runs=200)
+
+
+def test_the_same_files_from_two_processes_at_the_same_time_are_one_run_each(world, store, database_url):
+    work = world.runs(5)
+    assert world.play(database_url, [work, work]) == ["done", "done"]
+    assert world.play(database_url, [work]) == ["done"]
+    assert len(queries.runs(store)) == 5
+    assert sound(store)
