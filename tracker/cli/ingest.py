@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -106,13 +107,12 @@ def ingest(  # one parameter per option
       tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
     """
     from tracker import config as configuration
-    from tracker import intake
-    from tracker.cli import _spooled, _store
-    from tracker.cli._output import emit, tell
-    from tracker.cli._progress import progress
+    from tracker import readers
 
     settings = configuration.load(db)
     if spooled:
+        from tracker.cli import _spooled
+
         given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
         if any(given) or as_run or allow_partial or skip_bad_rows:
             raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
@@ -125,37 +125,45 @@ def ingest(  # one parameter per option
         options.check_path(path)
     options.one_line("--note", note)
     options.one_line("--commit", commit)
-    with (
-        _reading_on(dask) as read_with,
-        progress(of_bytes=dask is None) as report,
-        _store.writing(settings, create=True) as store,
-    ):
-        before = recovered(store)
-        results = intake.ingest(
-            store,
-            paths,
-            version=version,
-            workload=workload,
-            options=intake.IngestOptions(
-                commit=commit,
-                note=note,
-                configuration=options.pairs(config, "--config"),
-                tags=options.pairs(tag, "--tag"),
-                device=device,
-                expect_ranks=expect_ranks,
-                as_run=as_run,
-                format=format,
-                flow_category=flow_category,
-                allow_partial=allow_partial,
-                skip_bad_rows=skip_bad_rows,
-                max_bytes=settings.max_bytes,
-                on_progress=report,
-                read_with=read_with,
-            ),
+    said: dict[str, Any] = {
+        "flow_category": flow_category,
+        "allow_partial": allow_partial,
+        "skip_bad_rows": skip_bad_rows,
+        "max_bytes": settings.max_bytes,
+    }
+    with nullcontext() if dask else readers.ahead(paths, readers.ReadOptions(**said), format):
+        from tracker import intake
+        from tracker.cli import _store
+        from tracker.cli._output import emit, tell
+        from tracker.cli._progress import progress
+
+        chosen = intake.IngestOptions(
+            commit=commit,
+            note=note,
+            configuration=options.pairs(config, "--config"),
+            tags=options.pairs(tag, "--tag"),
+            device=device,
+            expect_ranks=expect_ranks,
+            as_run=as_run,
+            format=format,
+            **said,
         )
-        hints = order_hints(store, results)
-        regressions = new_regressions(store, results)
-        over = newly_recovered(store, before)
+        with (
+            _reading_on(dask) as read_with,
+            progress(of_bytes=dask is None) as report,
+            _store.writing(settings, create=True) as store,
+        ):
+            before = recovered(store)
+            results = intake.ingest(
+                store,
+                paths,
+                version=version,
+                workload=workload,
+                options=replace(chosen, on_progress=report, read_with=read_with),
+            )
+            hints = order_hints(store, results)
+            regressions = new_regressions(store, results)
+            over = newly_recovered(store, before)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
