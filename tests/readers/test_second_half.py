@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracker import readers
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
 from tracker.readers._source import SourceText
@@ -190,3 +191,38 @@ def test_the_other_process_writes_where_it_begins_and_then_its_rows(tmp_path, mo
     state = pickle.load(out)
     assert 0 < state["rows"]["ops"] < 300
     assert json.loads(state["top_text"])["distributedInfo"] == {"rank": 3}
+
+
+def test_a_half_begun_ahead_is_the_one_that_is_read(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    with readers.ahead([path], ReadOptions()):
+        begun = second_half._AHEAD[path]
+        process = begun._process
+        captures, _ = read(path, ReadOptions(progress=lambda *_: None))
+        assert at_any_size.halves == [True]
+        assert process.returncode is not None
+    assert told(captures) == told(read(path)[0])
+
+
+def test_a_half_begun_under_other_options_or_not_read_at_all_is_given_up(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    with readers.ahead([path], ReadOptions(skip_bad_rows=True)):
+        begun = second_half._AHEAD[path]
+        read(path, ReadOptions())
+    assert begun._process is None
+    with readers.ahead([path], ReadOptions()):
+        begun = second_half._AHEAD[path]
+    assert begun._process is None
+    assert second_half._AHEAD == {}
+
+
+def test_nothing_is_begun_ahead_for_other_formats_folders_or_many_files(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    other = tmp_path / "log.txt"
+    other.write_text("nothing known")
+    for paths, format in (([path], "cann"), ([other], None), ([tmp_path], None), ([path, path], None)):
+        with readers.ahead(paths, ReadOptions(), format):
+            assert second_half._AHEAD == {}

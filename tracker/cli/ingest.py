@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,7 +25,8 @@ from tracker.errors import UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
-    from tracker.intake import IngestResult
+    from tracker.config import Settings
+    from tracker.intake import IngestOptions, IngestResult
     from tracker.intake.pieces import ReadWith
 
 
@@ -131,11 +132,11 @@ def ingest(  # one parameter per option
         "skip_bad_rows": skip_bad_rows,
         "max_bytes": settings.max_bytes,
     }
-    with nullcontext() if dask else readers.ahead(paths, readers.ReadOptions(**said), format):
+    # what takes long begins first: much is imported before a database can be asked anything
+    with ExitStack() as stack:
+        if dask is None:
+            stack.enter_context(readers.ahead(paths, readers.ReadOptions(**said), format))
         from tracker import intake
-        from tracker.cli import _store
-        from tracker.cli._output import emit, tell
-        from tracker.cli._progress import progress
 
         chosen = intake.IngestOptions(
             commit=commit,
@@ -148,22 +149,37 @@ def ingest(  # one parameter per option
             format=format,
             **said,
         )
-        with (
-            _reading_on(dask) as read_with,
-            progress(of_bytes=dask is None) as report,
-            _store.writing(settings, create=True) as store,
-        ):
-            before = recovered(store)
-            results = intake.ingest(
-                store,
-                paths,
-                version=version,
-                workload=workload,
-                options=replace(chosen, on_progress=report, read_with=read_with),
-            )
-            hints = order_hints(store, results)
-            regressions = new_regressions(store, results)
-            over = newly_recovered(store, before)
+        if dask is None:
+            stack.enter_context(intake.ahead(paths, chosen))
+        _take_in(paths, settings, chosen, version=version, workload=workload, dask=dask)
+
+
+def _take_in(
+    paths: Sequence[Path],
+    settings: Settings,
+    chosen: IngestOptions,
+    *,
+    version: str | None,
+    workload: str | None,
+    dask: str | None,
+) -> None:
+    """Reads, writes, judges, and says what came of it."""
+    from tracker import intake
+    from tracker.cli import _store
+    from tracker.cli._output import emit, tell
+    from tracker.cli._progress import progress
+
+    with (
+        _reading_on(dask) as read_with,
+        progress(of_bytes=dask is None) as report,
+        _store.writing(settings, create=True) as store,
+    ):
+        before = recovered(store)
+        how = replace(chosen, on_progress=report, read_with=read_with)
+        results = intake.ingest(store, paths, version=version, workload=workload, options=how)
+        hints = order_hints(store, results)
+        regressions = new_regressions(store, results)
+        over = newly_recovered(store, before)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
