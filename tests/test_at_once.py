@@ -30,8 +30,8 @@ def started(monkeypatch):
     """The processes that read."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(module):
-        processes.append(start_process(module))
+    def start(module, **how):
+        processes.append(start_process(module, **how))
         return processes[-1]
 
     start_process = at_once.start_process
@@ -66,8 +66,8 @@ def test_the_first_profile_that_cannot_be_read_is_told_as_by_one_process(tmp_pat
 def test_what_a_process_dies_over_is_read_here(tmp_path, ranks, monkeypatch):
     start_process = at_once.start_process
 
-    def start(module):
-        process = start_process(module)
+    def start(module, **how):
+        process = start_process(module, **how)
         os.kill(process.pid, signal.SIGKILL)
         return process
 
@@ -76,7 +76,7 @@ def test_what_a_process_dies_over_is_read_here(tmp_path, ranks, monkeypatch):
 
 
 def test_where_no_process_can_be_started_one_reads_all(tmp_path, ranks, monkeypatch):
-    def start(module):
+    def start(module, **how):
         raise OSError("no more processes")
 
     monkeypatch.setattr(at_once, "start_process", start)

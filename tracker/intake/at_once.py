@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import pickle  # only ever between this process and those that it starts
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -22,12 +21,11 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.readers import Found
-from tracker.readers._process import pipe, processors, start_process
+from tracker.readers._process import Process, pipe, processors, start_process
 
 MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""
 
-Process = subprocess.Popen[bytes]
 _Content = list[Piece] | TrackerError | None
 
 _AHEAD: Final[dict[tuple[Found, ...], tuple[IngestOptions, Sequence[Future[_Content]]]]] = {}
@@ -52,7 +50,7 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
     if count < 2:
         yield
         return
-    with _reading(found, options, count) as content:
+    with _reading(found, options, count, may_fork=True) as content:
         _AHEAD[tuple(found)] = _alone(options), content
         try:
             yield
@@ -107,11 +105,13 @@ def _alone(options: IngestOptions) -> IngestOptions:
 
 
 @contextmanager
-def _reading(found: Sequence[Found], options: IngestOptions, count: int) -> Iterator[Sequence[Future[_Content]]]:
+def _reading(
+    found: Sequence[Found], options: IngestOptions, count: int, *, may_fork: bool = False
+) -> Iterator[Sequence[Future[_Content]]]:
     """What processes read of each profile, in the end; None where they could not."""
     job = _alone(options)
     # what still reads when this ends is ended first, so that no thread waits for it
-    with ThreadPoolExecutor(count) as threads, _readers(count) as free:
+    with ThreadPoolExecutor(count) as threads, _readers(count, may_fork) as free:
 
         def read(item: Found) -> _Content:
             if free is None:
@@ -142,13 +142,13 @@ def _received(
 
 
 @contextmanager
-def _readers(count: int) -> Iterator[SimpleQueue[Process] | None]:
+def _readers(count: int, may_fork: bool) -> Iterator[SimpleQueue[Process] | None]:
     """Up to so many processes that read, those that are free; None where none can be started."""
     free: SimpleQueue[Process] = SimpleQueue()
     with ExitStack() as stack:
         with suppress(OSError):
             for _ in range(count):
-                process = start_process(__name__)
+                process = start_process(__name__, may_fork=may_fork)
                 stack.callback(_end, process)
                 free.put(process)
         yield None if free.empty() else free

@@ -12,14 +12,13 @@ from __future__ import annotations
 import os
 import pickle  # only ever from the process that this module starts
 import select
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, cast
 
-from tracker.readers._process import pipe, processors, start_process
+from tracker.readers._process import Process, pipe, processors, start_process
 from tracker.readers._source import GZIP_MAGIC, ReadOptions, open_source
 
 if TYPE_CHECKING:
@@ -43,15 +42,15 @@ class SecondHalf:
 
     def __init__(self, path: Path, options: ReadOptions, near: int) -> None:
         self._job = (path, replace(options, progress=None, one_process=True), near)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Process | None = None
         self._place: int | None = None
         self.top_text = b""
 
-    def begin(self) -> None:
-        """Starts the process if it was not yet; where that fails, it never begins."""
+    def begin(self, *, may_fork: bool = False) -> None:
+        """Starts the process if it was not yet, see `start_process`; where that fails, it never begins."""
         if self._process is None:
             with suppress(OSError):
-                self._process = start_process(f"{__package__}.second_reader")
+                self._process = start_process(f"{__package__}.second_reader", may_fork=may_fork)
                 pickle.dump(self._job, pipe(self._process.stdin))
                 pipe(self._process.stdin).close()
 
@@ -75,7 +74,7 @@ class SecondHalf:
         """Adds what the process read behind what is in there; False where it could not read all of it."""
         from tracker.readers.torch_profiler import second_reader
 
-        out = pipe(cast("subprocess.Popen[bytes]", self._process).stdout)
+        out = pipe(cast("Process", self._process).stdout)
         try:
             state = pickle.load(out)
             self.top_text = state["top_text"]
@@ -100,7 +99,7 @@ def ahead(path: Path, options: ReadOptions) -> Iterator[None]:
     if half is None:
         yield
         return
-    half.begin()
+    half.begin(may_fork=True)
     _AHEAD[path] = half
     try:
         yield
