@@ -79,11 +79,15 @@ class Finding(Base, table=True):
 class FindingNumber(Base, table=True):
     """The number of every finding that there ever was: one that is gone, because its runs are, gets it back with them.
 
-    `version_id`: of the run that raised it first. SQLite gives no number twice, since no row is ever taken away.
+    `version_id`: of the run that raised it first.
     """
 
     __tablename__ = "finding_number"
-    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
+    # rows go with the last run of their configuration; a number that people know must never mean another finding
+    __table_args__: Any = (
+        Index(None, "workload_id", "configuration_id", "device_id"),
+        {"sqlite_autoincrement": True},
+    )
     id: int | None = row_id()
     workload_id: int = key(primary=False)
     configuration_id: int = key(primary=False)
@@ -139,10 +143,12 @@ class Incident(Base, table=True):
     """The findings of one direction that began with one version of a line."""
 
     __tablename__ = "incident"
-    __table_args__ = (
+    # messages name it by its number, and what was told of one number is not told again
+    __table_args__: Any = (
         UniqueConstraint(
             "workload_id", "configuration_id", "device_id", "version_id", "direction", name="uq_incident_line_direction"
         ),
+        {"sqlite_autoincrement": True},
     )
     id: int | None = row_id()
     workload_id: int = key(primary=False)
