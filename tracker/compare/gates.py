@@ -220,7 +220,7 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
     if store is None or judgement is None or not judgement.judged or any(side.workload == FILES for side in sides):
         return ()
     workload = diff.candidate.workload
-    order = {label: at for at, label in enumerate(queries.versions(store, workload)["version"])}
+    order = queries.order_of_versions(store, workload)
     newest, first = (
         pick(order[label] for label in queries.runs_by_id(store, side.run_ids)["version"])
         for pick, side in ((max, diff.baseline), (min, diff.candidate))

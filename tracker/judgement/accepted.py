@@ -22,7 +22,7 @@ from tracker.units import format_diff
 Row = Mapping[str, Any]
 
 _REGRESSION: Final = DIRECTIONS[1]
-_WHOLE: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
+_BY_ITSELF: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
 """Run-level series that matter by themselves; of the parts of a step those do that move it."""
 _LEAVES: Final = ("op_name", "op", "kernel", "communication")
 """Kinds whose findings carry the step; those of one kind add up, and two kinds see the same time twice."""
@@ -191,7 +191,7 @@ def _that_matter(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _is_whole(row: Row) -> bool:
-    return row["kind"] == "run" and row["name"] in _WHOLE
+    return row["kind"] == "run" and row["name"] in _BY_ITSELF
 
 
 def _carrying(rows: Sequence[Row], least: float) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
@@ -20,11 +20,11 @@ from tracker.detectors.judging import Weights, large_enough
 from tracker.detectors.totals import EXPLAINED
 from tracker.judgement.causes import Row
 from tracker.judgement.environment import differing, facts_of
-from tracker.judgement.families import Family, leaf_of, telling, way_of
+from tracker.judgement.families import THE_STEP, Family, leaf_of, telling, way_of
 from tracker.judgement.judging import Values, steps_of
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, queries
-from tracker.store.judged import Line
+from tracker.store.judged import Line, SeriesTable
 
 F64 = NDArray[np.float64]
 
@@ -35,7 +35,6 @@ _PARTS: Final = {
 """Run-level series that are parts of the step beside the operators, and the column of an incident for each."""
 
 _OF_PART: Final = {"free_ns": "idle time", "exposed_communication_ns": "communication", "exposed_copy_ns": "copies"}
-_WHOLE: Final = frozenset({"step", "e2e", "compute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,37 @@ class Told:
         return float(delta / step)
 
 
-def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
-    """The incident that the findings `own` form. `everything`: all there are, for what got better with the version."""
+class Teller:
+    """Tells incidents of a database. `everything`: all findings there are, for what got better with a version. What it
+    reads of a line it reads once.
+    """
+
+    def __init__(self, store: Store, everything: Sequence[Row]) -> None:
+        self._store, self._everything = store, everything
+        self._series: dict[Line, SeriesTable] = {}
+
+    def told(self, own: Sequence[Row]) -> Told:
+        """The incident that the findings `own` form."""
+        return _told(self._store, own, self._everything, self._values)
+
+    def _values(self, line: Line, sides: Sequence[Sequence[int]]) -> Values:
+        with self._store.connect() as connection:
+            series = self._series.get(line) or judged.series_of(connection, line)
+            values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
+        self._series[line] = series
+        return Values.of_keys(series.keys, values, calls)
+
+
+def _told(
+    store: Store,
+    own: Sequence[Row],
+    everything: Sequence[Row],
+    values_of: Callable[[Line, Sequence[Sequence[int]]], Values],
+) -> Told:
     first = own[0]
     line = Line(first["workload_id"], first["configuration_id"], first["device_id"])
     sides = [_runs(own, "step") or _runs(own, "baseline"), _until_the_next(own, everything)]
-    values = _values(store, line, sides)
+    values = values_of(line, sides)
     before, after, shared = _steps(values, *(len(side) for side in sides))
     same = [
         row for row in everything
@@ -133,13 +157,6 @@ def _most(values: Sequence[Any]) -> Any:
     return Counter(values).most_common(1)[0][0] if values else None
 
 
-def _values(store: Store, line: Line, sides: Sequence[Sequence[int]]) -> Values:
-    with store.connect() as connection:
-        series = judged.series_of(connection, line)
-        values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
-    return Values.of_keys(series.keys, values, calls)
-
-
 def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, float | None, float | None]:
     """The mean step of the two sides, and what all operators share, as a ratio; None where nobody knows."""
     columns = list(range(baseline)), list(range(baseline, baseline + candidate))
@@ -194,7 +211,7 @@ def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | No
 
 
 def _severity(own: Sequence[Row], before: float | None, after: float | None) -> str:
-    whole = any(row["kind"] == "run" and row["name"] in _WHOLE for row in own)
+    whole = any(row["kind"] == "run" and row["name"] in THE_STEP for row in own)
     ratio = None if before is None or after is None or before == 0 else after / before - 1.0
     verdict = rule.REGRESSED if whole else rule.UNCHANGED
     if own[0]["direction"] == "improvement":

@@ -29,9 +29,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options)
     chosen = [row for row in rows if _wanted(row, options)]
     wanted = {row["incident_id"] for row in chosen if row["incident_id"] is not None}
-    told = [
-        incidents.told(store, [row for row in rows if row["incident_id"] == number], rows) for number in sorted(wanted)
-    ]
+    teller = incidents.Teller(store, rows)
+    told = [teller.told([row for row in rows if row["incident_id"] == number]) for number in sorted(wanted)]
     newest_first = sorted(
         told, key=lambda one: (-one.ordinal, one.row["direction"] != "regression", one.row["incident_id"])
     )
@@ -140,7 +139,7 @@ _NEW: Final = frozenset({"new", "reopened"})
 that a finding began with may be an older one: where a version has one run, later ones confirm.
 """
 
-_WHOLE: Final = {"e2e": "step"}
+_SAME: Final = {"e2e": "step"}
 """Run-level series -> the one that says the same of markers."""
 
 
@@ -167,7 +166,7 @@ def _roll_up(rows: Sequence[Row]) -> None:
         above.setdefault((*_together(row), row["kind"], row["name"], _way(row)), row["finding_id"])
     covers: dict[int, int] = {}
     for row in rows:
-        name = _WHOLE.get(row["name"]) if row["kind"] == RUN else row["name"]
+        name = _SAME.get(row["name"]) if row["kind"] == RUN else row["name"]
         places = [(*_together(row), kind, name, _way(row)) for kind in _ABOVE.get(row["kind"], ())]
         row["under"] = number = next((above[place] for place in places if place in above), None)
         if number is not None:

@@ -19,6 +19,9 @@ from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 
 NAMES: Final = ("e_divisive", "kernel", "rank_window", "step_fit", "t_window")
 
+LAST_RUNS: Final = 60
+"""Runs of a line in which lasting changes are looked for (JUDGEMENT 5)."""
+
 AGREEMENT: Final = 3
 """Detectors that must see a change (JUDGEMENT 5)."""
 

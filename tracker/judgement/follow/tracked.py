@@ -12,14 +12,14 @@ import numpy as np
 from tracker.detectors import change_points
 from tracker.detectors.life import NOTIFIED, Acted, Event, Finding, LifeRule, Transition, step
 from tracker.detectors.totals import EXPLAINED
+from tracker.detectors.vote import LAST_RUNS
 from tracker.detectors.within import MODES_OF, jumps_between
 from tracker.judgement.families import RUN, UNCOUNTED
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.follow.watched import BOOL, Watched
 
-_LAST_RUNS: Final = 60
 _LASTING: Final = 3
-"""Runs in which a step back is looked for, and that it must have lasted (JUDGEMENT 5)."""
+"""Runs that a step back must have lasted (JUDGEMENT 5)."""
 
 Key = tuple[int, int, Change]
 
@@ -196,7 +196,7 @@ def step_back(watched: Watched, tracked: Tracked, run: int) -> tuple[float, int]
     if tracked.change != "level" or state not in NOTIFIED or finding.size <= 0:
         return None
     wanted = tracked.life.opposite_step * finding.size
-    first = max(0, run + 1 - _LAST_RUNS)
+    first = max(0, run + 1 - LAST_RUNS)
     values = watched.centred[tracked.row, first : run + 1]
     known = np.flatnonzero(~np.isnan(values))
     logs = tracked.sign * np.log(values[known])

@@ -69,6 +69,11 @@ def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
 
 
+def order_of_versions(store: Store, workload: str) -> dict[str, int]:
+    """Version of `workload` -> its place among them, from 0."""
+    return {str(label): at for at, label in enumerate(versions(store, workload)["version"])}
+
+
 def run_numbers(store: Store, workload: str) -> pd.DataFrame:
     """The active runs of `workload` in the order of versions, with what each reached. Columns: see sql/run_numbers.sql.
 
