@@ -122,7 +122,8 @@ def _effect_when_taken_back(watched: Watched, tracked: Tracked, run: int, effect
     A series whose time varies more than the change would stay bad without its cause. Time per call that is worse by
     itself is a finding of its own then.
     """
-    if effect <= 0 or watched.families[tracked.row][0] in UNCOUNTED or run in tracked.candidate:
+    kind, metric, *_ = watched.families[tracked.row]
+    if effect <= 0 or kind in UNCOUNTED or not metric.endswith("_ns") or run in tracked.candidate:
         return None
     now = _effect_of_calls(watched, tracked, run)
     found = [part for at in tracked.candidate if (part := _effect_of_calls(watched, tracked, at)) is not None]
