@@ -151,6 +151,14 @@ def test_of_two_runs_per_version_the_good_one_that_confirms_counts_neither_into_
     assert only.finding.size == pytest.approx(np.log(1.4), abs=0.03)
 
 
+def test_of_two_runs_per_version_what_is_reopened_and_taken_back_at_once_is_reopened_and_recovers():
+    """+40 % in version 5, back in 6, again in 8, back in 9."""
+    first, second = of(follow(line(two_each(1, 1, 1, 1, 1, 1.4, 1, 1, 1.4), TWO_EACH)), LEVEL)
+    assert versions_in(TWO_EACH, first)[-1] == ("recovered", 6)
+    assert versions_in(TWO_EACH, second) == [("reopened", 9), ("recovering", 9), ("recovered", 9)]
+    assert (second.finding.first_bad_version, second.candidate) == (8, (16, 17))
+
+
 def test_what_is_suspicious_again_five_versions_later_is_reopened_however_late_it_is_confirmed():
     """+40 % in versions 3 to 5 of one run each, recovered in 9; again in 14, which the runs of 15 and 16 confirm."""
     values = ops(20)

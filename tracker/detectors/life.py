@@ -190,15 +190,17 @@ class _Walk:
                 self.to("muted", "confirmed", reason, muted_before="new", **self._measured(event))
             else:
                 self._confirm(event)
-            # the last of the runs that confirm it may be a good one already
-            effect = event.effect or 0.0
-            good = effect < self._calm()
-            self.finding = replace(self.finding, good_runs=int(good))
-            self._count(effect, good=good)
+            self._count_confirming(event.effect or 0.0)
         elif event.confirms is False:
             if self.finding.state == "muted":
                 self.unmute("the confirming runs decided")
             self.to("normal", "cleared", "the confirming runs do not show it")
+
+    def _count_confirming(self, effect: float) -> None:
+        """The last of the runs that confirm a finding may be a good one already."""
+        good = effect < self._calm()
+        self.finding = replace(self.finding, good_runs=int(good))
+        self._count(effect, good=good)
 
     def _confirm(self, event: Observed) -> None:
         self.to("new", "confirmed", "the confirming runs show it too", notifies=True, **self._measured(event))
@@ -297,11 +299,13 @@ class _Walk:
         """What is confirmed was suspicious within its versions, however late the runs came that confirm it."""
         finding, life = self.finding, self.life
         if event.confirms:
-            if event.effect is not None and event.effect >= life.effect:
+            measured = self._measured(event)
+            if measured["size"] >= life.effect:
                 self.to(
                     "reopened", "reopened", "bad again soon after it recovered", notifies=True,
-                    reopened=finding.reopened + 1, good_runs=0, worse_runs=0, **self._measured(event),
+                    reopened=finding.reopened + 1, worse_runs=0, **measured,
                 )  # fmt: skip
+                self._count_confirming(event.effect or 0.0)
         elif event.version - (finding.recovered_version or 0) > life.reopen_versions:
             self.to("normal", "closed", f"{life.reopen_versions} versions have passed since it recovered")
             self._open(event)

@@ -128,7 +128,9 @@ def _lives(
     rows = queries.findings(store, workload=workload)
     rows = rows[(rows[list(line.parameters)] == pd.Series(line.parameters)).all(axis=1)]
     events = queries.finding_events(store, [int(number) for number in rows["finding_id"]])
-    by_finding = {number: part.to_dict("records") for number, part in events.groupby("finding_id")}
+    by_finding: dict[int, list[Row]] = {}
+    for event in events.to_dict("records"):
+        by_finding.setdefault(int(event["finding_id"]), []).append(event)
     places = {run.run_id: place for place, run in enumerate(runs)}
     begins: dict[int, int] = {}
     for place, run in enumerate(runs):
