@@ -10,7 +10,6 @@ from itertools import takewhile
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -23,6 +22,7 @@ from tracker.judgement.causes import Row
 from tracker.judgement.environment import differing, facts_of
 from tracker.judgement.families import THE_STEP, Family, leaf_of, telling, way_of
 from tracker.judgement.judging import Values, steps_of
+from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line, SeriesTable

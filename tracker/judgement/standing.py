@@ -4,13 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-<<<<<<< HEAD
-import pandas as pd
-
 from tracker.judgement.families import WAYS
-=======
 from tracker.lazy import pd
->>>>>>> dev
 from tracker.results import FINDINGS_COLUMNS, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line, LineRun

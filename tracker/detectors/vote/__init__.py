@@ -3,9 +3,10 @@
 A new detector is a file here, with TITLE and change_points, and a word in NAMES.
 
 Where the numbers of the detectors come from: windows, chances and prices that neither JUDGEMENT 5 nor a paper gives
-rest on scores, of made series and of the noise of that half of the real operators which tests/real/noise.py calls "tuned
-on"; scripts/score_detectors.py scores the other half. Since three must agree, none decides alone: F1 was 0.92 and 0.86,
-and chances ten times larger or smaller, prices and windows about half or twice as large, moved it by at most 0.035.
+rest on scores, of made series and of the noise of that half of the real operators which tests/real/noise.py calls
+"tuned on"; scripts/score_detectors.py scores the other half. Since three must agree, none decides alone: F1 was 0.92
+and 0.86, and chances ten times larger or smaller, prices and windows about half or twice as large, moved it by at most
+0.035.
 """
 
 from __future__ import annotations

@@ -664,9 +664,9 @@ CREATE TABLE run (
     CONSTRAINT fk_run_device_id_device FOREIGN KEY(device_id) REFERENCES device (id)
 );
 
-CREATE INDEX ix_run_workload_id_state ON run (workload_id, state);
-
 CREATE INDEX ix_run_version_id ON run (version_id);
+
+CREATE INDEX ix_run_workload_id_state ON run (workload_id, state);
 
 CREATE TABLE run_fact (
     run_id BIGINT NOT NULL,
