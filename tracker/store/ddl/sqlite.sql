@@ -480,9 +480,9 @@ CREATE TABLE notification (
     CONSTRAINT uq_notification_key_channel UNIQUE ("key", channel)
 );
 
-CREATE INDEX ix_notification_told_by ON notification (told_by);
-
 CREATE INDEX ix_notification_state_next_try_ns ON notification (state, next_try_ns);
+
+CREATE INDEX ix_notification_told_by ON notification (told_by);
 
 CREATE TABLE silence (
     id INTEGER NOT NULL,
@@ -666,9 +666,9 @@ CREATE TABLE run (
     CONSTRAINT fk_run_device_id_device FOREIGN KEY(device_id) REFERENCES device (id)
 );
 
-CREATE INDEX ix_run_workload_id_state ON run (workload_id, state);
-
 CREATE INDEX ix_run_version_id ON run (version_id);
+
+CREATE INDEX ix_run_workload_id_state ON run (workload_id, state);
 
 CREATE TABLE run_fact (
     run_id BIGINT NOT NULL,
