@@ -38,7 +38,7 @@ _REACH: Final = 5
 """Runs by which what they agree on may be out; half and twice as far score worse."""
 
 _CHANCE_OF_NEWEST: Final = 1e-6
-"""By the false changes of looking after every run, of which scripts/score_detectors.py bears 0.1 in 100 runs: without it
+"""By the false changes of looking after every run, of which scripts/score_detectors.py bears 0.1 in 100 runs: without
 0.07 on made and 0.21 on real noise, with it none in the same 24 series of each."""
 
 _WHOLE: Final = 200
