@@ -39,7 +39,7 @@ _REACH: Final = 5
 
 _CHANCE_OF_NEWEST: Final = 1e-6
 """By the false changes of looking after every run, of which scripts/score_detectors.py bears 0.1 in 100 runs: without
-0.07 on made and 0.21 on real noise, with it none in the same 24 series of each."""
+it 0.07 on made and 0.21 on real noise, with it none in the same 24 series of each."""
 
 _WHOLE: Final = 200
 _PART: Final = 120
