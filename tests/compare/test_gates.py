@@ -7,10 +7,12 @@ import pytest
 from tests.factories import save
 from tests.judgement.made import runs
 from tracker.compare import diff, gate_of_diff, known_before
+from tracker.compare.gates import known_of
 from tracker.errors import UsageError
 from tracker.judgement import Wish, act, findings, lines_of, update
 from tracker.profile import Device
 from tracker.results import DiffOptions, FindingsOptions
+from tracker.results.gates import GatedRow
 
 SLOW = {"op07": 1.2}
 
@@ -166,3 +168,30 @@ def test_a_word_that_is_none_is_refused(store):
 def test_without_a_database_nothing_is_known(store):
     followed(store, None, SLOW)
     assert known_before(None, diff(store, "v1", "v2")) == ()
+
+
+def judged_row(diff, unit="ns", verdict="REGRESSED"):
+    metric = "samples_per_second" if unit == "per_second" else "mm"
+    key = ("run", metric, "", "") if unit == "per_second" else ("op_name", metric, "", "")
+    return GatedRow("overall", metric, "", verdict, "failed", unit, 1.0, 1.0 + diff, diff, 0.01, "", key)
+
+
+def known_row(row, ratio, change="level"):
+    return known_of({"kind": row.key[0], "metric": row.key[1], "name": row.key[1], "input_shapes": "", "part": "",
+                     "finding_id": 7, "change": change, "ratio": ratio})  # fmt: skip
+
+
+def test_throughput_that_fell_further_than_what_is_known_is_news():
+    """Known: a tenth less. Another tenth is news, however much smaller a number it is."""
+    known = known_row(judged_row(-0.1, "per_second"), -0.1)
+    assert known.covers(judged_row(-0.11, "per_second"))
+    assert not known.covers(judged_row(-0.2, "per_second"))
+    assert not known.covers(judged_row(-1.0, "per_second"))
+
+
+def test_known_calls_say_nothing_of_time():
+    """Known: called twice as often, in the same time. A call that takes longer is news."""
+    known = known_row(judged_row(0.0), 1.0, "calls")
+    assert known.covers(judged_row(0.01, verdict="UNCHANGED, more calls"))
+    assert not known.covers(judged_row(0.5))
+    assert not known.covers(judged_row(0.5, verdict="REGRESSED, more calls"))

@@ -48,8 +48,8 @@ class Course:
         self.events.append(Acted(action, "ann", self.run * 10 + 1, "because", **what))
         return self
 
-    def over(self):
-        self.events.append(Over(self.run, self.version, self.run * 10 + 5))
+    def over(self, **what):
+        self.events.append(Over(self.run, self.version, self.run * 10 + 5, **what))
         return self
 
     def wait(self, when):
@@ -67,7 +67,7 @@ class Course:
 
 
 def open_course(percent=10):
-    return Course().runs(0, 1).suspect(percent).confirmed(percent)
+    return Course().runs(0, 1).suspect(percent).confirmed(percent).over()
 
 
 def test_the_next_runs_confirm_a_suspicion_and_the_next_version_finds_it_still_there():
@@ -136,6 +136,34 @@ def test_bad_again_later_is_another_finding():
     assert course.end().number == 2
 
 
+def test_a_suspicion_within_five_versions_reopens_though_the_runs_that_confirm_it_come_later():
+    """Recovered in version 8; suspicious in version 13, confirmed in version 14: it began again in version 13."""
+    course = open_course().runs(10, 0, 0, 0, 0)
+    course.runs(0, 0, 0, 0).suspect()
+    assert (course.version, course.end().recovered_version) == (13, 8)
+    again = course.runs(10, confirms=True)
+    assert again.states()[-2:] == ["recovered", "reopened"]
+    assert (again.end().first_bad_run, again.end().first_bad_version) == (14, 13)
+    assert again.runs(10).states()[-1] == "persisting", "the version after the one it began again in"
+
+
+def test_runs_of_another_change_in_a_recovery_are_no_worse_runs_after_a_relapse():
+    """+40 %, back, +8 % once, then +60 %: worse with the third run, not with the second."""
+    course = open_course(40).runs(40, 0, 0, 8, 60, 60)
+    assert course.kinds()[-1] == "relapsed"
+    assert course.runs(60).kinds()[-1] == "relapsed"
+    assert course.runs(60).kinds()[-1] == "worsened"
+
+
+def test_what_the_last_confirming_run_has_left_already_is_not_its_size():
+    """Two runs of +40 % and the next version, back at 0: it was 40 %, and that run is the first good one."""
+    course = Course().runs(0, 1).suspect(40)
+    course.runs(0, confirms=True, size=math.log(1.4))
+    assert course.end().size == math.log(1.4)
+    assert course.runs(1, same_version=True).states()[-1] == "recovering"
+    assert course.over().states()[-1] == "recovered"
+
+
 def test_worse_by_a_quarter_is_told_once_even_when_acknowledged():
     course = open_course().act("ack").runs(20, 20, 20, 20)
     assert course.kinds().count("worsened") == 1
@@ -175,9 +203,10 @@ def test_what_is_confirmed_while_muted_is_told_when_the_mute_ends():
 
 
 def test_a_series_that_vanishes_and_returns_goes_on_as_it_was():
-    course = open_course().act("ack").runs(None, gone=True)
+    course = open_course().act("ack").runs(None).over(gone=True)
     assert course.end().state == "vanished"
     assert course.runs(10).end().state == "acknowledged"
+    assert open_course().runs(None, gone=True).end().state == "vanished", "where all runs are here already"
 
 
 def test_a_run_without_the_series_changes_nothing():
@@ -215,7 +244,7 @@ def events_of(course):
             continue
         percent, screens, confirms, same, opposite = what
         if not same:
-            events.append(Over(number - 1, version, when))
+            events.append(Over(number - 1, version, when, gone=percent is None))
         version += not same
         effect = None if percent is None else math.log1p(percent / 100)
         gone = percent is None and same

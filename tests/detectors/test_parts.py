@@ -10,7 +10,7 @@ import pytest
 from tests.detectors.made import family
 from tracker.detectors import within
 from tracker.detectors.calibrate import calibrate, consecutive_splits, random_splits, smallest_ratio
-from tracker.detectors.centre import no_centre
+from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import judge_series
 from tracker.detectors.presence import judge_calls, judge_presence, split_by_calls
@@ -184,3 +184,15 @@ def test_all_splits_where_they_are_few_else_as_many_as_asked():
 def test_five_repeats_are_too_few():
     with pytest.raises(ValueError, match="at least 6 repeats"):
         calibrate(family(30, 5), consecutive_splits(5, 3, 2))
+
+
+def test_a_machine_has_moved_by_two_per_cent_and_four_deviations_of_eight_runs():
+    def centre(baseline, candidate):
+        return Centre(np.array(baseline), np.array(candidate), 30, 0.0)
+
+    quiet, noisy = [0.0] * 8, [0.02, -0.02] * 4
+    assert centre(quiet, [0.03]).moved
+    assert not centre(quiet, [0.015]).moved
+    assert not centre(noisy, [0.06]).moved, "4 deviations are more than 8 %"
+    assert centre(noisy, [0.1]).moved
+    assert not centre(quiet[:7], [0.1]).moved, "seven runs do not say how it varies"

@@ -6,6 +6,7 @@ import pytest
 
 from tests.judgement.made import OPS, runs
 from tracker.judgement import Wish, acceptance_of, act, findings, lines_of, update, words_of
+from tracker.judgement.accepted import bad_runs
 from tracker.results import FindingsOptions
 from tracker.store import judged
 
@@ -123,3 +124,28 @@ def test_the_ops_of_these_stories_are_as_large_as_they_say():
 def test_findings_in_words(row, words):
     assert words_of([row]) == words
     assert words_of([row, row]) == f"{words} and 1 more"
+
+
+def test_what_had_recovered_when_it_went_is_not_bad_when_it_is_back(store):
+    """+100 % in version 2; version 5 lacks the op and version 6 has it again, as it was at first."""
+    line(store, None, {"op00": 2.0}, None, None)
+    runs(store, "v5", start=12, without=("op00",))
+    runs(store, "v6", start=15)
+    update(store, lines_of(store))
+    (own,) = lines_of(store)
+    with store.connect() as connection:
+        known = judged.runs_of(connection, own)
+    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, "gpt", known).items() if key[0] == "op"}
+    assert bad == {"op00": {4, 5, 6}}
+
+
+def test_what_was_bad_when_it_went_is_bad_when_it_is_back_and_not_in_between(store):
+    line(store, None, {"op00": 2.0})
+    runs(store, "v3", start=6, without=("op00",))
+    runs(store, "v4", {"op00": 2.0}, start=9)
+    update(store, lines_of(store))
+    (own,) = lines_of(store)
+    with store.connect() as connection:
+        known = judged.runs_of(connection, own)
+    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, "gpt", known).items() if key[0] == "op"}
+    assert bad == {"op00": {4, 5, 6, 10, 11, 12}}

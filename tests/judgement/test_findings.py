@@ -296,3 +296,14 @@ def test_following_twice_writes_nothing_twice(regressed):
     assert queries.findings(regressed)["finding_id"].tolist() == before
     events = queries.finding_events(regressed, before)
     assert len(events) == 2 * len(before)
+
+
+@pytest.mark.parametrize(("shared", "words"), [(1.05, "slower calls, environment"), (1.01, "slower calls")])
+def test_what_all_operators_share_is_a_cause_where_it_moved_further_than_it_does_from_run_to_run(store, shared, words):
+    """Eight runs, then three in which one op is half as slow again and all of them are slower, timed on a device."""
+    runs(store, "v1", count=8)
+    runs(store, "v2", {"op07": 1.5}, start=8, shared=shared)
+    update(store, lines_of(store))
+    (incident,) = findings(store).incidents.to_dict("records")
+    assert incident["shared_factor"] == pytest.approx(shared - 1, abs=0.003)
+    assert incident["causes"] == words

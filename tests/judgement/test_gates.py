@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.factories import EPOCH_NS
 from tests.judgement.made import runs
+from tests.judgement.test_ways import logs
 from tests.reports import builders
 from tracker.errors import UsageError
-from tracker.judgement import findings, gate_of_findings, lines_of, update
+from tracker.judgement import Wish, act, findings, gate_of_findings, lines_of, update
 from tracker.results import FindingsOptions
 
 STATES = ("new", "persisting", "acknowledged", "reopened", "recovering", "muted", "suspect", "expected")
@@ -74,3 +76,48 @@ def test_new_suspicions_are_among_what_is_new_where_they_are_asked_for(store):
     asked = findings(store, options=FindingsOptions(only_new=True, states=("new", "suspect")))
     assert asked.findings["name"].tolist() == ["op07"]
     assert gate_of_findings(asked, "suspect").code == 1
+
+
+def test_the_first_good_run_of_the_next_version_ends_the_news(store):
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.5}, start=3)
+    update(store, lines_of(store))
+    assert gate_of_findings(findings(store), "new").code == 1
+    runs(store, "v3", start=6, count=1)
+    update(store, lines_of(store))
+    found = findings(store)
+    assert "op07" in found.findings["name"].tolist(), "one good run does not end it"
+    assert not found.findings["is_new"].any()
+    assert not found.incidents["is_new"].any()
+    assert gate_of_findings(found, "new").code == 0
+
+
+def test_what_a_mute_held_back_is_no_news_of_a_later_version(store):
+    """New in v2 and muted; the mute ends with its time, after the only run of v3."""
+    runs(store, "v1")
+    runs(store, "v2", {"op07": 1.5}, start=3)
+    update(store, lines_of(store))
+    ids = [int(number) for number in findings(store).findings["finding_id"]]
+    at = EPOCH_NS + 5 * 10**12
+    act(store, Wish("mute", "ann", at, "known", until_ns=at + 2 * 10**12), finding_ids=ids)
+    runs(store, "v3", {"op07": 1.5}, start=6, count=1)
+    update(store, lines_of(store))
+    found = findings(store, options=FindingsOptions(every=True)).findings
+    assert set(found["state"]) == {"new"}
+    assert not found["is_new"].any()
+
+
+def test_the_step_and_its_diff_are_of_one_way_of_measuring(store):
+    """Profiled steps of 40 ms in v1 and v2; logs without a profiler take 36 ms in v1 and 72 ms in v2."""
+    for version, start, log_ns in (("v1", 0, 36_000_000), ("v2", 6, 72_000_000)):
+        logs(store, version, log_ns, start=start)
+        runs(store, version, start=start + 3)
+    update(store, lines_of(store))
+    (line,) = findings(store).lines.to_dict("records")
+    assert line["step_ns"] == pytest.approx(40e6, rel=0.02)
+    assert line["previous_diff"] == pytest.approx(0.0, abs=0.02)
+    for version, start in (("v3", 12), ("v4", 15)):
+        logs(store, version, 72_000_000, start=start)
+    update(store, lines_of(store))
+    (line,) = findings(store).lines.to_dict("records")
+    assert line["step_ns"] == pytest.approx(72e6, rel=0.02)

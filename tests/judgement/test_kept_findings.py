@@ -106,3 +106,18 @@ def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
     assert known.runs == len(runs_now) - 1
     assert (resumed, kept) == (whole, known)
     assert {finding.columns["state"] for finding in whole} >= {"acknowledged", "suspect"}
+
+
+def test_a_number_that_once_meant_a_finding_or_an_incident_never_means_another(store):
+    """All runs of a configuration are removed for good, and with them its findings; those of another one come later."""
+    told = []
+    for batch in ("32", "64"):
+        ids = runs(store, "v1", count=5, of_run={"configuration": {"batch": batch}})
+        ids += runs(store, "v2", {"op07": 1.3}, start=5, of_run={"configuration": {"batch": batch}})
+        judge(store)
+        found = findings(store)
+        told.append((set(found.findings["finding_id"]), set(found.incidents["incident_id"])))
+        edits.delete_all(store, ids, "another job", purge=True)
+    (first, incidents), (second, later) = told
+    assert first and second and not first & second
+    assert incidents and later and not incidents & later

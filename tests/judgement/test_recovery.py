@@ -4,11 +4,14 @@ is a finding of its own. Every op takes 1 to 5 ms, with 1 % of noise.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
-from tests.judgement.test_follow_edges import LEVEL, acted, kinds, line, of, ops
+from tests.judgement.test_follow_edges import LEVEL, OP, acted, kinds, line, of, ops
 from tracker.detectors.life import ENDED
-from tracker.judgement.follow import follow
+from tracker.judgement.follow import WatchedRun, follow, watched_of
+from tracker.judgement.follow.following import Follower
+from tracker.judgement.judging import Values
 
 NIGHTLY = [at // 3 for at in range(24)]
 """Version of each of 24 runs: 0 0 0 1 1 1 ..."""
@@ -103,3 +106,99 @@ def test_what_was_expected_to_come_and_goes_again_is_told():
     assert [(one.sign, one.first, one.change) for one in found] == [(1, 12, "presence"), (-1, 18, "presence")]
     assert found[0].finding.state in ENDED
     assert "confirmed" in kinds(found[1])
+
+
+def test_one_run_without_the_series_is_not_gone_and_a_whole_version_is():
+    """+40 % from version 3 on; the first run of version 5 lacks the op, all of 7 do, and 8 has it again."""
+    values = ops(27)
+    values[0, 9:] *= 1.4
+    values[0, 15] = values[0, 21:24] = float("nan")
+    (only,) = of(follow(line(values[:, :23], [*NIGHTLY][:23])), LEVEL)
+    assert versions_of(only) == [("suspected", 3), ("confirmed", 3), ("persisted", 4)]
+    (only,) = of(follow(line(values, [*NIGHTLY, 8, 8, 8])), LEVEL)
+    assert versions_of(only)[-2:] == [("vanished", 7), ("returned", 8)]
+
+
+def test_a_version_of_two_runs_without_the_series_is_over_with_the_next():
+    values = two_each(1, 1, 1, 1, 1, 1.4, 1.4, float("nan"))
+    (only,) = of(follow(line(values[:, :16], TWO_EACH[:16])), LEVEL)
+    assert versions_in(TWO_EACH, only)[-1] == ("persisted", 6)
+    (only,) = of(follow(line(values, TWO_EACH)), LEVEL)
+    assert versions_in(TWO_EACH, only)[3:5] == [("vanished", 7), ("returned", 8)]
+
+
+TWO_EACH = [at // 2 for at in range(24)]
+"""Version of each of 24 runs: 0 0 1 1 ..."""
+
+
+def two_each(*factors):
+    values = ops(24)
+    for version, factor in enumerate(factors):
+        values[0, 2 * version : 2 * version + 2] *= factor
+    return values
+
+
+def versions_in(versions, tracked):
+    return [(row.kind, versions[row.run - 1]) for row in tracked.transitions if row.run is not None]
+
+
+def test_of_two_runs_per_version_the_good_one_that_confirms_counts_neither_into_the_size_nor_as_bad():
+    """+40 % in version 5, back in 6: the first run of 6 decides, and is the first good one."""
+    (only,) = of(follow(line(two_each(1, 1, 1, 1, 1, 1.4), TWO_EACH)), LEVEL)
+    assert versions_in(TWO_EACH, only) == [("suspected", 5), ("confirmed", 6), ("recovering", 6), ("recovered", 6)]
+    assert only.candidate == (10, 11)
+    assert only.gates["ratio"] == pytest.approx(0.4, abs=0.03)
+    assert only.finding.size == pytest.approx(np.log(1.4), abs=0.03)
+
+
+def test_of_two_runs_per_version_what_is_reopened_and_taken_back_at_once_is_reopened_and_recovers():
+    """+40 % in version 5, back in 6, again in 8, back in 9."""
+    first, second = of(follow(line(two_each(1, 1, 1, 1, 1, 1.4, 1, 1, 1.4), TWO_EACH)), LEVEL)
+    assert versions_in(TWO_EACH, first)[-1] == ("recovered", 6)
+    assert versions_in(TWO_EACH, second) == [("reopened", 9), ("recovering", 9), ("recovered", 9)]
+    assert (second.finding.first_bad_version, second.candidate) == (8, (16, 17))
+
+
+def test_what_is_suspicious_again_five_versions_later_is_reopened_however_late_it_is_confirmed():
+    """+40 % in versions 3 to 5 of one run each, recovered in 9; again in 14, which the runs of 15 and 16 confirm."""
+    values = ops(20)
+    values[0, 8:11] *= 1.4
+    values[0, 19:] *= 1.4
+    versions = [0] * 6 + list(range(1, 15))
+    (first,) = of(follow(line(values, versions)), LEVEL)
+    recovered = first.finding.recovered_version
+    more = ops(recovered + 13)
+    more[0, 8:11] *= 1.4
+    again = recovered + 10  # the place of the run of the fifth version after it
+    more[0, again:] *= 1.4
+    first, second = of(follow(line(more, [0] * 6 + list(range(1, recovered + 8)))), LEVEL)
+    assert kinds(first)[-1] == "recovered"
+    assert kinds(second) == ["reopened"]
+    assert (second.first, second.finding.first_bad_version) == (again, recovered + 5)
+    assert second.finding.first_bad_run == again + 1
+
+
+def test_runs_of_a_suspicion_of_what_had_recovered_that_was_none_join_the_window():
+    """+40 % in version 3, recovered; one bad run in version 5: it and the good one after it are as they should be."""
+    values = nightly(1, 1, 1, 1.4, 1, 1)
+    values[0, 16] *= 1.4
+    follower = Follower(line(values, NIGHTLY), ())
+    for run in range(24):
+        follower.observe(run)
+    assert follower.normal[0, [15, 17, 18]].all()
+    assert follower.normal[0, 16], "as after any suspicion that is cleared"
+
+
+def test_what_was_called_more_often_has_recovered_with_its_calls_however_much_its_time_varies():
+    """4 calls, 6 in version 3, and 4 again, with times so noisy that no run lies low enough."""
+    values, counts = nightly(1, 1, 1, 1.5, 1), np.full((40, 24), 4.0)
+    counts[0, 9:12] = 6
+    values[0, 12:18] *= 1.18  # more than a quarter of 50 %
+    watched = watched_of(Values([OP] * 40, [f"op{at}" for at in range(40)], values, counts), RUNS)
+    (only,) = of(follow(watched), LEVEL)
+    assert versions_of(only)[-2:] == [("recovering", 4), ("recovered", 4)]
+    (without_calls,) = of(follow(line(values, NIGHTLY)), LEVEL)
+    assert versions_of(without_calls)[2] == ("persisted", 4), "the same time of the same calls is still bad"
+
+
+RUNS = [WatchedRun(at + 1, at // 3, (at + 1) * 10**9, True) for at in range(24)]

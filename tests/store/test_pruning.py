@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
+from sqlalchemy import insert
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
@@ -13,6 +14,7 @@ from tracker.profile import Device
 from tracker.store import pruning, queries, save_run
 from tracker.store import runs as edits
 from tracker.store.pruning import Policy
+from tracker.store.tables.findings import Finding
 
 DAY_NS = 86_400 * 10**9
 NOW_NS = EPOCH_NS + 100 * DAY_NS
@@ -175,3 +177,19 @@ def test_room_is_given_back_when_asked(tmp_path):
         assert len(queries.samples(store, [run_id])) > 3000
         with store.connect() as connection:
             assert connection.exec_driver_sql("PRAGMA freelist_count").scalar_one() == 0
+
+
+def test_the_runs_that_the_step_of_a_finding_was_judged_against_are_in_use(store):
+    old, _ = aged(store, "v1", 60), aged(store, "v2", 1)
+    assert taken(store) == [old]
+    with store.begin() as connection:
+        columns = {column.name: 0 for column in Finding.__table__.columns if not column.nullable}
+        words = {
+            "direction": "regression",
+            "change": "level",
+            "state": "new",
+            "baseline_runs": "",
+            "candidate_runs": "",
+        }
+        connection.execute(insert(Finding), [columns | words | {"id": 1, "step_runs": f"{old}"}])
+    assert taken(store) == []

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.compare.sides import needs_store, resolve
+from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.judgement import Acceptance, acceptance_of, size_of, words_of
 from tracker.results import BASELINES
@@ -13,12 +14,6 @@ from tracker.results.options import check_words
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun
 from tracker.units import counted, format_numbers
-
-WINDOW: Final = 8
-"""Runs of a window (JUDGEMENT section 3)."""
-
-_ENOUGH: Final = 3
-"""Runs that a window has wherever there are as many."""
 
 _REASONS: Final = 4
 """Reasons for leaving runs out that are told, the newest ones."""
@@ -49,7 +44,7 @@ def baseline_of(
         runs = judged.runs_of(connection, lines[0])
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
-    order = {label: at for at, label in enumerate(queries.versions(store, of)["version"])}
+    order = queries.order_of_versions(store, of)
     first = min(order[label] for label in named["version"])
     earlier = [run for run in runs if order[run.version] < first]
     chosen = _chosen(earlier, [run for run in runs if run.pinned and run.run_id not in run_ids], against)
@@ -106,7 +101,7 @@ def window(acceptance: Acceptance) -> tuple[list[int], str]:
     runs = acceptance.runs
     accepted = [place for place in range(len(runs)) if acceptance.is_accepted(place)][-WINDOW:]
     others = sorted(set(range(len(runs))) - set(accepted), key=lambda place: (_doubt(acceptance, place), -place))
-    standing_in = others[: max(0, _ENOUGH - len(accepted))]
+    standing_in = others[: max(0, ENOUGH - len(accepted))]
     places = sorted([*accepted, *standing_in])
     # with a full window only the runs between its own were passed over; what is older was not its turn
     since = places[0] if len(accepted) == WINDOW else 0
@@ -131,7 +126,7 @@ def _left_out(acceptance: Acceptance, places: Sequence[int]) -> str:
 
 def _standing_in(acceptance: Acceptance, places: Sequence[int]) -> str:
     reasons = _reasons(acceptance, sorted(places))
-    return f"Fewer than {_ENOUGH} are accepted, so that others stand in: {'; '.join(reasons)}." if reasons else ""
+    return f"Fewer than {ENOUGH} are accepted, so that others stand in: {'; '.join(reasons)}." if reasons else ""
 
 
 def _inside(acceptance: Acceptance, places: Sequence[int]) -> str:

@@ -35,18 +35,32 @@ _ABOVE: Final = {"op": "op_name", "memory": "op_name"}
 _SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
 _STEP: Final[Key] = ("run", "duration_ns", "", "")
 _E2E: Final[Key] = ("run", "e2e_ns", "", "")
+_MORE_CALLS: Final = ", more calls"
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """A regression that was found before the candidate. `largest`: a DIFF up to which it is no worse than it was; None
-    where it came (ADDED), and there is nothing to compare it with.
+    """A regression that was found before the candidate. `largest`: how much worse, as a log, it may be without being
+    worse than it was; None where it came (ADDED), and there is nothing to compare it with. `of_calls`: it is one of
+    calls, and says nothing of time.
     """
 
     finding_id: int
     key: Key
     largest: float | None
+    of_calls: bool = False
+
+    def covers(self, row: GatedRow) -> bool:
+        """Whether something that fails is this regression, and no worse."""
+        kind, name, _, _ = row.key
+        same = self.key in (row.key, (_ABOVE.get(kind, ""), name, "", ""))
+        if self.of_calls:
+            return same and row.verdict not in (rule.REGRESSED, rule.ADDED, f"{rule.REGRESSED}{_MORE_CALLS}")
+        if self.largest is None or row.diff is None:
+            return same
+        slower = 1.0 + row.diff if row.unit != "per_second" else math.inf if row.diff <= -1 else 1.0 / (1.0 + row.diff)
+        return same and slower <= math.exp(self.largest)
 
 
 def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> Gate:
@@ -74,15 +88,9 @@ def _under(row: GatedRow, word: str, known: Sequence[Known]) -> GatedRow:
     if row.outcome == "suspect" and word == "suspect":
         return replace(row, outcome="failed")
     if row.outcome == "failed" and word == "new":
-        same = next((one for one in known if _is_known(row, one)), None)
+        same = next((one for one in known if one.covers(row)), None)
         return row if same is None else replace(row, outcome="known", remark=f"known: finding {same.finding_id}")
     return row
-
-
-def _is_known(row: GatedRow, known: Known) -> bool:
-    kind, name, _, _ = row.key
-    same = known.key in (row.key, (_ABOVE.get(kind, ""), name, "", ""))
-    return same and (known.largest is None or row.diff is None or row.diff <= known.largest)
 
 
 def _judged(diff: Diff) -> list[GatedRow]:
@@ -131,7 +139,7 @@ def _row(row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[s
     worse = _is_worse(row, unit)
     verdict, calls = str(row["verdict"]), row["calls_verdict"]
     outcome = _outcome(verdict, calls, worse, why)
-    word = f"{verdict}, more calls" if outcome == "failed" and calls == rule.REGRESSED else verdict
+    word = f"{verdict}{_MORE_CALLS}" if outcome == "failed" and calls == rule.REGRESSED else verdict
     return GatedRow(
         section, name, detail, word, outcome, unit, row[f"baseline_{of}"], row[f"candidate_{of}"], row["judged_diff"],
         row["q"], why or str(row["reason"] or ""), key,
@@ -211,7 +219,7 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
     if store is None or judgement is None or not judgement.judged or any(side.workload == FILES for side in sides):
         return ()
     workload = diff.candidate.workload
-    order = {label: at for at, label in enumerate(queries.versions(store, workload)["version"])}
+    order = queries.order_of_versions(store, workload)
     newest, first = (
         pick(order[label] for label in queries.runs_by_id(store, side.run_ids)["version"])
         for pick, side in ((max, diff.baseline), (min, diff.candidate))
@@ -221,9 +229,12 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
         runs = judged.runs_of(connection, lines[0])
     place = sum(order[run.version] < first for run in runs)
     rows = known_at(store, lines[0], workload, runs, place)
-    return tuple(
-        Known(int(row["finding_id"]), _key_of(row), _largest(row)) for row in rows if order[row["version"]] > newest
-    )
+    return tuple(known_of(row) for row in rows if order[row["version"]] > newest)
+
+
+def known_of(row: Row) -> Known:
+    """A finding, a row of sql/findings.sql, as what is known of its series."""
+    return Known(int(row["finding_id"]), _key_of(row), _largest(row), row["change"] == "calls")
 
 
 def _key_of(row: Row) -> Key:
@@ -238,4 +249,4 @@ def _largest(row: Row) -> float | None:
         return None
     size = abs(math.log1p(row["ratio"]))
     life = LifeRule()
-    return math.expm1(size + max(life.effect, life.worse_share * size))
+    return size + max(life.effect, life.worse_share * size)

@@ -15,6 +15,7 @@ import numpy as np
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
+from tracker.detectors.baseline import ENOUGH
 from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
@@ -28,10 +29,9 @@ if TYPE_CHECKING:
 
     from tracker.compare.sides import Loaded
 
-_ENOUGH: Final = 3
 _NAMED: Final = 3
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
-_TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {_ENOUGH} or more runs of each version for verdicts."
+_TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {ENOUGH} or more runs of each version for verdicts."
 FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
@@ -234,9 +234,9 @@ def _strength(a: int, b: int, older: Sequence[Sequence[int]], confirm: int) -> s
     if b == 1:
         return f"{runs}: suspicions only, the next {counted(confirm, 'run')} confirm"
     if a == 1:
-        return f"{runs}: suspicions only; give {_ENOUGH} or more runs of the baseline for verdicts"
-    if min(a, b) < _ENOUGH:
-        return f"{runs}: only large changes show; {_ENOUGH} or more runs of each version tell more"
+        return f"{runs}: suspicions only; give {ENOUGH} or more runs of the baseline for verdicts"
+    if min(a, b) < ENOUGH:
+        return f"{runs}: only large changes show; {ENOUGH} or more runs of each version tell more"
     return runs
 
 

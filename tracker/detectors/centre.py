@@ -14,6 +14,10 @@ MIN_SERIES: Final = 20
 """Series that a shared factor needs (JUDGEMENT 4.1); with fewer, a real change of one would pass as the machine's."""
 
 _DOUBT: Final = 0.02
+_MOVED: Final = 0.02
+_MOVED_BY_DEVIATIONS: Final = 4.0
+_RUNS_THAT_TELL: Final = 8
+"""What makes a shared factor a change of the machine, and by how many runs it is measured (JUDGEMENT 4.1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,16 @@ class Centre:
     def shift(self) -> float:
         """How much slower all series of the candidate are together, as a log (0.05 = about 5 % slower)."""
         return float(self.candidate.mean() - self.baseline.mean()) if self.series else 0.0
+
+    @property
+    def moved(self) -> bool:
+        """Whether the machine itself changed: by more than 2 %, and 4 standard deviations of the factor over the
+        baseline runs, of which there are at least 8. Of runs that a device timed: on a host it is mostly noise.
+        """
+        if not self.series or len(self.baseline) < _RUNS_THAT_TELL:
+            return False
+        usual = _MOVED_BY_DEVIATIONS * float(self.baseline.std(ddof=1))
+        return abs(self.shift) > max(float(np.log1p(_MOVED)), usual)
 
     @property
     def doubtful(self) -> bool:

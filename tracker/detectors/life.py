@@ -146,10 +146,7 @@ class _Walk:
 
     def observed(self, event: Observed) -> None:
         if event.gone:
-            if self.finding.state not in ENDED | {"normal", "vanished"}:
-                self.to(
-                    "vanished", "vanished", "no run of this version has the series", vanished_before=self.finding.state
-                )
+            self._vanish()
             return
         if event.effect is None:
             return
@@ -168,6 +165,11 @@ class _Walk:
         else:
             self._bad(event, event.effect)
             self._count(event.effect, good=event.effect < self._calm())
+
+    def _vanish(self) -> None:
+        state = self.finding.state
+        if state not in ENDED | {"normal", "vanished"}:
+            self.to("vanished", "vanished", "no run of this version has the series", vanished_before=state)
 
     def _state(self) -> State:
         """The state, or the one below the mute: what is muted is still measured."""
@@ -188,16 +190,23 @@ class _Walk:
                 self.to("muted", "confirmed", reason, muted_before="new", **self._measured(event))
             else:
                 self._confirm(event)
+            self._count_confirming(event.effect or 0.0)
         elif event.confirms is False:
             if self.finding.state == "muted":
                 self.unmute("the confirming runs decided")
             self.to("normal", "cleared", "the confirming runs do not show it")
 
+    def _count_confirming(self, effect: float) -> None:
+        """The last of the runs that confirm a finding may be a good one already."""
+        good = effect < self._calm()
+        self.finding = replace(self.finding, good_runs=int(good))
+        self._count(effect, good=good)
+
     def _confirm(self, event: Observed) -> None:
         self.to("new", "confirmed", "the confirming runs show it too", notifies=True, **self._measured(event))
 
     def _measured(self, event: Observed) -> dict[str, Any]:
-        level = max(event.effect or 0.0, 0.0)
+        level = max(event.size or event.effect or 0.0, 0.0)
         return {"size": level, "notified_level": level}
 
     def _bad(self, event: Observed, effect: float) -> None:
@@ -232,10 +241,7 @@ class _Walk:
         )  # fmt: skip
 
     def _calm(self) -> float:
-        """Below this a run is good again: half of the smallest change that counts, or what is left when the finding
-        has lost three quarters of its size, so that a large one is not kept open by a small rest or a drift.
-        """
-        return max(0.5 * self.life.effect, (1.0 - self.life.opposite_step) * self.finding.size)
+        return self.life.calm(self.finding.size)
 
     def _worsen(self, effect: float) -> None:
         if self.finding.state == "muted":
@@ -252,9 +258,10 @@ class _Walk:
         life, finding = self.life, self.finding
         if effect >= max(life.effect, self._calm()):
             if finding.state == "muted":
-                self.finding = replace(finding, muted_before=finding.before, good_runs=0)
+                self.finding = replace(finding, muted_before=finding.before, good_runs=0, worse_runs=0)
             else:
-                self.to(finding.before, "relapsed", "bad again before it had recovered", good_runs=0)
+                reason = "bad again before it had recovered"
+                self.to(finding.before, "relapsed", reason, good_runs=0, worse_runs=0)
             return
         back = self._is_back(effect)
         good, other = (finding.good_runs + 1, 0) if back else (0, finding.worse_runs + (effect < self._calm()))
@@ -278,21 +285,29 @@ class _Walk:
         self.to("recovered", "recovered", reason, notifies=True, good_runs=0, worse_runs=0, recovered_version=version)
 
     def over(self, event: Over) -> None:
-        """A whole version of good runs, R at least, ends a recovery, whatever the next one brings."""
+        """What no run of a version has is gone; a whole version of good runs, R at least, ends a recovery, whatever the
+        next one brings.
+        """
+        if event.gone:
+            self._vanish()
         runs, good = self.finding.version_runs, self.finding.version_good
         if self._state() == "recovering" and good == runs >= self.life.recovery_runs:
             self._recover(event.version, f"all {runs} runs of the version {_CALM}")
         self.finding = replace(self.finding, version_runs=0, version_good=0)
 
     def _recovered(self, event: Observed) -> None:
+        """What is confirmed was suspicious within its versions, however late the runs came that confirm it."""
         finding, life = self.finding, self.life
-        since = event.version - (finding.recovered_version or 0)
-        if since > life.reopen_versions:
+        if event.confirms:
+            measured = self._measured(event)
+            if measured["size"] >= life.effect:
+                self.to(
+                    "reopened", "reopened", "bad again soon after it recovered", notifies=True,
+                    reopened=finding.reopened + 1, worse_runs=0, **measured,
+                )  # fmt: skip
+                self._count_confirming(event.effect or 0.0)
+        elif event.version - (finding.recovered_version or 0) > life.reopen_versions:
             self.to("normal", "closed", f"{life.reopen_versions} versions have passed since it recovered")
             self._open(event)
-        elif event.confirms and event.effect is not None and event.effect >= life.effect:
-            self.to(
-                "reopened", "reopened", "bad again soon after it recovered", notifies=True,
-                reopened=finding.reopened + 1, first_bad_version=event.version, first_bad_run=event.run,
-                good_runs=0, worse_runs=0, **self._measured(event),
-            )  # fmt: skip
+        elif event.screens:
+            self.finding = replace(finding, first_bad_run=event.run, first_bad_version=event.version)

@@ -62,6 +62,12 @@ class LifeRule:
     worse_share: float = 0.25
     version: int = rule.RULE_VERSION
 
+    def calm(self, size: float) -> float:
+        """Below this a run is good again: half of the smallest change that counts, or what is left when a finding has
+        lost three quarters of its `size`, so that a large one is not kept open by a small rest or a drift.
+        """
+        return max(0.5 * self.effect, (1.0 - self.opposite_step) * size)
+
 
 @dataclass(frozen=True, slots=True)
 class Observed:
@@ -69,8 +75,8 @@ class Observed:
 
     `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
     ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
-    few. `gone`: the series is in no run of this version. `opposite_step`: size of a change point the other
-    way that was not told before; 0: none.
+    few; `size`: how large they say it is, None for `effect`. `gone`: the series is in no run of this version, of which
+    enough are here, or all. `opposite_step`: size of a change point the other way that was not told before; 0: none.
     """
 
     run: int
@@ -81,6 +87,7 @@ class Observed:
     confirms: bool | None = None
     gone: bool = False
     opposite_step: float = 0.0
+    size: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +113,14 @@ class Passed:
 
 @dataclass(frozen=True, slots=True)
 class Over:
-    """A version is over: the next one is here. `run`: the last one of `version`, its ordinal."""
+    """A version is over: the next one is here. `run`: the last one of `version`, its ordinal. `gone`: no run of it has
+    the series.
+    """
 
     run: int
     version: int
     when_ns: int
+    gone: bool = False
 
 
 Event = Observed | Acted | Passed | Over

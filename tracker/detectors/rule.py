@@ -20,7 +20,7 @@ REMOVED: Final = "REMOVED"
 
 VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
 
-RULE_VERSION: Final = 3
+RULE_VERSION: Final = 4
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
 
 TESTED_SHARE: Final = 1e-4

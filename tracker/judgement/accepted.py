@@ -21,7 +21,7 @@ from tracker.units import format_diff
 Row = Mapping[str, Any]
 
 _REGRESSION: Final = DIRECTIONS[1]
-_WHOLE: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
+_BY_ITSELF: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
 """Run-level series that matter by themselves; of the parts of a step those do that move it."""
 _LEAVES: Final = ("op_name", "op", "kernel", "communication")
 """Kinds whose findings carry the step; those of one kind add up, and two kinds see the same time twice."""
@@ -127,21 +127,29 @@ def _lives(
     rows = queries.findings(store, workload=workload)
     rows = rows[(rows[list(line.parameters)] == pd.Series(line.parameters)).all(axis=1)]
     events = queries.finding_events(store, [int(number) for number in rows["finding_id"]])
-    by_finding = {number: part.to_dict("records") for number, part in events.groupby("finding_id")}
+    by_finding: dict[int, list[Row]] = {}
+    for event in events.to_dict("records"):
+        by_finding.setdefault(int(event["finding_id"]), []).append(event)
     places = {run.run_id: place for place, run in enumerate(runs)}
+    begins: dict[int, int] = {}
+    for place, run in enumerate(runs):
+        begins.setdefault(run.version_id, place)
+    first_of = {run.run_id: begins[run.version_id] for run in runs}
     for row in rows.to_dict("records"):
-        yield row, *_life(row, by_finding.get(row["finding_id"], []), places)
+        yield row, *_life(row, by_finding.get(row["finding_id"], []), places, first_of)
 
 
-def _life(row: Row, events: Iterable[Row], places: Mapping[int, int]) -> tuple[list[Span], int | None]:
+def _life(
+    row: Row, events: Iterable[Row], places: Mapping[int, int], first_of: Mapping[int, int]
+) -> tuple[list[Span], int | None]:
     """When a finding was bad, and the place from which on what it found is the accepted level, if it is.
 
-    What came or went has no level that begins anew.
+    What came or went has no level that begins anew. `places`, `first_of`: of each run, and of the first of its version.
     """
     worse = row["direction"] == _REGRESSION
     spans: list[Span] = []
     since = places.get(int(row["first_run_id"]))
-    confirmed, accepted = False, None
+    confirmed, was_bad, accepted = False, False, None
     for event in events:
         place = None if pd.isna(event["run_id"]) else places.get(int(event["run_id"]))
         kind = event["kind"]
@@ -154,11 +162,13 @@ def _life(row: Row, events: Iterable[Row], places: Mapping[int, int]) -> tuple[l
         elif kind == "cleared":
             since = None
         elif kind in ("recovering", "recovered", "vanished") and since is not None and place is not None:
-            # the runs by which a recovery is seen are good ones
-            end = place if kind == "vanished" else place - LifeRule().recovery_runs + 1
+            # the runs by which a recovery is seen are good ones; what is gone is in no run of its version
+            end = first_of[int(event["run_id"])] if kind == "vanished" else place - LifeRule().recovery_runs + 1
             spans.append(Span(row, since, end, confirmed))
-            since = None
-        elif kind in ("reopened", "relapsed", "returned") and place is not None:
+            since, was_bad = None, kind == "vanished"
+        elif kind == "returned" and was_bad:
+            since, was_bad = place, False
+        elif kind in ("reopened", "relapsed") and place is not None:
             since, confirmed = _again(row, kind, place, places), True
     if since is not None:
         spans.append(Span(row, since, None, confirmed))
@@ -182,7 +192,7 @@ def _that_matter(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 
 def _is_whole(row: Row) -> bool:
-    return row["kind"] == "run" and row["name"] in _WHOLE
+    return row["kind"] == "run" and row["name"] in _BY_ITSELF
 
 
 def _carrying(rows: Sequence[Row], least: float) -> list[Row]:

@@ -143,10 +143,9 @@ def _older(baseline: ChosenSide, candidate: ChosenSide) -> tuple[_Older | None, 
 def _all_of(store: Store, run_ids: Sequence[int]) -> _Older | None:
     """The line of runs, with its last runs up to the newest of them; None where they are of several lines."""
     with store.connect() as connection:
-        lines = judged.lines(connection, run_ids)
-        runs = judged.runs_of(connection, lines[0]) if len(lines) == 1 else []
+        line, runs = judged.line_of_runs(connection, run_ids)
     end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
-    return _Older(store, lines[0], runs, runs[max(0, end - MODES_OF) : end]) if len(lines) == 1 else None
+    return None if line is None else _Older(store, line, runs, runs[max(0, end - MODES_OF) : end])
 
 
 def _workload(older: _Older) -> str:

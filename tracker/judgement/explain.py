@@ -40,7 +40,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     finding["share_of_change"] = None
     if finding["incident_id"] is not None:
         own = [row for row in everything if row["incident_id"] == finding["incident_id"]]
-        told = incidents.told(store, own, everything)
+        told = incidents.Teller(store, everything).told(own)
         environment, finding["share_of_change"] = told.environment, told.share_of(finding)
     events = queries.finding_events(store, [finding_id])
     return ExplainedFinding(

@@ -20,6 +20,9 @@ profiler. A profiler costs time, so that numbers of two ways are never compared.
 the step that operators are a part of.
 """
 
+THE_STEP: Final = frozenset({"step", "e2e", "compute"})
+"""Run-level series that are the step, or what it computes: an incident with one of them is one of the step itself."""
+
 _LEAVES: Final = ("op", "kernel")
 """Kinds whose series say what all of them share: the first that has any."""
 

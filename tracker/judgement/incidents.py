@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any, Final
@@ -14,17 +14,18 @@ from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors._arrays import logs
-from tracker.detectors.centre import centre_of
+from tracker.detectors.centre import Centre, centre_of, no_centre
 from tracker.detectors.contribution import CANCELLING, severity
 from tracker.detectors.judging import Weights, large_enough
 from tracker.detectors.totals import EXPLAINED
 from tracker.judgement.causes import Row
 from tracker.judgement.environment import differing, facts_of
-from tracker.judgement.families import Family, leaf_of, telling, way_of
+from tracker.judgement.families import THE_STEP, Family, leaf_of, telling, way_of
 from tracker.judgement.judging import Values, steps_of
+from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES
 from tracker.store import Store, judged, queries
-from tracker.store.judged import Line
+from tracker.store.judged import Line, SeriesTable
 
 F64 = NDArray[np.float64]
 
@@ -35,7 +36,6 @@ _PARTS: Final = {
 """Run-level series that are parts of the step beside the operators, and the column of an incident for each."""
 
 _OF_PART: Final = {"free_ns": "idle time", "exposed_communication_ns": "communication", "exposed_copy_ns": "copies"}
-_WHOLE: Final = frozenset({"step", "e2e", "compute"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +59,39 @@ class Told:
         return float(delta / step)
 
 
-def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
-    """The incident that the findings `own` form. `everything`: all there are, for what got better with the version."""
+class Teller:
+    """Tells incidents of a database. `everything`: all findings there are, for what got better with a version. What it
+    reads of a line it reads once.
+    """
+
+    def __init__(self, store: Store, everything: Sequence[Row]) -> None:
+        self._store, self._everything = store, everything
+        self._series: dict[Line, SeriesTable] = {}
+
+    def told(self, own: Sequence[Row]) -> Told:
+        """The incident that the findings `own` form."""
+        return _told(self._store, own, self._everything, self._values)
+
+    def _values(self, line: Line, sides: Sequence[Sequence[int]]) -> Values:
+        with self._store.connect() as connection:
+            series = self._series.get(line) or judged.series_of(connection, line)
+            values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
+        self._series[line] = series
+        return Values.of_keys(series.keys, values, calls)
+
+
+def _told(
+    store: Store,
+    own: Sequence[Row],
+    everything: Sequence[Row],
+    values_of: Callable[[Line, Sequence[Sequence[int]]], Values],
+) -> Told:
     first = own[0]
     line = Line(first["workload_id"], first["configuration_id"], first["device_id"])
     sides = [_runs(own, "step") or _runs(own, "baseline"), _until_the_next(own, everything)]
-    values = _values(store, line, sides)
-    before, after, shared = _steps(values, *(len(side) for side in sides))
+    values = values_of(line, sides)
+    before, after = _steps(values, len(sides[0]), len(sides[1]))
+    centre = _centre(values, len(sides[0]), len(sides[1]), max(before or 0.0, after or 0.0))
     same = [
         row for row in everything
         if row["incident_id"] is not None and row["version_id"] == first["version_id"] and line == Line(
@@ -79,7 +105,9 @@ def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
     explained = sum(parts)
     movement = sum(abs(part) for part in parts)
     cancelling = delta is None or delta == 0 or abs(delta) < CANCELLING * movement
-    environment = _environment(store, sides, first["incident_id"])
+    captures = [queries.captures(store, list(side)) for side in sides]
+    environment = _environment(store, sides, captures, first["incident_id"])
+    device_timed = all((capture["timeline"] == "device").any() for capture in captures)
     opened = [row for row in own if row["state"] in CONFIRMED_STATES]
     row = {
         **{
@@ -100,8 +128,8 @@ def told(store: Store, own: Sequence[Row], everything: Sequence[Row]) -> Told:
         "explained_share": None if cancelling or delta is None else explained / delta,
         "rest_ns": None if delta is None else delta - explained,
         "gain_ns": sum(part for part in parts if part < 0),
-        "shared_factor": shared,
-        "causes": ", ".join(_causes(own, environment, beside, delta)),
+        "shared_factor": math.expm1(centre.shift) if centre.series else None,
+        "causes": ", ".join(_causes(own, environment, beside, delta, moved=device_timed and centre.moved)),
     }
     return Told(row, first["ordinal"], environment)
 
@@ -133,31 +161,23 @@ def _most(values: Sequence[Any]) -> Any:
     return Counter(values).most_common(1)[0][0] if values else None
 
 
-def _values(store: Store, line: Line, sides: Sequence[Sequence[int]]) -> Values:
-    with store.connect() as connection:
-        series = judged.series_of(connection, line)
-        values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
-    return Values.of_keys(series.keys, values, calls)
-
-
-def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, float | None, float | None]:
-    """The mean step of the two sides, and what all operators share, as a ratio; None where nobody knows."""
-    columns = list(range(baseline)), list(range(baseline, baseline + candidate))
+def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, float | None]:
+    """The mean step of the two sides; None where nobody knows."""
     if not baseline or not candidate:
-        return None, None, None
-    before, after = steps_of(line, *columns)
-    leaf = leaf_of(line.families)
-    shared = None
-    if leaf is not None:
-        rows = line.of(leaf)
-        x, y = (line.values[rows][:, side] for side in columns)
-        x, y = (logs(np.where(side > 0, side, np.nan), "values") for side in (x, y))
-        longest = max((value for value in (before, after) if value > 0), default=None)
-        large = large_enough(x, y, Weights(step=longest))
-        centre = centre_of(x, y, large)
-        shared = math.expm1(centre.shift) if centre.series else None
+        return None, None
+    before, after = steps_of(line, list(range(baseline)), list(range(baseline, baseline + candidate)))
     # no leaf in any run of a side is no step of no length
-    return before if before > 0 else None, after if after > 0 else None, shared
+    return before if before > 0 else None, after if after > 0 else None
+
+
+def _centre(line: Values, baseline: int, candidate: int, step: float) -> Centre:
+    """What all operators share, on both sides. `step`: the larger one, 0.0 where nobody knows."""
+    leaf = leaf_of(line.families)
+    if leaf is None or not baseline or not candidate:
+        return no_centre(baseline, candidate)
+    values = line.values[line.of(leaf)]
+    x, y = (logs(np.where(side > 0, side, np.nan), "values") for side in (values[:, :baseline], values[:, baseline:]))
+    return centre_of(x, y, large_enough(x, y, Weights(step=step or None)))
 
 
 def _operators(same: Sequence[Row], leaf: Family | None) -> list[float]:
@@ -194,7 +214,7 @@ def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | No
 
 
 def _severity(own: Sequence[Row], before: float | None, after: float | None) -> str:
-    whole = any(row["kind"] == "run" and row["name"] in _WHOLE for row in own)
+    whole = any(row["kind"] == "run" and row["name"] in THE_STEP for row in own)
     ratio = None if before is None or after is None or before == 0 else after / before - 1.0
     verdict = rule.REGRESSED if whole else rule.UNCHANGED
     if own[0]["direction"] == "improvement":
@@ -204,9 +224,16 @@ def _severity(own: Sequence[Row], before: float | None, after: float | None) -> 
 
 
 def _causes(
-    own: Sequence[Row], environment: Sequence[Row], beside: Mapping[str, float | None], delta: float | None
+    own: Sequence[Row],
+    environment: Sequence[Row],
+    beside: Mapping[str, float | None],
+    delta: float | None,
+    *,
+    moved: bool,
 ) -> list[str]:
-    """The causes of the findings, the largest part of the step first, then of memory, then what else changed."""
+    """The causes of the findings, the largest part of the step first, then of memory, then what else changed. `moved`:
+    all operators did, by more than they do from run to run.
+    """
     weights: dict[str, float] = {}
     for column, part in beside.items():
         if part is not None and delta and part / delta >= EXPLAINED:
@@ -217,17 +244,19 @@ def _causes(
             weights[row["cause"]] = weights.get(row["cause"], 0.0) + part
     words = sorted(weights, key=lambda cause: -weights[cause])
     words += ["method"] * any(row["key"].startswith("profiler ") for row in environment)
-    return words + ["environment"] * any(not row["key"].startswith("profiler ") for row in environment)
+    return words + ["environment"] * (moved or any(not row["key"].startswith("profiler ") for row in environment))
 
 
-def _environment(store: Store, sides: Sequence[Sequence[int]], incident_id: int) -> list[Row]:
+def _environment(
+    store: Store, sides: Sequence[Sequence[int]], captures: Sequence[pd.DataFrame], incident_id: int
+) -> list[Row]:
     """The facts and profiler settings that no run of one side shares with any of the other."""
     known: list[dict[str, set[str]]] = []
-    for side in sides:
+    for side, of_side in zip(sides, captures, strict=True):
         own: dict[str, set[str]] = {}
         for fact in facts_of(store, list(side)).itertuples():
             own.setdefault(fact.key, set()).add(fact.value)
-        for capture in queries.captures(store, list(side)).itertuples():
+        for capture in of_side.itertuples():
             settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}
             for key, value in settings.items():
                 own.setdefault(f"profiler {key}", set()).add(value)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points
+from tracker.detectors.vote import LAST_RUNS
 from tracker.errors import UsageError
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
@@ -22,9 +23,6 @@ from tracker.store import Store, judged, queries
 from tracker.store.judged import SeriesTable
 
 F64 = NDArray[np.float64]
-
-_LAST_RUNS = 60
-"""Runs in which lasting changes are looked for (JUDGEMENT 5)."""
 
 _LEAVES = 200
 """Leaf series, the largest ones, that say what all operators of a run share."""
@@ -177,7 +175,7 @@ def _words(changed: pd.DataFrame) -> str:
 
 def _changed_in(series: Any, samples: pd.DataFrame, centre: dict[int, float]) -> set[int]:
     """The versions with which a lasting change begins, by what all operators share taken out of times."""
-    last = samples.tail(_LAST_RUNS)
+    last = samples.tail(LAST_RUNS)
     values = last["per_step"].to_numpy(dtype=float)
     if series.kind != "run" and series.metric.endswith("_ns"):
         values = values / np.exp([centre.get(int(run), 0.0) for run in last["run_id"]])
@@ -187,7 +185,7 @@ def _changed_in(series: Any, samples: pd.DataFrame, centre: dict[int, float]) ->
 
 def _centre(store: Store, place: Place) -> dict[int, float]:
     """What the largest leaves of the last runs share, per run, as a log."""
-    runs = [run.run_id for run in place.runs[-_LAST_RUNS:]]
+    runs = [run.run_id for run in place.runs[-LAST_RUNS:]]
     with store.connect() as connection:
         series = judged.series_of(connection, place.line)
         families = [family_of(key[0], key[1], key[4]) for key in series.keys]

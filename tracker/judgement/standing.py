@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tracker.judgement.families import WAYS
 from tracker.lazy import pd
 from tracker.results import FINDINGS_COLUMNS, FindingsOptions
 from tracker.store import Store, judged, queries
@@ -53,11 +54,16 @@ def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
         "last_run_ns": started or None,
     }
     for name, column in _SERIES.items():
-        values = known.loc[known["name"] == name]
-        values = values[values["part"] == values["part"].min()] if len(values) else values
+        values = _of_one_way(known, name)
         found[column] = float(values["per_step"].median()) if len(values) else None
-    step = known[known["name"] == ("step" if found["step_ns"] is not None else "e2e")]
+    step = _of_one_way(known, "step" if found["step_ns"] is not None else "e2e")
     diffs = queries.series_diffs(store, sorted({int(number) for number in step["series_id"]}))
     for own in diffs[diffs["version_id"] == newest[0].version_id].to_dict("records")[:1]:
         found |= {name: own[name] for name in ("previous_diff", "pinned_diff", "best_diff")}
     return found
+
+
+def _of_one_way(known: pd.DataFrame, name: str) -> pd.DataFrame:
+    """The rows of a run-level series that were measured in one way, the first of WAYS that there is."""
+    rows = known[known["name"] == name]
+    return rows[rows["part"] == min(rows["part"], key=WAYS.index, default="")]

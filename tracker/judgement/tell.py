@@ -14,7 +14,7 @@ from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.store import Store, judged, queries, thresholds
-from tracker.store.judged import Line
+from tracker.store.judged import Line, LineRun
 
 Row = dict[str, Any]
 
@@ -28,9 +28,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options)
     chosen = [row for row in rows if _wanted(row, options)]
     wanted = {row["incident_id"] for row in chosen if row["incident_id"] is not None}
-    told = [
-        incidents.told(store, [row for row in rows if row["incident_id"] == number], rows) for number in sorted(wanted)
-    ]
+    teller = incidents.Teller(store, rows)
+    told = [teller.told([row for row in rows if row["incident_id"] == number]) for number in sorted(wanted)]
     newest_first = sorted(
         told, key=lambda one: (-one.ordinal, one.row["direction"] != "regression", one.row["incident_id"])
     )
@@ -68,8 +67,9 @@ def found_rows(store: Store, options: FindingsOptions, *, finding_ids: Sequence[
         rows = [row for row in rows if options.device.lower() in row["device"].lower()]
     newest, confirm = _of_lines(store, rows)
     for row in rows:
-        row["is_newest"] = row["version_id"] == newest[line_of(row)]
-        row["is_new"] = row["state"] in _NEW
+        runs = newest[line_of(row)]
+        row["is_newest"] = row["version_id"] in {run.version_id for run in runs}
+        row["is_new"] = row["state"] in _NEW and _last_run(row) in {run.run_id for run in runs}
         row["unit"], row["confirm"] = unit_of(row["metric"]), confirm[line_of(row)]
         before, after = row["baseline_value"], row["candidate_value"]
         row["delta"] = _delta(row, before, after)
@@ -116,23 +116,29 @@ def _wanted(row: Row, options: FindingsOptions) -> bool:
     )
 
 
-def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, int], dict[Line, int]]:
-    """The newest version of every line that has findings, and how many runs decide on a suspicion there."""
+def _last_run(row: Row) -> int | None:
+    """The last of the runs that decided."""
+    runs = str(row["candidate_runs"]).split()
+    return int(runs[-1]) if runs else None
+
+
+def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, list[LineRun]], dict[Line, int]]:
+    """The runs of the newest version of every line that has findings, and how many decide on a suspicion there."""
     newest, confirm = {}, {}
     with store.connect() as connection:
         for line in {line_of(row) for row in rows}:
             runs = judged.runs_of(connection, line)
-            newest[line] = runs[-1].version_id if runs else -1
+            newest[line] = [run for run in runs if run.version_id == runs[-1].version_id]
             confirm[line] = Thresholds(thresholds.of_line(connection, line)).confirm
     return newest, confirm
 
 
 _NEW: Final = frozenset({"new", "reopened"})
-"""States of what the runs of the newest version confirmed; the first run of the next one ends them, and so does a word
-of a user. The version that a finding began with may be an older one: where a version has one run, later ones confirm.
+"""States of what may be news: it is where a run of the newest version is among those that confirmed it. The version
+that a finding began with may be an older one: where a version has one run, later ones confirm.
 """
 
-_WHOLE: Final = {"e2e": "step"}
+_SAME: Final = {"e2e": "step"}
 """Run-level series -> the one that says the same of markers."""
 
 
@@ -159,7 +165,7 @@ def _roll_up(rows: Sequence[Row]) -> None:
         above.setdefault((*_together(row), row["kind"], row["name"], _way(row)), row["finding_id"])
     covers: dict[int, int] = {}
     for row in rows:
-        name = _WHOLE.get(row["name"]) if row["kind"] == RUN else row["name"]
+        name = _SAME.get(row["name"]) if row["kind"] == RUN else row["name"]
         places = [(*_together(row), kind, name, _way(row)) for kind in _ABOVE.get(row["kind"], ())]
         row["under"] = number = next((above[place] for place in places if place in above), None)
         if number is not None:

@@ -29,9 +29,8 @@ def older_runs(store: Store, run_ids: Sequence[int]) -> tuple[tuple[int, ...], .
     """
     named = queries.runs_by_id(store, run_ids)
     with store.connect() as connection:
-        lines = judged.lines(connection, run_ids)
-        runs = judged.runs_of(connection, lines[0]) if len(lines) == 1 else []
-    order = {label: at for at, label in enumerate(queries.versions(store, str(named["workload"].iloc[0]))["version"])}
+        _, runs = judged.line_of_runs(connection, run_ids)
+    order = queries.order_of_versions(store, str(named["workload"].iloc[0]))
     newest = max(order[label] for label in named["version"])
     by_version: dict[int, list[int]] = {}
     for run in runs:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracker.config import Alerts
-from tracker.judgement.incidents import Told, told
+from tracker.judgement.incidents import Teller, Told
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
 from tracker.reports._fitting import is_pasteable
@@ -43,14 +43,14 @@ class Composer:
     def __init__(self, store: Store, alerts: Alerts, incidents: Sequence[Incident]) -> None:
         self.incidents = {incident.key: incident for incident in incidents}
         self._store, self.alerts = store, alerts
-        self._everything = [row for incident in incidents for row in incident.rows]
+        self._teller = Teller(store, [row for incident in incidents for row in incident.rows])
         self._told: dict[str, Told] = {}
         self._devices: dict[str, int] = {}
 
     def told(self, key: str) -> Told:
         """An incident as `judgement` explains it."""
         if key not in self._told:
-            self._told[key] = told(self._store, self.incidents[key].rows, self._everything)
+            self._told[key] = self._teller.told(self.incidents[key].rows)
         return self._told[key]
 
     def subject(self, key: str) -> Subject:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from tracker.judgement import tell
+from tracker.judgement.families import THE_STEP
 from tracker.notify.routes import fits_device, matches
 from tracker.results import FindingsOptions
 from tracker.store import Store, findings, notifications, queries
@@ -18,7 +19,6 @@ LIVE: Final = frozenset({"new", "persisting", "reopened"})
 
 _OVER: Final = frozenset({"recovered", "vanished", "normal"})
 _ONE_THING: Final = {"op_name": "op", "kernel": "kernel"}
-_WHOLE: Final = frozenset({"step", "e2e", "compute"})
 _OPENS: Final = frozenset({"confirmed", "reopened"})
 _ENDS: Final = frozenset({"recovered", "vanished"})
 
@@ -69,7 +69,7 @@ class Seen:
     @property
     def is_whole(self) -> bool:
         """Whether it is the step itself, under one of its names."""
-        return self.row["kind"] == "run" and self.row["name"] in _WHOLE
+        return self.row["kind"] == "run" and self.row["name"] in THE_STEP
 
     @property
     def openings(self) -> frozenset[str]:

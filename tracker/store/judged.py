@@ -21,7 +21,6 @@ from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
 
-_HOLD: Final = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _OF_LINE: Final = "workload_id = :workload_id AND configuration_id = :configuration_id AND device_id = :device_id"
 _FORGET_ROWS: Final = text(
     f"DELETE FROM diff_history WHERE version_id = :version_id AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})"  # noqa: S608 a text of above
@@ -94,6 +93,14 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
 
 
+def line_of_runs(connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
+    """The line that all these runs belong to, with its active runs as in `runs_of`; None and no runs where they belong
+    to several.
+    """
+    found = lines(connection, run_ids)
+    return (found[0], runs_of(connection, found[0])) if len(found) == 1 else (None, [])
+
+
 def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     """The active runs of a line in the order of versions, then as they started."""
     rows = connection.execute(statement("line_runs"), line.parameters).all()
@@ -108,8 +115,7 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
 
 def make_samples(connection: Connection, run_id: int) -> None:
     """Samples for a run that was saved before there were any, or by older rules."""
-    if connection.dialect.name == "postgresql":
-        connection.execute(_HOLD, {"id": run_id})
+    labels.hold_run(connection, run_id)
     samples.refresh(connection, [run_id])
 
 

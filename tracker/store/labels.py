@@ -43,6 +43,7 @@ _ADD_VERSION = text(
     "FROM version WHERE workload_id = :workload_id"
 )
 _SET_COMMIT = text("UPDATE version SET commit_id = :commit_id WHERE id = :id")
+_HOLD = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _LOCK = text("SELECT pg_advisory_xact_lock(:number)")
 _UNUSED: Final = {
     "version": "pinned = FALSE AND note IS NULL AND parent IS NULL "
@@ -72,6 +73,12 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
     "workload": ("DELETE FROM threshold WHERE workload_id = :id",),
 }
 """Table -> what goes with a row of it."""
+
+
+def hold_run(connection: Connection, run_id: int) -> None:
+    """Let no rank join the run, and nobody else change or remove it, to the end of the transaction."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(_HOLD, {"id": run_id})
 
 
 def lock(connection: Connection, *parts: object) -> None:

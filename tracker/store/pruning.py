@@ -12,7 +12,7 @@ from typing import Final
 
 from sqlalchemy import Connection, text
 
-from tracker.store import samples
+from tracker.store import labels, samples
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
 from tracker.store.sql import statement
@@ -21,7 +21,6 @@ KEPT_TABLES: Final = ("step",)
 """Detail tables that stay: they are small, and what is said of a run as a whole rests on them."""
 
 _PRUNED_TABLES: Final = tuple(table for table in reversed(DETAIL_TABLES) if table not in KEPT_TABLES)
-_HOLD: Final = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _MARK: Final = text("UPDATE capture SET pruned_at_ns = :now_ns WHERE run_id = :id AND pruned_at_ns IS NULL")
 _RULES: Final = text("SELECT sample_rules FROM run WHERE id = :id")
 
@@ -96,8 +95,7 @@ def prune_all(store: Store, policy: Policy, *, now_ns: int) -> tuple[list[Prunab
 
 
 def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: int) -> int | None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(_HOLD, {"id": run_id})
+    labels.hold_run(connection, run_id)
     if policy is not None and not _prunable(connection, policy, run_id):
         return None
     if connection.execute(_RULES, {"id": run_id}).scalar() != samples.SAMPLE_RULES:

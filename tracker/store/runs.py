@@ -21,7 +21,6 @@ _SET_LABELS: Final = text(
     "device_id = :device_id WHERE id = :id"
 )
 _SET_STATE: Final = text("UPDATE run SET state = :state, state_reason = :reason WHERE id = :id")
-_HOLD: Final = text("SELECT id FROM run WHERE id = :id FOR UPDATE")
 _SET_NOTE: Final = text("UPDATE run SET note = :note WHERE id = :id")
 _REMOVE_TAG: Final = text("DELETE FROM run_fact WHERE run_id = :id AND kind = 'tag' AND key = :key")
 _ADD_TAG: Final = text("INSERT INTO run_fact (run_id, kind, key, value) VALUES (:id, 'tag', :key, :value)")
@@ -161,9 +160,7 @@ def _change_all(
     def work(connection: Connection) -> None:
         for run_id in wanted:
             find_run(connection, run_id, or_deleted=or_deleted)
-            if connection.dialect.name == "postgresql":
-                # From here to the end no rank joins the run, and no other edit changes or removes it.
-                connection.execute(_HOLD, {"id": run_id})
+            labels.hold_run(connection, run_id)
         runs = [find_run(connection, run_id, or_deleted=or_deleted) for run_id in wanted]
         for run in runs:
             change(connection, run)

@@ -81,9 +81,10 @@ def noise(values: F64) -> float:
 
 
 SHORT: Final = 6
-"""Runs below which the newest level may be one that some look had to show by chance."""
+"""Runs below which the newest level may be one that some look had to show by chance: twice MIN_SEGMENT."""
 
-_TRUST: Final = 8.0  # degrees of freedom that the noise of the whole series is worth beside that of two levels
+_TRUST: Final = 8.0
+"""Degrees of freedom that the noise of the whole series is worth beside that of two levels; by score, see `vote`."""
 
 
 def prune(values: F64, places: list[int], chance: float, *, newest: float | None = None) -> list[int]:

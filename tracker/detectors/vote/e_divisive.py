@@ -12,6 +12,7 @@ from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 TITLE: Final = "largest energy distance between the runs before and the runs after"
 
 _CHANCE: Final = 5e-4
+"""By score, see `vote`."""
 
 
 def change_points(values: F64) -> list[int]:

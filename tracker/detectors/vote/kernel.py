@@ -14,6 +14,7 @@ from tracker.detectors.vote._splitting import noise
 TITLE: Final = "best segmentation under a Gaussian kernel"
 
 _PRICE: Final = 1.1
+"""By score, see `vote`."""
 
 
 def change_points(values: F64) -> list[int]:

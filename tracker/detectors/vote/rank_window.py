@@ -14,6 +14,7 @@ TITLE: Final = "rank test of the runs before against the runs after"
 
 _WINDOW: Final = 20
 _CHANCE: Final = 3e-3
+"""By score, see `vote`."""
 
 
 def change_points(values: F64) -> list[int]:

@@ -15,6 +15,7 @@ from tracker.detectors.vote._splitting import noise
 TITLE: Final = "steps fitted by least absolute deviations"
 
 _PRICE: Final = 2.5
+"""By score, see `vote`."""
 
 
 def change_points(values: F64) -> list[int]:

@@ -16,6 +16,8 @@ TITLE: Final = "t test of the runs before against the runs after"
 _WINDOWS: Final = (16, 3)  # the short one for levels that come and go within a few runs
 _TRUST: Final = 8.0
 _CHANCE: Final = 2e-4
+"""By score, see `vote`."""
+
 _LEAST: Final = float(t_exceeded(0.5 * _CHANCE, np.array([math.inf]))[0])
 
 

@@ -17,7 +17,6 @@ from tracker.detectors.life import (
     RULE,
     Acted,
     Finding,
-    LifeRule,
     Observed,
     Over,
     Passed,
@@ -26,7 +25,19 @@ from tracker.detectors.life import (
 )
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
-from tracker.judgement.follow.tracked import Key, Tracked, UserAction, effect_of, is_bistable, is_gone, step_back
+from tracker.judgement.follow.tracked import (
+    Key,
+    Tracked,
+    UserAction,
+    effect_of,
+    good_runs,
+    is_bistable,
+    is_gone,
+    last_of_change,
+    life_of,
+    size_of,
+    step_back,
+)
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
@@ -146,7 +157,7 @@ class Follower:
         row, sign, change = key
         baseline = self._baseline(self.windows.columns, row, change, run)
         before = Finding(number=self._count_of(key))
-        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, self._life(key, run), before)
+        tracked = Tracked(row, sign, change, run, baseline, (run,), gates, life_of(self.watched, key, run), before)
         self.found.append(tracked)
         return tracked
 
@@ -161,18 +172,6 @@ class Follower:
         if change == "presence":
             return tuple(range(max(0, run - len(window)), run))
         return tuple(window[window >= 0].tolist())
-
-    def _life(self, key: Key, run: int) -> LifeRule:
-        row, _, change = key
-        if change == "presence":
-            return LifeRule(effect=0.5)
-        family, names = self.watched.families[row], [self.watched.names[row]]
-        if change == "creep":
-            limits, _ = self.watched.thresholds.creep(family, names)
-        else:
-            device_timed = self.watched.runs[run].device_timed
-            limits = self.watched.thresholds.limits(family, names, device_timed=device_timed)
-        return LifeRule(effect=float(np.max(limits.effect)))
 
     def _runs_since(self, tracked: Tracked, run: int) -> int:
         """How many runs after the suspicion, up to this one, tell of the series."""
@@ -193,15 +192,21 @@ class Follower:
             own = [one for one in due if one.suspected == place and one.change == change]
             said = self._decide(change, place, list(range(place + 1, run + 1)), own, every=False)
             all_runs = self._decide(change, place, list(range(place, run + 1)), own, every=True)
+            shown = {(place, run): all_runs}
             for one in own:
                 agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
                 found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
                 one.suspected = None
                 if not found[one.key]:
+                    if one.finding.state == "recovered":
+                        self._join(one, range(place, run))
                     continue
+                last = last_of_change(self.watched, one, place, run)
+                if (place, last) not in shown:
+                    shown[place, last] = self._decide(change, place, list(range(place, last + 1)), own, every=True)
                 if one.finding.state == "recovered":
-                    one = self._again(one, place, run)  # noqa: PLW2901 what follows is of the second time
-                one.gates, one.candidate = all_runs.of(one.row), tuple(range(place, run + 1))
+                    one = self._again(one, place, last)  # noqa: PLW2901 what follows is of the second time
+                one.gates, one.candidate = shown[place, last].of(one.row), tuple(range(place, last + 1))
                 one.step_baseline = self._baseline_of_step(self.snapshots[place], place)
         return found
 
@@ -212,11 +217,10 @@ class Follower:
         key = old.key
         tracked = self._new(key, place, {})
         tracked.baseline = self._baseline(self.snapshots[place], old.row, old.change, place)
-        effect = effect_of(self.watched, tracked, run) or 0.0
-        if abs(effect - old.finding.size) <= old.life.worse_share * old.finding.size:
+        size = size_of(self.watched, tracked, range(place + 1, run + 1)) or 0.0
+        if abs(size - old.finding.size) <= old.life.worse_share * old.finding.size:
             tracked.finding = old.finding
-        else:
-            tracked.take(self._event(tracked, place, screens=True))
+        tracked.take(self._event(tracked, place, screens=True))
         self.open[key] = tracked
         return tracked
 
@@ -247,8 +251,12 @@ class Follower:
         """The next run of an open finding, and what its transitions do to the window of the series."""
         turned = step_back(self.watched, tracked, run)
         size, tracked.turned = (0.0, tracked.turned) if turned is None else turned
-        gone = is_gone(self.watched, tracked, run)
+        gone = is_gone(self.watched, tracked, run, 1 + self.watched.thresholds.confirm)
         event = self._event(tracked, run, confirms=confirms, gone=gone, opposite_step=size)
+        if tracked.finding.state == "recovered" and tracked.suspected is not None:
+            return  # what it is, the runs that confirm the suspicion decide
+        if confirms:
+            event = replace(event, size=size_of(self.watched, tracked, tracked.candidate[1:]))
         self._settle(tracked, tracked.take(event), run)
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], run: int) -> None:
@@ -258,7 +266,7 @@ class Follower:
             elif transition.kind == "cleared":
                 self._join(tracked, range(tracked.first, run))
             elif transition.kind == "recovered":
-                self._join(tracked, self._good_runs(tracked, run))
+                self._join(tracked, good_runs(self.watched, tracked, run))
             elif transition.kind == "invalid":
                 self._take_back(tracked, transition.source, run)
                 self._forget_creep(tracked, run)
@@ -300,14 +308,6 @@ class Follower:
         step.take(self._event(step, run, confirms=True))
         stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
         tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
-
-    def _good_runs(self, tracked: Tracked, run: int) -> list[int]:
-        """The runs before `run` that a finding recovered with."""
-        finding = tracked.finding
-        limit = finding.back_level + tracked.life.effect
-        effects = {at: effect_of(self.watched, tracked, at) for at in range(run - 1, tracked.first, -1)}
-        good = [at for at, effect in effects.items() if effect is not None and effect < limit]
-        return sorted(good[: finding.back_runs])
 
     def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
         if tracked.change in {"level", "calls"}:
@@ -352,13 +352,14 @@ class Follower:
                 self.open.pop(tracked.key)
 
     def _end_version(self, run: int) -> None:
-        """With the first run of a version: which findings have recovered by the one before."""
+        """With the first run of a version: which findings have recovered by the one before, or have no series in it."""
         here, last = self.watched.runs[run], self.watched.runs[max(0, run - 1)]
         if here.version == last.version:
             return
         for tracked in (*self.further, *self.open.values()):
             if tracked.change != "creep":  # creep is seen version by version
-                over = tracked.take(Over(last.run_id, last.version, here.started_at_ns))
+                gone = is_gone(self.watched, tracked, run - 1)
+                over = tracked.take(Over(last.run_id, last.version, here.started_at_ns, gone))
                 self._settle(tracked, over, run)
 
     def _creep(self, run: int) -> None:

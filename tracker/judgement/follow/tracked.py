@@ -11,14 +11,15 @@ import numpy as np
 
 from tracker.detectors import change_points
 from tracker.detectors.life import NOTIFIED, Acted, Event, Finding, LifeRule, Transition, step
+from tracker.detectors.totals import EXPLAINED
+from tracker.detectors.vote import LAST_RUNS
 from tracker.detectors.within import MODES_OF, jumps_between
-from tracker.judgement.families import RUN
+from tracker.judgement.families import RUN, UNCOUNTED
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.follow.watched import BOOL, Watched
 
-_LAST_RUNS: Final = 60
 _LASTING: Final = 3
-"""Runs in which a step back is looked for, and that it must have lasted (JUDGEMENT 5)."""
+"""Runs that a step back must have lasted (JUDGEMENT 5)."""
 
 Key = tuple[int, int, Change]
 
@@ -72,6 +73,19 @@ class UserAction:
     acted: Acted
 
 
+def life_of(watched: Watched, key: Key, run: int) -> LifeRule:
+    """The rule that a finding of `key` lives by, which the run `run` raises."""
+    row, _, change = key
+    if change == "presence":
+        return LifeRule(effect=0.5)
+    family, names = watched.families[row], [watched.names[row]]
+    if change == "creep":
+        limits, _ = watched.thresholds.creep(family, names)
+    else:
+        limits = watched.thresholds.limits(family, names, device_timed=watched.runs[run].device_timed)
+    return LifeRule(effect=float(np.max(limits.effect)))
+
+
 def effect_of(watched: Watched, tracked: Tracked, run: int) -> float | None:
     """How much worse the run is than the baseline, as a log, in the direction of the finding; None: not known."""
     row, columns = tracked.row, list(tracked.baseline)
@@ -79,29 +93,84 @@ def effect_of(watched: Watched, tracked: Tracked, run: int) -> float | None:
     if tracked.change == "presence":
         return float((not math.isnan(value)) == (tracked.sign > 0)) if watched.tells(row, run) else None
     if tracked.change == "calls":
-        before, now = watched.calls[row, columns], float(watched.calls[row, run])
-        known = before[before > 0]
-        return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
+        return _effect_of_calls(watched, tracked, run)
     if math.isnan(value):
         return None
     before = watched.centred[row, columns]
     level = float(np.log(before[~np.isnan(before)]).mean())
     effect = tracked.sign * (math.log(watched.centred[row, run]) - level)
-    if watched.families[row][0] != RUN or not watched.is_clocked(row):
+    if watched.families[row][0] != RUN:
+        of_calls = _effect_when_taken_back(watched, tracked, run, effect)
+        return effect if of_calls is None else min(effect, of_calls)
+    if not watched.is_clocked(row):
         return effect
     # of a whole run the part counts that the machine does not explain, as when it was found (JUDGEMENT 4.9)
     shared = float(watched.shared[run] - watched.shared[columns].mean())
     return min(effect, effect - tracked.sign * shared)
 
 
-def is_gone(watched: Watched, tracked: Tracked, run: int) -> bool:
-    """Whether no run of this version, so far, has the series."""
+def _effect_of_calls(watched: Watched, tracked: Tracked, run: int) -> float | None:
+    """How much more often the run calls the series than the baseline, as `effect_of`."""
+    before, now = watched.calls[tracked.row, list(tracked.baseline)], float(watched.calls[tracked.row, run])
+    known = before[before > 0]
+    return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
+
+
+def _effect_when_taken_back(watched: Watched, tracked: Tracked, run: int, effect: float) -> float | None:
+    """The effect by the calls, of a level that changed by them and of a run that has them back; else None.
+
+    A series whose time varies more than the change would stay bad without its cause. Time per call that is worse by
+    itself is a finding of its own then.
+    """
+    kind, metric, *_ = watched.families[tracked.row]
+    if effect <= 0 or kind in UNCOUNTED or not metric.endswith("_ns") or run in tracked.candidate:
+        return None
+    now = _effect_of_calls(watched, tracked, run)
+    found = [part for at in tracked.candidate if (part := _effect_of_calls(watched, tracked, at)) is not None]
+    if now is None or not found:
+        return None
+    by_calls, size = sum(found) / len(found), tracked.finding.size
+    is_cause = 0 < size * EXPLAINED <= by_calls
+    return now if is_cause and now <= (1.0 - tracked.life.opposite_step) * by_calls else None
+
+
+def size_of(watched: Watched, tracked: Tracked, columns: Sequence[int]) -> float | None:
+    """The mean effect of the runs `columns`; None: it is known of none."""
+    effects = [effect for at in columns if (effect := effect_of(watched, tracked, at)) is not None]
+    return sum(effects) / len(effects) if effects else None
+
+
+def good_runs(watched: Watched, tracked: Tracked, run: int) -> list[int]:
+    """The runs before `run` that a finding recovered with."""
+    finding = tracked.finding
+    limit = finding.back_level + tracked.life.effect
+    effects = {at: effect_of(watched, tracked, at) for at in range(run - 1, tracked.first, -1)}
+    good = [at for at, effect in effects.items() if effect is not None and effect < limit]
+    return sorted(good[: finding.back_runs])
+
+
+def last_of_change(watched: Watched, tracked: Tracked, first: int, last: int) -> int:
+    """The last of the runs `first` to `last`, which confirm a change together, that shows it: the runs of a later
+    version in which it is taken back already say nothing of its size. At least one run after `first`.
+    """
+    version = watched.runs[first].version
+    while last > first + 1 and watched.runs[last].version > version:
+        before = size_of(watched, tracked, range(first, last))
+        effect = effect_of(watched, tracked, last)
+        if before is None or effect is None or effect >= tracked.life.calm(before):
+            break
+        last -= 1
+    return last
+
+
+def is_gone(watched: Watched, tracked: Tracked, run: int, least: int = 1) -> bool:
+    """Whether no run of this version, up to this one, has the series, though `least` of them tell of such series."""
     if tracked.change == "presence":
         return False
     runs = watched.runs
     same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
     told = [place for place in same if watched.tells(tracked.row, place)]
-    return bool(told) and bool(np.isnan(watched.raw[tracked.row, told]).all())
+    return len(told) >= least and bool(np.isnan(watched.raw[tracked.row, told]).all())
 
 
 def is_bistable(watched: Watched, tracked: Tracked, columns: Sequence[int], normal: BOOL) -> bool:
@@ -128,7 +197,7 @@ def step_back(watched: Watched, tracked: Tracked, run: int) -> tuple[float, int]
     if tracked.change != "level" or state not in NOTIFIED or finding.size <= 0:
         return None
     wanted = tracked.life.opposite_step * finding.size
-    first = max(0, run + 1 - _LAST_RUNS)
+    first = max(0, run + 1 - LAST_RUNS)
     values = watched.centred[tracked.row, first : run + 1]
     known = np.flatnonzero(~np.isnan(values))
     logs = tracked.sign * np.log(values[known])

@@ -108,12 +108,12 @@ def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds 
     kinds = {family: line.of(family) for family in dict.fromkeys(line.families)}
     leaf = leaf_of(line.families)
     step = _steps(line, kinds[leaf] if leaf else None)
-    shared = shared_factor(raw[kinds[leaf]], step) if leaf else np.zeros(len(runs))
+    shared = factor_run_by_run(raw[kinds[leaf]], step) if leaf else np.zeros(len(runs))
     centred = raw.copy()
     for family, rows in kinds.items():
         if family[0] == RUN or not family[1].endswith("_ns"):
             continue
-        own = shared_factor(raw[rows], step) if family[0] in OWN_CLOCK else shared
+        own = factor_run_by_run(raw[rows], step) if family[0] in OWN_CLOCK else shared
         centred[rows] = raw[rows] / np.exp(own)
     limits = {family: _limits_of(line, family, rows, thresholds) for family, rows in kinds.items() if family[0] != RUN}
     ways = {way: rows for way in WAYS if len(rows := line.of_way(way))}
@@ -129,7 +129,7 @@ def _limits_of(line: Values, family: Family, rows: I64, thresholds: Thresholds) 
     return FamilyLimits(level, calls, *thresholds.creep(family, names))
 
 
-def shared_factor(leaves: F64, step: F64) -> F64:
+def factor_run_by_run(leaves: F64, step: F64) -> F64:
     """What the leaves (series, runs) of each run share, as a log: 0.05 is a run in which all are 5 % slower.
 
     The median over series of their distance from their median in the runs before, at most 8 that have leaves, once
@@ -138,7 +138,7 @@ def shared_factor(leaves: F64, step: F64) -> F64:
     has a run without leaves.
 
     >>> runs = np.full((30, 3), 100.0) * np.array([1.0, 1.0, 1.1])
-    >>> shared_factor(runs, runs.sum(axis=0)).round(3).tolist()
+    >>> factor_run_by_run(runs, runs.sum(axis=0)).round(3).tolist()
     [0.0, 0.0, 0.095]
     """
     logs = np.log(leaves)

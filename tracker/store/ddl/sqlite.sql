@@ -303,7 +303,7 @@ CREATE TABLE finding (
 CREATE INDEX ix_finding_workload_id_configuration_id_device_id_state ON finding (workload_id, configuration_id, device_id, state);
 
 CREATE TABLE finding_number (
-    id INTEGER NOT NULL,
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     workload_id BIGINT NOT NULL,
     configuration_id BIGINT NOT NULL,
     device_id BIGINT NOT NULL,
@@ -311,8 +311,7 @@ CREATE TABLE finding_number (
     direction TEXT NOT NULL,
     change TEXT NOT NULL,
     version_id BIGINT NOT NULL,
-    first_run_id BIGINT NOT NULL,
-    CONSTRAINT pk_finding_number PRIMARY KEY (id)
+    first_run_id BIGINT NOT NULL
 );
 
 CREATE INDEX ix_finding_number_workload_id_configuration_id_device_id ON finding_number (workload_id, configuration_id, device_id);
@@ -355,13 +354,12 @@ CREATE TABLE finding_action (
 CREATE INDEX ix_finding_action_workload_id_configuration_id_device_id ON finding_action (workload_id, configuration_id, device_id);
 
 CREATE TABLE incident (
-    id INTEGER NOT NULL,
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
     workload_id BIGINT NOT NULL,
     configuration_id BIGINT NOT NULL,
     device_id BIGINT NOT NULL,
     version_id BIGINT NOT NULL,
     direction TEXT NOT NULL,
-    CONSTRAINT pk_incident PRIMARY KEY (id),
     CONSTRAINT uq_incident_line_direction UNIQUE (workload_id, configuration_id, device_id, version_id, direction)
 );
 
@@ -482,9 +480,9 @@ CREATE TABLE notification (
     CONSTRAINT uq_notification_key_channel UNIQUE ("key", channel)
 );
 
-CREATE INDEX ix_notification_told_by ON notification (told_by);
-
 CREATE INDEX ix_notification_state_next_try_ns ON notification (state, next_try_ns);
+
+CREATE INDEX ix_notification_told_by ON notification (told_by);
 
 CREATE TABLE silence (
     id INTEGER NOT NULL,

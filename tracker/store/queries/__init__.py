@@ -36,6 +36,7 @@ from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_o
 from tracker.store.queries.runs import (
     captures,
     facts,
+    order_of_versions,
     pruned,
     run_numbers,
     runs,
@@ -72,6 +73,7 @@ __all__ = [
     "on_device",
     "op_tree",
     "ops",
+    "order_of_versions",
     "pinned",
     "pruned",
     "regressions",

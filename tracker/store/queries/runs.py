@@ -68,6 +68,11 @@ def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
 
 
+def order_of_versions(store: Store, workload: str) -> dict[str, int]:
+    """Version of `workload` -> its place among them, from 0."""
+    return {str(label): at for at, label in enumerate(versions(store, workload)["version"])}
+
+
 def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
     """Label -> active runs, of the versions of `workload` in their order."""
     return {row.version: row.runs for row in rows(store, "versions", workload=workload)}

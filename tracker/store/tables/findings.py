@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sqlalchemy import Boolean, Index, Integer, LargeBinary, UniqueConstraint
-from sqlmodel import Field
+from sqlmodel import Field, SQLModel
 
 from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, text_key, text_value, value
 
@@ -28,14 +28,9 @@ def count() -> Any:
     return Field(sa_type=Integer, nullable=False)
 
 
-class Finding(Base, table=True):
-    """One lasting change of one series in one direction, suspected or confirmed; what decided is frozen here."""
+class ChangeColumns(SQLModel):
+    """A row about a change of a series of a line, in one direction: what all rows about findings begin with."""
 
-    __tablename__ = "finding"
-    __table_args__ = (
-        UniqueConstraint("series_id", "direction", "change", "first_run_id"),
-        Index(None, "workload_id", "configuration_id", "device_id", "state"),
-    )
     id: int | None = row_id()
     workload_id: int = key(primary=False)
     configuration_id: int = key(primary=False)
@@ -43,6 +38,16 @@ class Finding(Base, table=True):
     series_id: int = key(primary=False)
     direction: str = text_key()
     change: str = text_key()
+
+
+class Finding(Base, ChangeColumns, table=True):
+    """One lasting change of one series in one direction, suspected or confirmed; what decided is frozen here."""
+
+    __tablename__ = "finding"
+    __table_args__ = (
+        UniqueConstraint("series_id", "direction", "change", "first_run_id"),
+        Index(None, "workload_id", "configuration_id", "device_id", "state"),
+    )
     first_run_id: int = key(primary=False)
     first_version_id: int = key(primary=False)
     good_version_id: int | None = value()
@@ -76,21 +81,18 @@ class Finding(Base, table=True):
     step_runs: str | None = text_value()
 
 
-class FindingNumber(Base, table=True):
+class FindingNumber(Base, ChangeColumns, table=True):
     """The number of every finding that there ever was: one that is gone, because its runs are, gets it back with them.
 
-    `version_id`: of the run that raised it first. SQLite gives no number twice, since no row is ever taken away.
+    `version_id`: of the run that raised it first.
     """
 
     __tablename__ = "finding_number"
-    __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
-    id: int | None = row_id()
-    workload_id: int = key(primary=False)
-    configuration_id: int = key(primary=False)
-    device_id: int = key(primary=False)
-    series_id: int = key(primary=False)
-    direction: str = text_key()
-    change: str = text_key()
+    # rows go with the last run of their configuration; a number that people know must never mean another finding
+    __table_args__: Any = (
+        Index(None, "workload_id", "configuration_id", "device_id"),
+        {"sqlite_autoincrement": True},
+    )
     version_id: int = key(primary=False)
     first_run_id: int = key(primary=False)
 
@@ -113,18 +115,11 @@ class FindingEvent(Base, table=True):
     notifies: bool = flag(nullable=False)
 
 
-class FindingAction(Base, table=True):
+class FindingAction(Base, ChangeColumns, table=True):
     """What a user did to a finding, after which run of its line. Named by what makes the finding, not by its number."""
 
     __tablename__ = "finding_action"
     __table_args__ = (Index(None, "workload_id", "configuration_id", "device_id"),)
-    id: int | None = row_id()
-    workload_id: int = key(primary=False)
-    configuration_id: int = key(primary=False)
-    device_id: int = key(primary=False)
-    series_id: int = key(primary=False)
-    direction: str = text_key()
-    change: str = text_key()
     first_run_id: int = key(primary=False)
     after_run_id: int | None = value()
     action: str = text_key()
@@ -139,10 +134,12 @@ class Incident(Base, table=True):
     """The findings of one direction that began with one version of a line."""
 
     __tablename__ = "incident"
-    __table_args__ = (
+    # messages name it by its number, and what was told of one number is not told again
+    __table_args__: Any = (
         UniqueConstraint(
             "workload_id", "configuration_id", "device_id", "version_id", "direction", name="uq_incident_line_direction"
         ),
+        {"sqlite_autoincrement": True},
     )
     id: int | None = row_id()
     workload_id: int = key(primary=False)
