@@ -16,7 +16,7 @@ from tracker.config import Alerts
 from tracker.notify import digests, seen
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.life import OPENING, Heard, Want, wanted
-from tracker.notify.routes import Route, channels_of, default_when, is_louder, routes
+from tracker.notify.routes import SOONEST, Route, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import Incident
 from tracker.notify.selecting import unsettled
 from tracker.reports._message import json_of, of_json, title_of
@@ -225,13 +225,15 @@ def _plan_group(
     keys = [one.incident.key for one in group]
     covers = frozenset(event for one in group for event in one.want.covers)
     open_one = _open_message(heard, first, composer, now_ns)
-    when = min((one.route for one in group), key=lambda route: ("at once", "grouped", "daily").index(route.when))
+    when = min((one.route for one in group), key=lambda route: SOONEST.index(route.when))
     if open_one is not None:
         keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
         wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
         made = _made(keys, wish, open_one.counter, channel, composer, now_ns)
         next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, composer.alerts, now_ns))
-        plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
+        # what waits for a digest waits no longer where something that is told sooner joins it
+        state = "waiting" if open_one.state == "waiting" and when.when == "daily" else "pending"
+        plan.changed.append((open_one.id, replace(made, state=state, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
     counter = heard.next_counter(keys[0], event)
