@@ -112,6 +112,16 @@ def refused(channel):
     return str(caught.value)
 
 
+@pytest.mark.parametrize("field", ["url_env", "url_file"])
+def test_an_address_in_a_wrong_entry_is_refused_and_not_shown(field):
+    assert refused(Channel(name="a", **{field: f"slack://{TOKEN}"})).startswith(f"{field} is no ")
+    assert TOKEN not in refused(Channel(name="a", **{field: f"slack://{TOKEN}"}))
+
+
+def test_a_file_in_the_home_of_nobody_is_none():
+    assert refused(Channel(name="a", url_file="~nobody-here/slack")).startswith("~nobody-here/slack cannot be read (No")
+
+
 def test_a_file_that_others_can_read_is_refused(tmp_path):
     file = tmp_path / "address"
     file.write_text(f"feishu://{TOKEN}")

@@ -134,6 +134,8 @@ def test_a_quarantined_profile_is_tried_again_when_somebody_says_so(world):
     assert set(world.round().values()) == {"quarantined"}
     with pytest.raises(UsageError, match="gpt/v3: nothing there is quarantined"):
         retry(world.store, str(world.root / "gpt/v3"), now_ns=world.now_ns)
+    with pytest.raises(UsageError, match="~nobody-here: nothing there is quarantined"):
+        retry(world.store, "~nobody-here", now_ns=world.now_ns)
 
 
 def test_ranks_that_come_later_join_their_run(world):
