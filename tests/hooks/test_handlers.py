@@ -230,6 +230,12 @@ def test_torch_npu_analyses_and_each_new_capture_of_this_process_is_queued(varia
     assert not (old / "tracker.json").exists()
 
 
+def test_a_capture_of_another_worker_whose_name_goes_on_is_not_taken(variables, tmp_path, npu):
+    handle = torch_npu_profiler.on_trace_ready(str(tmp_path), "rank1")
+    handle(lambda dir_name, worker_name: [capture(dir_name, name, "_ascend_pt") for name in ("rank1", "rank12")])
+    assert [Path(entry["profile"]).name[:6] for entry in queued()] == ["rank1_"]
+
+
 def test_a_capture_that_is_analysed_later_waits_for_its_end(variables, tmp_path, npu):
     handle = torch_npu_profiler.on_trace_ready(str(tmp_path / "prof"), async_mode=True)
     handle(lambda dir_name, worker_name: capture(dir_name, worker_name, "_ascend_pt"))
@@ -315,6 +321,16 @@ def test_a_mindspore_profiler_that_fails_does_not_end_the_training(variables, tm
     mindspore.module.Profiler.start = lambda self: (_ for _ in ()).throw(RuntimeError("no NPU"))
     train(mindspore_profiler.callback(str(tmp_path / "prof"), first_step=1, last_step=2), 3)
     assert "RuntimeError: no NPU" in capsys.readouterr().err
+
+
+def test_a_mindspore_that_cannot_profile_gives_a_callback_that_does_nothing(variables, tmp_path, mindspore, capsys):
+    def broken(**_):
+        raise RuntimeError("no NPU")
+
+    mindspore.module.Profiler = broken
+    callback = mindspore_profiler.callback(str(tmp_path / "prof"), first_step=1, last_step=2)
+    assert type(callback) is mindspore.module.Callback, "None in callbacks=[...] ends the job"
+    assert "MindSpore gives no callback (RuntimeError: no NPU)" in capsys.readouterr().err
 
 
 def test_a_training_that_ends_before_the_first_step_leaves_nothing(variables, tmp_path, mindspore):
