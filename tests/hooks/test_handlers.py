@@ -78,6 +78,18 @@ def test_options_go_before_the_environment(variables, tmp_path, monkeypatch):
     assert said["tags"] == {"team": "a"}
 
 
+@pytest.mark.parametrize("value", ["8,mode=x", "a\\", "a\\,b", "\\\\,", ",", "C:\\x", "a=b"])
+def test_pairs_with_commas_and_backslashes_come_through_the_environment(variables, monkeypatch, value):
+    pairs = {"shape": value, "batch": "32"}
+    monkeypatch.setenv("TRACKER_TAGS", job.joined(pairs))
+    assert job.Job().told()["tags"] == pairs
+
+
+def test_a_backslash_before_anything_else_stays_one(variables, monkeypatch):
+    monkeypatch.setenv("TRACKER_TAGS", r"home=C:\x,batch=32")
+    assert job.Job().told()["tags"] == {"home": r"C:\x", "batch": "32"}
+
+
 def test_the_version_is_what_git_describes_where_nobody_names_it(variables, tmp_path, monkeypatch):
     monkeypatch.delenv("TRACKER_VERSION")
     git = {"version": "v3-1-gabc", "git_commit": "abc", "git_dirty": "no"}

@@ -26,8 +26,8 @@ def handler(
 ) -> Callable[[Any], None]:
     """A handler that calls the profiler's own one, `analyse`, and hands over what came into `folder` since.
 
-    `worker`: how the names of this process's captures begin, before a `_`; empty: all are its own. `complete`: the analysis is done when `analyse` returns;
-    else a capture is handed over now and taken once it is analysed.
+    `worker`: how the names of this process's captures begin, before a `_`; empty: all are its own. `complete`: the
+    analysis is done when `analyse` returns; else a capture is handed over now and taken once it is analysed.
     """
     known = captures(folder, ending)
 
