@@ -27,12 +27,12 @@ from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.dimensions import digest_of
 from tracker.store.notifications import MOST_ATTEMPTS, Undelivered
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_MINUTE, NS_PER_S
 
-BACKOFF_NS: Final = tuple(minutes * 60 * NS_PER_S for minutes in (1, 5, 30, 120, 120))
+BACKOFF_NS: Final = tuple(minutes * NS_PER_MINUTE for minutes in (1, 5, 30, 120, 120))
 """From one try to the next, give or take a tenth."""
 
-CLAIM_NS: Final = 10 * 60 * NS_PER_S
+CLAIM_NS: Final = 10 * NS_PER_MINUTE
 """A claim ends so long after it was made: longer than anybody waits for a message."""
 
 _ROUND_S: Final = 60.0
