@@ -175,7 +175,7 @@ def test_a_host_without_a_name_keeps_nobody_from_training(variables, tmp_path, m
     def refuse():
         raise OSError(36, "File name too long")
 
-    monkeypatch.setattr(job.environment.socket, "gethostname", refuse)
+    monkeypatch.setattr(spool.socket, "gethostname", refuse)
     handle = torch_profiler.on_trace_ready(str(tmp_path / "prof"))
     handle(TorchProfiler())
     (profile,) = (tmp_path / "prof").glob("*.pt.trace.json.gz")
