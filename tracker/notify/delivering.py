@@ -94,7 +94,7 @@ class _Round:
     def run(self) -> Delivered:
         self.dead += self.store.transact(partial(notifications.give_up, now_ns=self.now_ns))
         with self.store.connect() as connection:
-            waiting = _due(notifications.undelivered(connection), self.now_ns)
+            waiting = due(notifications.undelivered(connection), self.now_ns)
         for channel in list(waiting):
             self._start_next(channel, waiting[channel])
         while self.sending:
@@ -194,7 +194,7 @@ def backoff_ns(number: int, attempts: int) -> int:
     return int(pause * (0.9 + 0.2 * part))
 
 
-def _due(messages: Iterable[Undelivered], now_ns: int) -> dict[str, deque[Undelivered]]:
+def due(messages: Iterable[Undelivered], now_ns: int) -> dict[str, deque[Undelivered]]:
     """Channel -> the messages that are due, the oldest first.
 
     A message waits for those before it on the same incident: nobody wants to read that something is over before it
