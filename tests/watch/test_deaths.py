@@ -7,9 +7,11 @@ import os
 
 import pytest
 
+from tests.test_intake import write_trace
 from tests.watch.world import MINUTE, SETTLED
 from tracker import intake
 from tracker.errors import StoreError, TrackerError
+from tracker.hooks import spool
 from tracker.store import inbox, leases
 from tracker.watch import Stopped, take
 from tracker.watch.take import MAX_DEATHS
@@ -35,6 +37,41 @@ def test_what_nobody_hears_is_no_death_of_a_watcher(world):
     world.work.say = hear
     assert world.round() == {str(path.relative_to(world.root)): "ingested"}
     assert world.runs() == [("gpt", "v1")]
+
+
+def test_a_database_that_goes_when_a_profile_is_read_is_no_death_of_a_watcher(world, monkeypatch):
+    """It fails at the last moment, round after round: what was read is not to blame."""
+    world.profile("gpt/v1/a.json")
+    world.look()
+    world.after(SETTLED).look()
+
+    def away(*_, **__):
+        raise StoreError("it is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "finish", away)
+        for _ in range(MAX_DEATHS + 1):
+            with pytest.raises(StoreError):
+                take.take(world.work)
+    assert world.entries()["gpt/v1/a.json"].deaths == 0
+    assert world.round() == {"gpt/v1/a.json": "ingested"}
+
+
+def test_what_jobs_queued_is_judged_although_nobody_hears_of_it(world, tmp_path):
+    place = tmp_path / "spool"
+    world.work.spools, world.work.to_judge = lambda: [place], set()
+    for at in range(2):
+        path = write_trace(tmp_path / f"{at}.json", kernel_us=100 + at)
+        said = {"workload": "gpt", "version": f"v{at}"}
+        spool.add(str(place), {"profile": str(path), "said": said}, now_ns=world.now_ns + at)
+
+    def say(event):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    world.work.say = say
+    with pytest.raises(BrokenPipeError):
+        take.take_spooled(world.work)
+    assert world.work.to_judge == {1, 2}
 
 
 def test_a_lost_database_ends_the_job_and_counts_against_no_profile(world, monkeypatch):

@@ -189,7 +189,8 @@ class Service:
             try:
                 self._if_there(self.beat)
             except Exception as error:  # noqa: BLE001 who is silent counts as dead
-                self.work.say(Event("failed", f"heartbeat: {described(error)}"))
+                with suppress(Exception):  # a log that cannot be written stops no heart
+                    self.work.say(Event("failed", f"heartbeat: {described(error)}"))
 
     def beat(self, store: Store) -> None:
         """Say that this lives, what it is at, and, where that does not end, so; then its leases are held no longer.

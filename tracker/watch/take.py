@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -21,6 +22,7 @@ from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
 from tracker.units import NS_PER_HOUR, NS_PER_MINUTE
 from tracker.watch.content import content_of
+from tracker.watch.failing import each
 from tracker.watch.find import Labels, labels_of
 from tracker.watch.work import Event, Place, Work
 
@@ -77,6 +79,10 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
 
 def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what jobs of this machine, and of those that share its spool, left there; begin none after `until_ns`."""
+    each(work, (partial(_take_spool, work, place, until_ns) for place in work.spools()))
+
+
+def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
     outer = work.doing
 
     def begins(profile: str) -> bool:
@@ -84,25 +90,24 @@ def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
         return until_ns is None or work.now() < until_ns
 
     max_bytes = work.settings.max_bytes
-    for place in work.spools():
-        try:
-            taken = intake.take_spooled(
-                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
-            )
-        except BaseException:
-            work.to_judge = None  # something may have come in before
-            raise
-        finally:
-            work.doing = outer
-        for done in taken:
-            if work.to_judge is not None:
-                work.to_judge |= set(done.changed)
-            if done.error is None:
-                _say(work, done.profile, done.results)
-            else:
-                fate = "given up" if done.given_up else f"attempt {done.attempts}"
-                why = without_place(done.error, done.profile)
-                work.say(Event("put off", f"{done.profile}: {why} ({fate}, {done.entry})"))
+    try:
+        taken = intake.take_spooled(
+            work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
+        )
+    except BaseException:
+        work.to_judge = None  # something may have come in before
+        raise
+    finally:
+        work.doing = outer
+    if work.to_judge is not None:  # before anything is said: whatever becomes of that, all of it is judged
+        work.to_judge |= {run_id for done in taken for run_id in done.changed}
+    for done in taken:
+        if done.error is None:
+            _say(work, done.profile, done.results)
+        else:
+            fate = "given up" if done.given_up else f"attempt {done.attempts}"
+            why = without_place(done.error, done.profile)
+            work.say(Event("put off", f"{done.profile}: {why} ({fate}, {done.entry})"))
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:
@@ -132,15 +137,15 @@ def _take(work: Work, task: _Task) -> None:
     try:
         with work.at(f"reading {entry.path}"):
             end = _died_too_often(work, entry) or _ingested(work, task)
+        inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
     except BaseException:
-        # an attempt that was broken off, by a signal or because nobody hears what is said, says nothing of the profile
+        # an attempt that was broken off (by a signal, or as nobody hears what is said) says nothing about the profile
         work.broken_off.add(entry.id)
         with suppress(StoreError, *failures.CONNECTION_ERRORS):
-            end = End("ready", entry.reason, entry.attempts, entry.deaths)
-            inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
+            again = End("ready", entry.reason, entry.attempts, entry.deaths)
+            inbox.finish(work.store, entry, work.owner, again, now_ns=work.now())
         raise
     work.broken_off.discard(entry.id)
-    inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
     if end.state == "quarantined":
         work.say(Event("quarantined", f"{entry.path}: {without_place(end.reason, entry.path)}"))
     elif end.state == "ready":
