@@ -88,7 +88,7 @@ class PlainComposer(composing.Composer):
 
     def subject(self, key):
         worst = max((len(one.worsened) for one in self.incidents[key].findings if one.is_measured), default=0)
-        return Subject("gpt", "cpu", SEVERITIES[min(worst, 2)], "regression", ["op"])
+        return Subject("gpt", "cpu", SEVERITIES[min(1 + worst, 2)], "regression", ["op"])
 
     def held_back(self, key):
         return ""
