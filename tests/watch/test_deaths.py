@@ -57,6 +57,25 @@ def test_a_database_that_goes_when_a_profile_is_read_is_no_death_of_a_watcher(wo
     assert world.round() == {"gpt/v1/a.json": "ingested"}
 
 
+def test_a_fault_beside_the_reading_of_a_profile_keeps_no_other_one_out(world, monkeypatch):
+    for name in "ab":
+        world.profile(f"gpt/v1/{name}.json")
+    world.look()
+    world.after(SETTLED).look()
+    look = take.content_of
+
+    def fail(path):
+        if path.name == "a.json":
+            raise ZeroDivisionError("oh")
+        return look(path)
+
+    monkeypatch.setattr(take, "content_of", fail)
+    for _ in range(MAX_DEATHS + 1):
+        with pytest.raises(ZeroDivisionError):
+            take.take(world.work)
+    assert world.states() == {"gpt/v1/a.json": "ready", "gpt/v1/b.json": "ingested"}
+
+
 def test_what_jobs_queued_is_judged_although_nobody_hears_of_it(world, tmp_path):
     place = tmp_path / "spool"
     world.work.spools, world.work.to_judge = lambda: [place], set()

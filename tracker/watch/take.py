@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -60,7 +60,8 @@ class _Task:
 def take(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, in order; begin no further profile after `until_ns`.
 
-    A StoreError ends it: the database is not there, and what was being read stays ready.
+    A StoreError ends it: the database is not there, and what was being read stays ready. Anything else that goes wrong
+    beside the reading of a profile (nobody hears what is said) ends the work on that one alone.
     """
     places = {(place.host, str(place.root)): place for place in work.places}
     now = work.now()
@@ -69,12 +70,16 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
         for entry in inbox.entries(work.store, open_only=True)
         if entry.state in ("ready", "working") and entry.next_try_ns <= now and (entry.host, entry.folder) in places
     ]
-    for entry in in_order(due):
-        if until_ns is not None and work.now() >= until_ns:
-            return
-        died = entry.id not in work.broken_off
-        if inbox.start(work.store, entry, work.owner, now_ns=work.now(), died=died):
-            _take(work, _Task(entry, places[(entry.host, entry.folder)]))
+
+    def begun() -> Iterator[Callable[[], None]]:
+        for entry in in_order(due):
+            if until_ns is not None and work.now() >= until_ns:
+                return
+            died = entry.id not in work.broken_off
+            if inbox.start(work.store, entry, work.owner, now_ns=work.now(), died=died):
+                yield partial(_take, work, _Task(entry, places[(entry.host, entry.folder)]))
+
+    each(work, begun())
 
 
 def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
