@@ -159,10 +159,15 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
     [
         ("[watch]\nevery = 'often'", "key watch.every: is 'often', expected a time such as 30s, 5m, 6h, 7d or 2w"),
         ("[alerts]\nwait = '0m'", "key alerts.wait: is '0m', expected a time"),
+        ("[watch]\nevery = '999999999w'", "key watch.every: is '999999999w', expected at most 5200w"),
+        (
+            "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/q'\nexpect_every = '36401d'",
+            "key watch.folders.expect_every of entry 2: is '36401d', expected at most 5200w",
+        ),
         ("[[watch.folders]]\nlayout = '*'", "key watch.folders of entry 1: lacks path"),
         (
             "[[watch.folders]]\npath = '/p'\nexpect_ranks = 0",
-            "key watch.folders.expect_ranks: is 0, expected 1 or more",
+            "key watch.folders.expect_ranks of entry 1: is 0, expected 1 or more",
         ),
         (
             "[[watch.folders]]\npath = '/p'\nexpects = 1",
@@ -170,7 +175,7 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
         ),
         (
             "[[watch.folders]]\npath = '/p'\nlayout = '{run}/*'",
-            "key watch.folders.layout: is '{run}/*': {run} is none of",
+            "key watch.folders.layout of entry 1: is '{run}/*': {run} is none of",
         ),
         (
             "[[watch.folders]]\npath = '/p'\n[[watch.folders]]\npath = '/p/'",
@@ -185,10 +190,14 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
             "[[alerts.channels]]\nname = 'a'\nurl_env = 'A'\n[[alerts.channels]]\nname = 'a'\nurl_env = 'A'",
             "key alerts.channels.name: is 'a', expected a name of its own for each channel",
         ),
-        ("[[alerts.rules]]\nchannels = ['a']", "key alerts.rules.channels: there is no channel 'a' in [[alerts"),
         (
-            "[[alerts.channels]]\nname = 'b'\nurl_env = 'B'\n[[alerts.rules]]\nchannels = ['a']",
-            "key alerts.rules.channels: there is no channel 'a' in [[alerts.channels]]: it has b",
+            "[[alerts.rules]]\nchannels = ['a']",
+            "key alerts.rules.channels of entry 1: there is no channel 'a' in [[alerts",
+        ),
+        (
+            "[[alerts.channels]]\nname = 'b'\nurl_env = 'B'\n[[alerts.rules]]\nchannels = ['b']\n"
+            "[[alerts.rules]]\nchannels = ['a']",
+            "key alerts.rules.channels of entry 2: there is no channel 'a' in [[alerts.channels]]: it has b",
         ),
         ("[watch.folders]\npath = '/p'", "expected a list, got a table; write [[watch.folders]], with two brackets"),
         (
@@ -197,13 +206,13 @@ def test_folders_channels_and_rules_come_from_the_settings_file(tmp_path):
         ),
         ("[[alerts.rules]]\nwhen = 'later'\nchannels = ['a']", "'later'; write one of at once, grouped, daily"),
         ("[[alerts.rules]]\ndirections = ['down']\nchannels = []", "'down'; write one of regression, improvement"),
-        ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels: is empty"),
+        ("[[alerts.rules]]\nchannels = []", "key alerts.rules.channels of entry 1: is empty"),
         (
             "[[alerts.rules]]\nchannels = ['a']\nseverity = 'loud'",
             "key alerts.rules.severity of entry 1: is none of the words that may stand there: 'loud'; "
             "write one of info, warning, critical",
         ),
-        ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "alerts.owners.channels: there is no channel 'a' in"),
+        ("[[alerts.owners]]\nop = '*'\nchannels = ['a']", "alerts.owners.channels of entry 1: there is no channel"),
     ],
 )
 def test_wrong_folders_channels_and_rules_are_said_with_their_key(tmp_path, text, message):
@@ -225,9 +234,48 @@ def test_an_address_stands_in_the_settings_file_only_where_nobody_else_reads_it(
 
 def test_an_address_in_a_file_has_a_path_that_cron_finds_too(tmp_path):
     text = '[[alerts.channels]]\nname = "a"\nurl_file = "slack"\n'
-    with pytest.raises(TrackerError, match=r"channel 'a' has 'slack', expected a path from the root, or ~/"):
+    with pytest.raises(TrackerError, match=r"channel 'a' has what is no path from the root, or ~/"):
         config.load(environ=settings_file(tmp_path, text))
     assert config.load(environ=settings_file(tmp_path, text.replace('"slack"', '"~/slack"'))).alerts.channels
+
+
+ADDRESS = "slack://T1JJ3T3L2/S3cret"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f'name = "a"\nurl_env = "{ADDRESS}"', "key alerts.channels.url_env: channel 'a' has what is no name of a var"),
+        (f'name = "a"\nurl_file = "{ADDRESS}"', "key alerts.channels.url_file: channel 'a' has what is no path from"),
+        (f'name = "a"\nurl_file = "/{ADDRESS}"', "key alerts.channels.url_file: channel 'a' has what is no path from"),
+        ('name = "a"\nurl_file = "T1JJ3T3L2/S3cret"', "key alerts.channels.url_file: channel 'a' has what is no path"),
+        (f'name = "{ADDRESS}"\nurl_env = "A"', "key alerts.channels.name: is an address, which is a secret"),
+        (f'name = "a"\nurl_env = "A"\nform = "{ADDRESS}"', "is none of the words that may stand there: an address;"),
+        (
+            f'name = "a"\nurl_env = "A"\n[[alerts.rules]]\nchannels = ["{ADDRESS}"]',
+            "key alerts.rules.channels of entry 1: there is no channel of this address in [[alerts",
+        ),
+    ],
+)
+def test_an_address_in_a_wrong_entry_is_refused_and_not_shown(tmp_path, text, problem):
+    with pytest.raises(TrackerError) as caught:
+        config.load("/a.db", environ=settings_file(tmp_path, f"[[alerts.channels]]\n{text}\n"))
+    assert problem in str(caught.value)
+    assert "S3cret" not in str(caught.value)
+
+
+def test_the_longest_time_is_a_century(tmp_path):
+    assert config.load("/a.db", environ=settings_file(tmp_path, "[watch]\nkeep = '5200w'")).watch.keep == "5200w"
+
+
+def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "~nobody-here").mkdir()
+    path = tmp_path / "~nobody-here" / "tracker.toml"
+    path.write_text('[[alerts.channels]]\nname = "a"\nurl_file = "~nobody-here/slack"\n')
+    assert config.load("~nobody-here/p.db", environ={}).database == f"{tmp_path}/~nobody-here/p.db"
+    with pytest.raises(TrackerError, match="channel 'a' has what is no path from the root, or ~/"):
+        config.load(environ={"TRACKER_CONFIG": "~nobody-here/tracker.toml"})
 
 
 def test_a_channel_shows_no_address(tmp_path):

@@ -45,6 +45,24 @@ def _made_again(kind: type[TrackerError], args: tuple[Any, ...], known: dict[str
     return error
 
 
+def without_place(text: str, place: object) -> str:
+    """An error without the path in front of it, for where that stands already.
+
+    >>> without_place(str(SourceError("a.json", "", "is empty")), "a.json")
+    'is empty'
+    """
+    return text.removeprefix(f"{place}: ")
+
+
+def our_fault(error: Exception) -> str:
+    """What users are told of a file on which tracker failed with an error that is none of theirs.
+
+    >>> our_fault(ZeroDivisionError("oh"))
+    'tracker itself failed on this: ZeroDivisionError: oh; please report it'
+    """
+    return f"tracker itself failed on this: {type(error).__name__}: {' '.join(str(error).split())}; please report it"
+
+
 class SourceError(TrackerError):
     """A file or folder that cannot be read as a profile.
 

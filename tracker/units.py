@@ -15,6 +15,9 @@ from typing import Final
 NS_PER_US = 1_000
 NS_PER_MS = 1_000_000
 NS_PER_S = 1_000_000_000
+NS_PER_MINUTE = 60 * NS_PER_S
+NS_PER_HOUR = 60 * NS_PER_MINUTE
+NS_PER_DAY = 24 * NS_PER_HOUR
 BYTES_PER_KIB = 1_024
 MISSING_TEXT = "-"
 MAX_BYTES: Final = 64 * 1024**3
@@ -181,7 +184,7 @@ def age_ns(text: str) -> int:
     found = AGE.fullmatch(text)
     if found is None:
         raise ValueError(f"{text!r} is no time such as 30s, 5m, 12h, 3d or 2w")
-    return int(found[1]) * _AGE_S[found[2]] * 10**9
+    return int(found[1]) * _AGE_S[found[2]] * NS_PER_S
 
 
 def is_plain(text: str) -> bool:

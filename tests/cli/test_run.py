@@ -104,6 +104,12 @@ def test_hooks_in_the_job_are_told_the_labels_and_deliver_nothing(job):
     assert done.stdout == "v1 toy a=1,b=2 8 0\n"  # who wraps the job delivers
 
 
+def test_a_comma_in_a_value_reaches_hooks_in_the_job_as_it_is(job):
+    script = "from tracker.hooks.job import Job; print(Job().told()['configuration'])"
+    done = run(*LABELS, "--config", "shape=8,mode=x", "--config", "batch=4", "--", sys.executable, "-c", script)
+    assert done.stdout == "{'shape': '8,mode=x', 'batch': '4'}\n"
+
+
 def test_a_sidecar_that_the_job_wrote_is_read(job):
     beside(trace(job / "image", "a.json"), version="v2", workload="said")
     done = run("--profiles", "prof", "--", "sh", "-c", "cp image/* prof")

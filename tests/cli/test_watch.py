@@ -138,7 +138,7 @@ def test_what_is_new_waits_and_the_last_line_says_how_long(tracker, watched, mon
         ("", "no folder is watched, and nobody is told of anything; name one in "),
         ("[[watch.folders]]\npath = '/p'\nformat = 'cuda'", "no format 'cuda'; known formats: ascend_db"),
         ("[[watch.folders]]\npath = '/p'\ndevice = ' '", "the device is empty"),
-        ("[[watch.folders]]\npath = '/p'\nlayout = '{run}'", "key watch.folders.layout: is '{run}': {run} is none of"),
+        ("[[watch.folders]]\npath = '/p'\nlayout = '{run}'", "key watch.folders.layout of entry 1: is '{run}'"),
     ],
 )
 def test_settings_that_cannot_be_watched_end_with_2(tracker, tmp_path, monkeypatch, text, problem):

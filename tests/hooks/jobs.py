@@ -82,10 +82,9 @@ def in_a_job(script: str, environment: dict[str, str], *, folder: Path, check: b
         ignore = shutil.ignore_patterns("__pycache__")
         shutil.copytree(HOOKS, folder / "image" / "tracker_hooks", ignore=ignore)
     before = f"import sys; sys.path.insert(0, {str(folder / 'image')!r})\n"
-    began = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", before + script],
         cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert not check or done.returncode == 0, done.stderr
-    return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr, seconds=time.monotonic() - began)
+    return SimpleNamespace(code=done.returncode, out=done.stdout, err=done.stderr)

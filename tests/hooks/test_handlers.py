@@ -78,6 +78,18 @@ def test_options_go_before_the_environment(variables, tmp_path, monkeypatch):
     assert said["tags"] == {"team": "a"}
 
 
+@pytest.mark.parametrize("value", ["8,mode=x", "a\\", "a\\,b", "\\\\,", ",", "C:\\x", "a=b"])
+def test_pairs_with_commas_and_backslashes_come_through_the_environment(variables, monkeypatch, value):
+    pairs = {"shape": value, "batch": "32"}
+    monkeypatch.setenv("TRACKER_TAGS", job.joined(pairs))
+    assert job.Job().told()["tags"] == pairs
+
+
+def test_a_backslash_before_anything_else_stays_one(variables, monkeypatch):
+    monkeypatch.setenv("TRACKER_TAGS", r"home=C:\x,batch=32")
+    assert job.Job().told()["tags"] == {"home": r"C:\x", "batch": "32"}
+
+
 def test_the_version_is_what_git_describes_where_nobody_names_it(variables, tmp_path, monkeypatch):
     monkeypatch.delenv("TRACKER_VERSION")
     git = {"version": "v3-1-gabc", "git_commit": "abc", "git_dirty": "no"}
@@ -163,7 +175,7 @@ def test_a_host_without_a_name_keeps_nobody_from_training(variables, tmp_path, m
     def refuse():
         raise OSError(36, "File name too long")
 
-    monkeypatch.setattr(job.environment.socket, "gethostname", refuse)
+    monkeypatch.setattr(spool.socket, "gethostname", refuse)
     handle = torch_profiler.on_trace_ready(str(tmp_path / "prof"))
     handle(TorchProfiler())
     (profile,) = (tmp_path / "prof").glob("*.pt.trace.json.gz")
@@ -228,6 +240,12 @@ def test_torch_npu_analyses_and_each_new_capture_of_this_process_is_queued(varia
     said = json.loads((new / "tracker.json").read_text())
     assert (said["rank"], said["facts"]["torch_npu_version"]) == (3, "2.1.0.post10")
     assert not (old / "tracker.json").exists()
+
+
+def test_a_capture_of_another_worker_whose_name_goes_on_is_not_taken(variables, tmp_path, npu):
+    handle = torch_npu_profiler.on_trace_ready(str(tmp_path), "rank1")
+    handle(lambda dir_name, worker_name: [capture(dir_name, name, "_ascend_pt") for name in ("rank1", "rank12")])
+    assert [Path(entry["profile"]).name[:6] for entry in queued()] == ["rank1_"]
 
 
 def test_a_capture_that_is_analysed_later_waits_for_its_end(variables, tmp_path, npu):
@@ -315,6 +333,16 @@ def test_a_mindspore_profiler_that_fails_does_not_end_the_training(variables, tm
     mindspore.module.Profiler.start = lambda self: (_ for _ in ()).throw(RuntimeError("no NPU"))
     train(mindspore_profiler.callback(str(tmp_path / "prof"), first_step=1, last_step=2), 3)
     assert "RuntimeError: no NPU" in capsys.readouterr().err
+
+
+def test_a_mindspore_that_cannot_profile_gives_a_callback_that_does_nothing(variables, tmp_path, mindspore, capsys):
+    def broken(**_):
+        raise RuntimeError("no NPU")
+
+    mindspore.module.Profiler = broken
+    callback = mindspore_profiler.callback(str(tmp_path / "prof"), first_step=1, last_step=2)
+    assert type(callback) is mindspore.module.Callback, "None in callbacks=[...] ends the job"
+    assert "MindSpore gives no callback (RuntimeError: no NPU)" in capsys.readouterr().err
 
 
 def test_a_training_that_ends_before_the_first_step_leaves_nothing(variables, tmp_path, mindspore):

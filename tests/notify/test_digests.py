@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.judgement.made import runs
 from tests.notify.made import DAY, HOUR, MINUTE, Team, alerts, recorded, same, slower
 from tracker import notify
 from tracker.config import Rule
@@ -93,3 +94,34 @@ def test_an_upgrade_settles_what_digests_told_before(empty_url):
     connect.upgrade(empty_url)
     with open_store(empty_url, create=False) as opened:
         assert [record.settled_ns for record in recorded(opened)] == [150, 150, 20, None, None]
+
+
+def daily_but_critical_at_once(store):
+    """A team that hears of critical incidents at once, and of others in a digest."""
+    same(store, "v1", 0)
+    daily = Rule(channels=("team",), severity="info", when="daily")
+    team = Team(store, alerts(daily, Rule(channels=("team",), severity="critical", when="at once")))
+    team.round()
+    return team
+
+
+def test_what_waits_for_a_digest_is_told_at_once_when_something_critical_joins_it(store):
+    team = daily_but_critical_at_once(store)
+    slower(store)
+    assert team.round() == []
+    assert team.states() == ["opened waiting"]
+    runs(store, "v2", {"op07": 1.5, "op08": 9.0}, start=6, count=3)
+    slower(store, start=9, count=0)
+    assert team.round(MINUTE) == ["team opened"], "the digest is hours away"
+    assert team.states() == ["opened sent"]
+
+
+def test_what_waits_for_a_digest_waits_on_when_more_of_its_kind_joins_it(store):
+    team = daily_but_critical_at_once(store)
+    slower(store)
+    team.round()
+    runs(store, "v2", {"op07": 1.5, "op08": 1.6}, start=6, count=3)
+    slower(store, start=9, count=0)
+    assert team.round(MINUTE) == []
+    assert team.states() == ["opened waiting"]
+    assert team.round(16 * HOUR) == ["team digest"]

@@ -16,7 +16,7 @@ from tracker import notify
 from tracker.config import Rule
 from tracker.detectors.life import TRANSITIONS
 from tracker.notify import composing, enqueueing, seen
-from tracker.notify.routes import Subject
+from tracker.notify.routes import SEVERITIES, Subject
 from tracker.notify.seen import LIVE, Incident, Seen
 from tracker.results import Message
 from tracker.store import notifications, open_store
@@ -25,6 +25,7 @@ CHANNELS = ("sound", "flaky")
 SETTINGS = alerts(
     Rule(channels=CHANNELS, severity="info"),
     Rule(channels=("daily",), severity="info", when="daily"),
+    Rule(channels=("daily",), severity="critical", when="at once"),
     channels=(*CHANNELS, "daily"),
 )
 WITHOUT_REMINDERS = replace(SETTINGS, repeat="5000w")
@@ -83,16 +84,18 @@ class World:
 
 
 class PlainComposer(composing.Composer):
-    """Messages without numbers: only their life is looked at."""
+    """Messages without numbers: only their life is looked at. What got worse is more severe, for as long as it is."""
 
     def subject(self, key):
-        return Subject("gpt", "cpu", "warning", "regression", ["op"])
+        worst = max((len(one.worsened) for one in self.incidents[key].findings if one.is_measured), default=0)
+        return Subject("gpt", "cpu", SEVERITIES[min(1 + worst, 2)], "regression", ["op"])
 
     def held_back(self, key):
         return ""
 
     def message(self, keys, wish):
-        return Message(event=wish.event, key=wish.key, workload="gpt", title=" ".join(keys))
+        severity = max((self.subject(key).severity for key in keys), key=SEVERITIES.index)
+        return Message(event=wish.event, key=wish.key, workload="gpt", title=" ".join(keys), severity=severity)
 
 
 class Life(RuleBasedStateMachine):
@@ -198,6 +201,11 @@ class Life(RuleBasedStateMachine):
             assert not [event for event, count in told.items() if count > 1]
 
     @invariant()
+    def what_is_critical_waits_for_no_digest(self):
+        waiting = [record.severity for record in recorded(self.store) if record.state == "waiting"]
+        assert "critical" not in waiting
+
+    @invariant()
     def nobody_tries_more_than_six_times(self):
         assert all(record.attempts <= notifications.MOST_ATTEMPTS for record in recorded(self.store))
 
@@ -206,12 +214,17 @@ class Life(RuleBasedStateMachine):
         for found in self.world.findings:
             if found.state == "muted":
                 found.unmute()
-        for _ in range(12):
+        quiet = 0
+        for _ in range(100):  # a channel that is down takes six days for each message, one after the other
             self.now += DAY
-            notify.enqueue(self.store, WITHOUT_REMINDERS, now_ns=self.now)
+            made = notify.enqueue(self.store, WITHOUT_REMINDERS, now_ns=self.now)
             notify.deliver(self.store, WITHOUT_REMINDERS, now_ns=self.now, send=self.box)
-        records = recorded(self.store)
-        assert {record.state for record in records} <= {"sent", "dead", "joined", "skipped"}
+            records = recorded(self.store)
+            is_settled = {record.state for record in records} <= {"sent", "dead", "joined", "skipped"}
+            quiet = quiet + 1 if is_settled and not made else 0
+            if quiet == 2:
+                break
+        assert quiet == 2, "there is always more to tell"
         told = {event for one in records if one.channel == "sound" and one.state == "sent" for event in one.covers}
         live = {found.seen().opened for found in self.world.findings if found.state in LIVE}
         assert live <= told

@@ -59,6 +59,28 @@ def test_an_error_of_a_plugin_does_not_show_it_either(services, monkeypatch, cap
     assert TOKEN not in "".join(capfd.readouterr())
 
 
+@pytest.mark.parametrize("name", ["feishu", "webhook"])
+@pytest.mark.parametrize("answer", ["%s", '{"errcode": 1, "errmsg": "%s"}'])
+@pytest.mark.parametrize("room", range(156, 199, 6))
+def test_an_answer_that_is_too_long_is_not_cut_within_the_address(services, server, name, answer, room):
+    server.answer = Answer(500 if answer == "%s" else 200, answer % ("x" * room + TOKEN + "y" * 300))
+    reason = notify.delivering.Sender({"A": services[name]})(Channel(name="x", url_env="A"), messages.message())
+    assert len(reason) <= 200
+    assert not [start for start in range(4, len(TOKEN)) if TOKEN[:start] in reason], reason
+
+
+def test_a_channel_that_cannot_be_opened_harms_nobody_and_shows_nothing(services, monkeypatch, capfd):
+    import apprise
+
+    def broken(address, **_):
+        raise ValueError(f"no {address}")
+
+    monkeypatch.setattr(apprise.Apprise, "instantiate", broken)
+    sender = notify.delivering.Sender({"A": services["feishu"]})
+    assert sender(Channel(name="x", url_env="A"), messages.message()) == "it cannot be opened (ValueError)"
+    assert TOKEN not in "".join(capfd.readouterr())
+
+
 def test_a_channel_is_printed_without_its_address():
     channel = Channel(name="team", url=f"feishu://{TOKEN}")
     try:
@@ -88,6 +110,16 @@ def refused(channel):
     with pytest.raises(BadAddress) as caught:
         address_of(channel, {})
     return str(caught.value)
+
+
+@pytest.mark.parametrize("field", ["url_env", "url_file"])
+def test_an_address_in_a_wrong_entry_is_refused_and_not_shown(field):
+    assert refused(Channel(name="a", **{field: f"slack://{TOKEN}"})).startswith(f"{field} is no ")
+    assert TOKEN not in refused(Channel(name="a", **{field: f"slack://{TOKEN}"}))
+
+
+def test_a_file_in_the_home_of_nobody_is_none():
+    assert refused(Channel(name="a", url_file="~nobody-here/slack")).startswith("~nobody-here/slack cannot be read (No")
 
 
 def test_a_file_that_others_can_read_is_refused(tmp_path):

@@ -232,3 +232,8 @@ def test_a_url_that_is_none_does_not_show_its_password(url):
         open_store(url)
     assert "s3cr3t" not in str(error.value)
     assert "write postgresql://USER@HOST/NAME" in str(error.value)
+
+
+def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert connect.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")

@@ -2,7 +2,8 @@
 
 A step is the start of a transaction, its last moment before the commit, the moment after it, or a message on its way
 out. Run as a script: a line of stdin is a JSON list of database, folder, clock, file of messages and step (-1: none);
-the answer is how the process ended, `killed` or `done`.
+the answer is how the process ended, `killed` or `done`. The file gets a line per message: its key, and the step at
+which it was sent; a second one beside it, `.steps`, how many steps there were.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.watch.world import World
+from tests.watch.world import AT_ONCE, World
 from tracker.store import Store, open_store
 
 
@@ -22,12 +23,12 @@ class Steps:
     """Counts steps, and kills this process at one of them."""
 
     def __init__(self, last: int) -> None:
-        self.left = last
+        self.last, self.taken = last, 0
 
     def __call__(self) -> None:
-        if self.left == 0:
+        if self.taken == self.last:
             os.kill(os.getpid(), signal.SIGKILL)
-        self.left -= 1
+        self.taken += 1
 
 
 def count_transactions(steps: Steps) -> None:
@@ -52,14 +53,15 @@ def play(database: str, folder: str, now_ns: int, sent: str, last: int) -> None:
     def send(channel, message):
         steps()
         with open(sent, "a", encoding="utf-8") as file:
-            file.write(f"{message.key}\n")
+            file.write(f"{message.key} {steps.taken}\n")
         steps()
 
     with open_store(database, create=False) as store:
-        world = World(store, Path(folder), owner=f"node1:{os.getpid()}:x")
+        world = World(store, Path(folder), owner=f"node1:{os.getpid()}:x", alerts=AT_ONCE)
         world.now_ns = now_ns
         world.work.send = send
         world.round()
+    Path(f"{sent}.steps").write_text(f"{steps.taken}")
 
 
 def main() -> None:

@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 
 from tests.watch.world import ALERTS, DAY, HOUR, MINUTE, SETTLED, World
+from tracker import notify
 from tracker.config import Alerts
 from tracker.intake import ingest
+from tracker.notify import Alarm
 from tracker.store import inbox, leases, notifications, watchers
 from tracker.watch import Event, Service, alarms, rounds
 from tracker.watch.work import MOST_SAID
@@ -176,7 +178,7 @@ def test_a_spool_that_nothing_can_be_taken_from_is_told_of_once(world, tmp_path)
     for _ in range(2):
         world.round()
     (alarm,) = world.told.messages
-    assert (alarm.event, alarm.title) == ("quarantined", "what jobs queued on node1 cannot be taken")
+    assert (alarm.event, alarm.title) == ("quarantined", "node1 cannot take what jobs queued")
     assert alarm.lines[0] == f"{tmp_path}/spool: belongs to user 7, and entries cannot be taken from it"
     assert world.lines("folder").count(alarm.lines[0]) == 1
 
@@ -211,7 +213,7 @@ def test_a_watcher_that_was_heard_of_meanwhile_is_neither_lost_nor_told_of(world
     (seen,) = watchers.watchers(store)
     watchers.beat(store, "node2:7:x", now_ns=world.now_ns + 1)
     assert not watchers.end(store, "node2:7:x", "lost", now_ns=world.now_ns + 2, heartbeat_ns=seen.heartbeat_ns)
-    watchers.tell(store, seen)
+    assert not store.transact(lambda connection: watchers.tell(connection, seen))
     (known,) = watchers.watchers(store)
     assert (known.outcome, known.told) == ("", False)
 
@@ -280,7 +282,7 @@ def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily
 
 
 def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, monkeypatch):
-    daily.broken("gpt/v1/a.json")
+    first = daily.broken("gpt/v1/a.json")
     daily.look()
     daily.after(SETTLED)
 
@@ -294,9 +296,69 @@ def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, mo
     daily.round()
     second = daily.broken("gpt/v1/b.json")
     daily.settle()
-    lines = [message.lines[0] for message in daily.told.messages]
-    assert len(lines) == 2
-    assert lines[1].startswith(f"{second}: ")
+    assert [message.lines[0].partition(": ")[0] for message in daily.told.messages] == [str(first), str(second)]
+
+
+def test_who_dies_before_remembering_told_nobody_so_that_what_comes_then_is_the_same_message(daily, monkeypatch):
+    paths = [daily.broken("gpt/v1/a.json")]
+    daily.look()
+    daily.after(SETTLED)
+
+    def die(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(inbox, "tell", die)
+        with pytest.raises(KeyboardInterrupt):
+            daily.round()
+    paths.append(daily.broken("gpt/v1/b.json"))
+    daily.look()
+    rounds.ingest(daily.after(SETTLED).work)
+    rounds.scan(daily.work, always=True)
+    rounds.ingest(daily.work)
+    rounds.tell(daily.work)
+    (alarm,) = daily.told.messages
+    assert alarm.title == f"2 profiles in {daily.root} cannot be read"
+    assert [line.partition(": ")[0] for line in alarm.lines[:2]] == list(map(str, paths))
+
+
+def test_two_that_tell_of_the_same_at_once_make_one_message(world):
+    """A lease that ended too early lets two watchers in; the second one knew less when it looked."""
+    world.broken("gpt/v1/a.json")
+    world.broken("gpt/v1/b.json")
+    world.look()
+    rounds.ingest(world.after(SETTLED).work)
+    rounds.scan(world.work, always=True)
+    rounds.ingest(world.work)
+    first, second = world.entries().values()
+    store, now = world.store, world.now_ns
+
+    def tell(*entries):
+        alarm = Alarm("-".join(entry.path for entry in entries), "quarantined", "gpt", "bad profiles")
+        return notify.alarm(store, ALERTS, alarm, now_ns=now, then=lambda connection: inbox.tell(connection, entries))
+
+    assert [tell(first, second), tell(second)] == [1, 0]
+    rounds.tell(world.work)
+    assert world.told.titles() == ["bad profiles"]
+
+
+@pytest.mark.parametrize("broken", ["_tell_of_shut", "_tell_of_quarantined", "tell_of_stuck"])
+def test_an_alarm_that_fails_keeps_neither_others_nor_messages_from_going_out(daily, monkeypatch, broken):
+    from tracker.errors import TrackerError
+
+    def fail(work):
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr(alarms, broken, fail)
+    daily.profile("gpt/v1/a.json")
+    with pytest.raises(TrackerError, match="of the round 1 job failed: tell"):
+        daily.settle()
+    waiting = Alarm("1", "watcher", "", "that waited")
+    notify.alarm(daily.store, ALERTS, waiting, now_ns=daily.now_ns)
+    with pytest.raises(TrackerError, match="of the round 1 job failed: tell"):
+        daily.after(DAY + 1).round()
+    assert daily.told.titles() == ["that waited", "no run of gpt for 24 h"]
+    assert daily.lines("failed")[0].startswith("tell: Traceback")
 
 
 def test_what_was_said_of_a_thing_is_forgotten_when_many_others_were(daily):

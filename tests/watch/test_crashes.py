@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_intake import write_trace
 from tests.watch.world import SETTLED, World
 from tracker import judgement
+from tracker.intake import ingest
 from tracker.store import leases, open_store, queries
 
 ROOT = Path(__file__).parents[2]
@@ -64,9 +66,16 @@ def server_name(url: str) -> str:
 
 
 def prepared(database_url: str, folder: Path) -> int:
-    """Three profiles that are ready in the round to come; its clock."""
+    """Four profiles that are ready in the round to come; its clock. One of them confirms a regression.
+
+    The kernel of bert takes 600 us in v2, 100 us before; what two runs say is a suspicion, what three do an incident.
+    """
     with open_store(database_url, create=False) as store:
         world = World(store, folder)
+        for at, (version, kernel_us) in enumerate([("v1", 100)] * 3 + [("v2", 600)] * 2):
+            path = write_trace(folder.parent / f"before{at}.json", kernel_us=kernel_us + at, start_us=at * 10**6)
+            ingest(store, [path], workload="bert", version=version)
+        world.profile("bert/v2/third.json", kernel_us=605, start_us=10**7)
         world.profile("gpt/v1/a.json")
         world.profile("gpt/v2/run/rank0.json", rank=0)
         world.profile("gpt/v2/run/rank1.json", rank=1)
@@ -82,33 +91,42 @@ def check(url: str, folder: Path, sent: Path) -> None:
     """All of the round is there, once."""
     with open_store(url, create=False) as store:
         world = World(store, folder)
-        assert world.states() == {"gpt/v1/a.json": "ingested", "gpt/v2/run": "ingested", "gpt/v3/c.json": "quarantined"}
-        assert world.runs() == [("gpt", "v1"), ("gpt", "v2")]
-        assert queries.runs(store)["ranks"].tolist() == [2, 1]
+        assert world.states() == {
+            "bert/v2/third.json": "ingested", "gpt/v1/a.json": "ingested", "gpt/v2/run": "ingested",
+            "gpt/v3/c.json": "quarantined",
+        }  # fmt: skip
+        assert sorted(world.runs()) == [("bert", "v1")] * 3 + [("bert", "v2")] * 3 + [("gpt", "v1"), ("gpt", "v2")]
+        assert queries.runs(store, workload="gpt")["ranks"].tolist() == [2, 1]
         assert judgement.update(store, judgement.lines_of(store)) == 0
-    keys = Counter(sent.read_text().split())
-    assert len(keys) == 1
-    assert 1 <= keys.total() <= 2  # at least once; twice where it died between the sending and the note of it
+    keys = Counter(line.split()[0] for line in sent.read_text().splitlines())
+    assert sorted(key.split(":")[-2] for key in keys) == ["opened", "quarantined"]
+    # at least once; one of them twice where it died between the sending and the note of it
+    assert 2 <= keys.total() <= 3
 
 
 def play_all(crasher, copied, database_url, tmp_path, *, every: int) -> int:
+    """Kill a watcher at each `every`th step of a round, and at those around each message; how many steps there are."""
     copy, drop = copied
     folder = tmp_path / "profiles"
     now = prepared(database_url, folder)
-    step = 0
-    while True:
-        url, sent = copy(step), tmp_path / f"sent{step}"
-        ended = crasher(url, folder, now, sent, step)
-        if ended == "killed":
-            after = now + 10 * leases.LIFETIME_NS  # whatever it held is free by now
-            assert crasher(url, folder, after, sent, -1) == "done", step
-        else:
-            assert ended == "done", step
+
+    def play(number: int, step: int) -> Path:
+        url, sent = copy(number), tmp_path / f"sent{number}"
+        if step >= 0:
+            assert crasher(url, folder, now, sent, step) == "killed", step
+        after = now + 10 * leases.LIFETIME_NS * (step >= 0)  # whatever it held is free by now
+        assert crasher(url, folder, after, sent, -1) == "done", step
         check(url, folder, sent)
         drop(url)
-        if ended == "done":
-            return step
-        step += every
+        return sent
+
+    sent = play(0, -1)
+    count = int(Path(f"{sent}.steps").read_text())
+    messages = [int(line.split()[1]) for line in sent.read_text().splitlines()]
+    around = {step + more for step in messages for more in (-2, -1, 0, 1)}  # claimed, before it, after it, noted
+    for number, step in enumerate(sorted({*range(0, count, every), *around}), start=1):
+        play(number, step)
+    return count
 
 
 def test_a_round_survives_being_killed_at_some_steps(crasher, copied, database_url, tmp_path):

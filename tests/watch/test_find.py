@@ -87,6 +87,13 @@ def test_a_name_that_no_database_can_hold_is_reported(tmp_path):
     assert list(seen.unseen.values()) == [f"{tmp_path}/caf\\udce9.json: the name is no UTF-8; rename it"]
 
 
+def test_a_name_that_no_database_can_hold_is_known_beside_letters_that_stand_behind_it(tmp_path):
+    (tmp_path / "caf\udce9（.json").write_text("x")
+    seen = listing(Folder(path="x"), tmp_path)
+    assert seen.items == []
+    assert list(seen.unseen.values()) == [f"{tmp_path}/caf\\udce9（.json: the name is no UTF-8; rename it"]
+
+
 def test_names_say_the_same_later_and_nothing_where_the_layout_changed():
     folder = Folder(path="x", layout="{workload}/{version}/*")
     assert labels_of(folder, ("gpt", "v1", "run")).version == "v1"
@@ -97,6 +104,7 @@ def test_names_say_the_same_later_and_nothing_where_the_layout_changed():
 def test_a_relative_folder_starts_at_the_settings_file(tmp_path):
     assert root_of(Folder(path="../p/"), tmp_path / "etc" / "tracker.toml") == tmp_path / "p"
     assert root_of(Folder(path="/p"), tmp_path / "tracker.toml").as_posix() == "/p"
+    assert root_of(Folder(path="~nobody-here/p"), tmp_path / "tracker.toml") == tmp_path / "~nobody-here" / "p"
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
 from tracker import readers
-from tracker.watch import rounds
+from tracker.config import Folder, Watch
+from tracker.errors import StoreError
+from tracker.watch import rounds, scan
 from tracker.watch.content import BELIEVED_AGE_NS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -233,7 +236,7 @@ def test_a_folder_that_may_not_be_entered_keeps_no_other_profile_out(local, monk
     ("error", "said"),
     [
         (FileNotFoundError(2, "No such file or directory"), "cannot be looked into (No such file or directory)"),
-        (ZeroDivisionError("oh"), "tracker itself failed on this (ZeroDivisionError: oh); please report it"),
+        (ZeroDivisionError("oh"), "tracker itself failed on this: ZeroDivisionError: oh; please report it"),
     ],
 )
 def test_a_profile_that_cannot_be_looked_at_keeps_no_other_one_out(local, monkeypatch, error, said):
@@ -251,3 +254,37 @@ def test_a_profile_that_cannot_be_looked_at_keeps_no_other_one_out(local, monkey
     assert local.lines("folder") == [f"gpt/v1/a.json: {said}"]
     monkeypatch.undo()
     assert local.settle()["gpt/v1/a.json"] == "ingested"
+
+
+def test_a_folder_that_fails_keeps_no_other_one_from_being_looked_at(world, tmp_path, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    bad, worse = tmp_path / "bad", tmp_path / "worse"
+    folders = (Folder(path=str(bad)), Folder(path=str(worse)), world.folder)
+    world.work.settings = replace(world.work.settings, watch=Watch(folders=folders))
+    look = scan.listing
+
+    def fail(folder, root):
+        if root != world.root:
+            raise ZeroDivisionError(root.name)
+        return look(folder, root)
+
+    monkeypatch.setattr(scan, "listing", fail)
+    with pytest.raises(ZeroDivisionError, match="bad"):
+        rounds.scan(world.work)
+    assert world.states() == {"gpt/v1/a.json": "waiting"}
+    (said,) = world.lines("failed")  # of the first one whoever called says it
+    assert said.endswith("ZeroDivisionError: worse")
+
+
+def test_a_database_that_is_away_is_not_asked_once_per_folder(world, monkeypatch):
+    tried = []
+
+    def away(folder, root):
+        tried.append(root)
+        raise StoreError("it is away")
+
+    monkeypatch.setattr(scan, "listing", away)
+    world.work.settings = replace(world.work.settings, watch=Watch(folders=(world.folder, Folder(path="/other"))))
+    with pytest.raises(StoreError):
+        rounds.scan(world.work)
+    assert tried == [world.root]

@@ -15,8 +15,8 @@ from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.hooks import spool
 from tracker.intake.spooled import ATTEMPTS
 from tracker.store import inbox, leases, queries
-from tracker.watch import Stopped, retry, status, take
-from tracker.watch.take import MAX_DEATHS, in_order
+from tracker.watch import retry, status, take
+from tracker.watch.take import in_order
 
 
 def test_profiles_become_runs_under_the_labels_of_their_folders(world):
@@ -85,7 +85,7 @@ def test_what_jobs_queued_is_taken_too_and_what_cannot_be_read_is_told_of(world,
     for _ in range(ATTEMPTS + 1):
         world.after(DAY).round()
     (message,) = world.told.messages
-    assert (message.event, message.title) == ("quarantined", "a profile that a job queued on node1 cannot be read")
+    assert (message.event, message.title) == ("quarantined", "a profile that a job queued cannot be read")
     (left,) = status(world.store, now_ns=world.now_ns, spools=[place]).spooled
     assert (left.profile, left.is_given_up, left.attempts) == (f"{tmp_path}/gone.json", True, ATTEMPTS)
 
@@ -134,6 +134,8 @@ def test_a_quarantined_profile_is_tried_again_when_somebody_says_so(world):
     assert set(world.round().values()) == {"quarantined"}
     with pytest.raises(UsageError, match="gpt/v3: nothing there is quarantined"):
         retry(world.store, str(world.root / "gpt/v3"), now_ns=world.now_ns)
+    with pytest.raises(UsageError, match="~nobody-here: nothing there is quarantined"):
+        retry(world.store, "~nobody-here", now_ns=world.now_ns)
 
 
 def test_ranks_that_come_later_join_their_run(world):
@@ -209,89 +211,6 @@ def test_a_fault_of_tracker_itself_is_shown_whole_and_stops_nobody(world, monkey
     )
     (traceback,) = world.lines("failed")
     assert "in fail" in traceback
-
-
-def test_a_lost_database_ends_the_job_and_counts_against_no_profile(world, monkeypatch):
-    world.profile("gpt/v1/a.json")
-    world.look()
-    world.after(SETTLED).look()
-    real = intake.ingest
-
-    def lose(*_, **__):
-        raise StoreError("the server cannot be reached")
-
-    monkeypatch.setattr(intake, "ingest", lose)
-    for _ in range(MAX_DEATHS + 2):
-        with pytest.raises(StoreError):
-            take.take(world.work)
-    entry = world.entries()["gpt/v1/a.json"]
-    assert (entry.state, entry.attempts) == ("ready", 0)
-    monkeypatch.setattr(intake, "ingest", real)
-    assert world.round() == {"gpt/v1/a.json": "ingested"}
-
-
-def test_a_profile_that_kills_its_watchers_is_quarantined(world, store):
-    world.profile("gpt/v1/a.json")
-    world.look()
-    world.after(SETTLED).look()
-    for number in range(MAX_DEATHS):
-        (entry,) = world.entries().values()
-        assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)  # and then it died
-        world.after(leases.LIFETIME_NS)
-    assert world.round() == {"gpt/v1/a.json": "quarantined"}
-    assert world.entries()["gpt/v1/a.json"].reason.startswith(
-        "the watcher died while it read this, 3 times in a row; it may need more memory"
-    )
-    assert world.runs() == []
-
-
-def test_what_was_put_off_often_is_not_blamed_for_the_first_death(world, store, monkeypatch):
-    """Three times the disk was full; then one watcher was killed. That is one death and not four."""
-    world.profile("gpt/v1/a.json")
-    real = intake.ingest
-
-    def refuse(*_, **__):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(intake, "ingest", refuse)
-    world.settle()
-    for minutes in (1, 5):
-        world.after(minutes * MINUTE).round()
-    (entry,) = world.entries().values()
-    assert (entry.state, entry.attempts, entry.deaths) == ("ready", 3, 0)
-    monkeypatch.setattr(intake, "ingest", real)
-    world.after(15 * MINUTE)
-    assert inbox.start(store, entry, "node1:2:x", now_ns=world.now_ns)  # and then it died
-    assert world.after(leases.LIFETIME_NS).round() == {"gpt/v1/a.json": "ingested"}
-
-
-def test_a_watcher_that_had_to_be_ended_did_not_die_of_what_it_read(world, store):
-    world.profile("gpt/v1/a.json")
-    world.look()
-    world.after(SETTLED).look()
-    for number in range(2 * MAX_DEATHS):
-        (entry,) = world.entries().values()
-        assert inbox.start(store, entry, f"node1:{number}:x", now_ns=world.now_ns)
-        inbox.break_off(store, f"node1:{number}:x")
-        inbox.break_off(store, "somebody else")
-        world.after(leases.LIFETIME_NS)
-    assert world.round() == {"gpt/v1/a.json": "ingested"}
-
-
-def test_a_watcher_that_is_asked_to_end_puts_back_what_it_read(world, monkeypatch):
-    world.profile("gpt/v1/a.json")
-    world.look()
-    world.after(SETTLED).look()
-
-    def stop(*_, **__):
-        raise Stopped
-
-    monkeypatch.setattr(intake, "ingest", stop)
-    with pytest.raises(Stopped):
-        take.take(world.work)
-    (entry,) = world.entries().values()
-    assert (entry.state, entry.attempts) == ("ready", 0)
-    assert inbox.start(world.store, entry, "node1:2:b", now_ns=world.now_ns)  # nobody has to wait
 
 
 def test_what_another_watcher_reads_is_left_alone_until_its_lease_ends(world, store):

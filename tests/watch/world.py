@@ -38,12 +38,22 @@ class Told:
 
 
 ALERTS = Alerts(channels=(Channel(name="ops", url_env="OPS"),), rules=(Rule(channels=("ops",)),))
+AT_ONCE = Alerts(channels=ALERTS.channels, rules=(Rule(channels=("ops",), when="at once"),))
 
 
 class World:
     """`root` is watched with `layout`. Times of files lie in the future of its clock, so they count for nothing."""
 
-    def __init__(self, store: Store, root: Path, *, host: str = "node1", owner: str = "node1:1:a", **folder) -> None:
+    def __init__(
+        self,
+        store: Store,
+        root: Path,
+        *,
+        host: str = "node1",
+        owner: str = "node1:1:a",
+        alerts: Alerts = ALERTS,
+        **folder,
+    ) -> None:
         self.root = root
         self.root.mkdir(exist_ok=True)
         self.store = store
@@ -53,7 +63,7 @@ class World:
         self.folder = Folder(path=str(root), **{"layout": "{workload}/{version}/*", **folder})
         self.work = Work(
             store=store,
-            settings=Settings(database="", origin="test", watch=Watch(folders=(self.folder,)), alerts=ALERTS),
+            settings=Settings(database="", origin="test", watch=Watch(folders=(self.folder,)), alerts=alerts),
             owner=owner,
             host=host,
             say=self.said.append,

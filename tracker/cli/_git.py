@@ -10,13 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from tracker.errors import SourceError, UsageError
+from tracker.hooks.environment import GIT_READ_ONLY
 
 _TIMEOUT_S: Final = 120
-_READ_ONLY: Final = {
-    "GIT_OPTIONAL_LOCKS": "0",  # no index is refreshed on the way
-    "GIT_NO_LAZY_FETCH": "1",  # nothing is fetched into a partial clone
-    "GIT_TERMINAL_PROMPT": "0",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +70,7 @@ def _run(repository: Path, words: list[str], text: str = "", *, may_fail: bool =
             text=True,
             timeout=_TIMEOUT_S,
             check=False,
-            env={**os.environ, **_READ_ONLY},
+            env={**os.environ, **GIT_READ_ONLY},
         )
     except FileNotFoundError as error:
         raise UsageError("git is not installed", remedy="install it, or name the versions in their order") from error

@@ -44,11 +44,13 @@ class Job:
 
     def variables(self) -> dict[str, str]:
         """What hooks inside of the job must know: to say the same of its profiles, and to leave delivering to this."""
+        from tracker.hooks.job import joined
+
         texts = {name: getattr(self.said, name) for name in ("version", "workload", "commit", "note", "device")}
         if self.said.expect_ranks is not None:
             texts["expect_ranks"] = str(self.said.expect_ranks)
         for name in ("configuration", "tags"):
-            texts[name] = ",".join(f"{key}={value}" for key, value in getattr(self.said, name).items()) or None
+            texts[name] = joined(getattr(self.said, name)) or None
         if self.db:
             texts["db"] = self.db
         texts["deliver"] = os.environ.get("TRACKER_DELIVER", "0")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tracker.errors import EXIT_COULD_NOT_RUN
+from tracker.errors import EXIT_COULD_NOT_RUN, without_place
 from tracker.units import counted, format_moment
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = Fa
     tried = {one.entry for one in done}
     for one in left:
         if one.entry not in tried and not one.given_up:
-            why = one.why.removeprefix(f"{one.profile}: ")
+            why = without_place(one.why, one.profile)
             moment = f", tried again from {format_moment(one.next_try_ns)} UTC on" if one.next_try_ns else ""
             tell(f"note: {one.profile or one.entry} waits{moment}{f': {why}' if why else ''}")
     given_up = sum(one.given_up for one in left)

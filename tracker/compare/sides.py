@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Final
 
 from tracker.compare import knowing
+from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.intake import IngestOptions, ingest
 from tracker.lazy import pd
@@ -123,7 +123,7 @@ def load(
         memory = stack.enter_context(open_store("sqlite://"))
         results = ingest(
             memory,
-            [Path(reference).expanduser()],
+            [user_path(reference)],
             version=reference,
             workload=FILES,
             options=_ingest_options(options),
@@ -191,9 +191,9 @@ def _is_path(reference: str) -> bool:
     A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
     """
     try:
-        path = Path(reference).expanduser()
+        path = user_path(reference)
         is_there, is_file = path.exists(), path.is_file()
-    except (OSError, RuntimeError):  # too long for a file name, or the home of nobody
+    except OSError:  # too long for a file name
         is_there = is_file = False
     if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {_SIDES}")

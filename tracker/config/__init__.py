@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
+from tracker.config.places import user_path
 from tracker.errors import SourceError
 from tracker.units import MAX_BYTES
 
@@ -84,13 +85,13 @@ def make_default_folder() -> None:
 
 def _located(text: str, folder: Path) -> str:
     """A URL as it is; the path of a SQLite file made absolute, starting at `folder`."""
-    return text if "://" in text else str(folder / Path(text).expanduser())
+    return text if "://" in text else str(folder / user_path(text))
 
 
 def _file_path(environ: Mapping[str, str]) -> tuple[Path, bool]:
     """Where the settings file is, and whether the user asked for it by name (then it must exist)."""
     if environ.get(FILE_VARIABLE):
-        return Path(environ[FILE_VARIABLE]).expanduser(), True
+        return user_path(environ[FILE_VARIABLE]), True
     from platformdirs import user_config_path
 
     return user_config_path("tracker", appauthor=False) / "tracker.toml", False

@@ -47,6 +47,7 @@ from __future__ import annotations
 
 import stat
 import tomllib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
@@ -54,14 +55,17 @@ import msgspec
 from msgspec import Struct, field
 
 from tracker.config import layout
+from tracker.config.places import is_address, is_variable, user_path
 from tracker.config.refusals import told
 from tracker.errors import SourceError
 from tracker.units import MAX_BYTES, age_ns
 
-SEVERITIES: Final = ("info", "warning", "critical")
 _TIMES: Final = {
     "watch": ("every", "settled", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
 }  # fmt: skip
+_LONGEST: Final = "5200w"
+"""A century: what is added to now stays a moment that a database can hold."""
+
 Severity = Literal["info", "warning", "critical"]
 Direction = Literal["regression", "improvement"]
 
@@ -292,16 +296,11 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
             ("limits.max_bytes", f"is {entries.limits.max_bytes}, expected a whole number of bytes, 1 or more")
         )
     for table, names in _TIMES.items():
-        found += [
-            (f"{table}.{name}", f"is {value!r}, expected a time such as 30s, 5m, 6h, 7d or 2w")
-            for name in names
-            if _no_age(value := tables.get(table, {}).get(name))
-        ]
+        found += [(f"{table}.{name}", wrong) for name in names if (wrong := _no_age(tables.get(table, {}).get(name)))]
     if entries.prune and entries.prune.keep_versions < 0:
         found.append(("prune.keep_versions", f"is {entries.prune.keep_versions}, expected 0 or more"))
     paths = [folder.path.rstrip("/") for folder in entries.watch.folders]
-    for folder in entries.watch.folders:
-        found += _of_folder(folder)
+    found += _numbered("watch.folders", map(_of_folder, entries.watch.folders))
     found += [
         ("watch.folders.path", f"is {path!r} twice, expected each folder once")
         for path in dict.fromkeys(paths)
@@ -310,53 +309,83 @@ def _problems(entries: Entries, tables: dict[str, Any], *, private: bool) -> lis
     return found + _of_alerts(entries.alerts, private=private)
 
 
-def _no_age(value: str | None) -> bool:
+def _no_age(value: str | None) -> str:
+    """What is wrong with a time; empty: nothing."""
     try:
-        return value is not None and age_ns(value) <= 0
+        if value is None or 0 < age_ns(value) <= age_ns(_LONGEST):
+            return ""
+        is_long = age_ns(value) > 0
     except ValueError:
-        return True
+        is_long = False
+    return f"is {value!r}, expected {f'at most {_LONGEST}' if is_long else 'a time such as 30s, 5m, 6h, 7d or 2w'}"
+
+
+def _numbered(table: str, problems: Iterable[Iterable[tuple[str, str]]]) -> list[tuple[str, str]]:
+    """What is wrong with the entries of a table that is there several times, with the number of each; from 1."""
+    return [
+        (f"{table}.{name} of entry {number}", wrong)
+        for number, own in enumerate(problems, start=1)
+        for name, wrong in own
+    ]
 
 
 def _of_folder(folder: Folder) -> list[tuple[str, str]]:
     found = []
     if not folder.path:
-        found.append(("watch.folders.path", "is '', expected a folder"))
+        found.append(("path", "is '', expected a folder"))
     try:
         layout.parse(folder.layout)
     except ValueError as error:
-        found.append(("watch.folders.layout", f"is {folder.layout!r}: {error}"))
-    if _no_age(folder.expect_every):
-        found.append(("watch.folders.expect_every", f"is {folder.expect_every!r}, expected a time such as 6h or 1d"))
+        found.append(("layout", f"is {folder.layout!r}: {error}"))
+    if wrong := _no_age(folder.expect_every):
+        found.append(("expect_every", wrong))
     if folder.expect_ranks is not None and folder.expect_ranks < 1:
-        found.append(("watch.folders.expect_ranks", f"is {folder.expect_ranks}, expected 1 or more"))
+        found.append(("expect_ranks", f"is {folder.expect_ranks}, expected 1 or more"))
     return found
 
 
 def _of_alerts(alerts: Alerts, *, private: bool) -> list[tuple[str, str]]:
-    found = []
     names = [channel.name for channel in alerts.channels]
-    for channel in alerts.channels:
-        given = [word for word in ("url_env", "url_file", "url") if getattr(channel, word)]
-        if not channel.name or names.count(channel.name) > 1:
-            found.append(("alerts.channels.name", f"is {channel.name!r}, expected a name of its own for each channel"))
-        if len(given) != 1:
-            said = " and ".join(given) or "none"
-            found.append(
-                ("alerts.channels", f"channel {channel.name!r} has {said}, expected one of url_env, url_file, url")
-            )
-        if channel.url_file and not Path(channel.url_file).expanduser().is_absolute():
-            said = f"channel {channel.name!r} has {channel.url_file!r}, expected a path from the root, or ~/..."
-            found.append(("alerts.channels.url_file", said))
-        if channel.url and not private:
-            said = f"channel {channel.name!r} holds a secret, and others can read this file (chmod 600 it, or url_env)"
-            found.append(("alerts.channels.url", said))
-    known = f"it has {', '.join(names)}" if names else "none is there"
-    for word, tables in (("rules", alerts.rules), ("owners", alerts.owners)):
-        for table in tables:
-            found += [
-                (f"alerts.{word}.channels", f"there is no channel {name!r} in [[alerts.channels]]: {known}")
-                for name in table.channels
-                if name not in names
-            ]
-    found += [("alerts.rules.channels", "is empty") for rule in alerts.rules if not rule.channels]
+    found = [one for channel in alerts.channels for one in _of_channel(channel, names, private=private)]
+    found += _numbered("alerts.rules", (_of_channels(rule.channels, names) for rule in alerts.rules))
+    found += [
+        (f"alerts.rules.channels of entry {number}", "is empty")
+        for number, rule in enumerate(alerts.rules, start=1)
+        if not rule.channels
+    ]
+    return found + _numbered("alerts.owners", (_of_channels(owner.channels, names) for owner in alerts.owners))
+
+
+def _of_channel(channel: Channel, names: Sequence[str], *, private: bool) -> list[tuple[str, str]]:
+    """What is wrong with a channel; an address that landed in a wrong entry is not shown."""
+    found = []
+    given = [word for word in ("url_env", "url_file", "url") if getattr(channel, word)]
+    if is_address(channel.name):
+        return [("alerts.channels.name", "is an address, which is a secret; expected a name, and the address in url")]
+    if not channel.name or names.count(channel.name) > 1:
+        found.append(("alerts.channels.name", f"is {channel.name!r}, expected a name of its own for each channel"))
+    who = f"channel {channel.name!r}"
+    if len(given) != 1:
+        said = " and ".join(given) or "none"
+        found.append(("alerts.channels", f"{who} has {said}, expected one of url_env, url_file, url"))
+    if channel.url_env and not is_variable(channel.url_env):
+        said = f"{who} has what is no name of a variable, expected one that is set to the address"
+        found.append(("alerts.channels.url_env", said))
+    if channel.url_file and (is_address(channel.url_file) or not user_path(channel.url_file).is_absolute()):
+        said = f"{who} has what is no path from the root, or ~/..., expected that of a file with the address"
+        found.append(("alerts.channels.url_file", said))
+    if channel.url and not private:
+        said = f"{who} holds a secret, and others can read this file (chmod 600 it, or url_env)"
+        found.append(("alerts.channels.url", said))
     return found
+
+
+def _of_channels(named: Iterable[str], names: Sequence[str]) -> list[tuple[str, str]]:
+    """What is wrong with the channels that a rule or an owner names."""
+    known = f"it has {', '.join(names)}" if names else "none is there"
+    return [
+        ("channels", f"there is no channel {'of this address' if is_address(name) else repr(name)} "
+                     f"in [[alerts.channels]]: {known}")
+        for name in named
+        if name not in names
+    ]  # fmt: skip

@@ -25,6 +25,8 @@ def told(said: str) -> tuple[str, str, str]:
     ('limits.max_bytes', '', 'expected a whole number, got a text')
     >>> told("Object contains unknown field `rows` - at `$.limits`")
     ('limits.rows', '', '')
+
+    An address, which is a secret, is not repeated.
     """
     what, _, where = said.partition(" - at `$")
     key = re.sub(r"\[[^]]*\]", "", where.rstrip("`").lstrip("."))
@@ -32,7 +34,7 @@ def told(said: str) -> tuple[str, str, str]:
     of = f" of entry {int(entry[1]) + 1}" if entry else ""
     if what.startswith(_UNKNOWN):
         return f"{key}.{what.removeprefix(_UNKNOWN).rstrip('`')}".lstrip("."), of, ""
-    plain = what.replace("`", "").replace(" | null", "")
+    plain = re.sub("'[^']*://[^']*'", "an address", what.replace("`", "").replace(" | null", ""))
     for word, better in _BETTER.items():
         plain = re.sub(rf"\b{word}\b", better, plain)
     return key, of, plain

@@ -10,7 +10,7 @@ from typing import Final
 from tracker import readers
 from tracker.doctor import command, rules, runs, sidecars, unclaimed
 from tracker.doctor.findings import CaptureFound, Failure, Findings
-from tracker.errors import SourceError
+from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, read_pieces
 from tracker.profile import MISSING, Capture, Rows
 from tracker.readers import Found
@@ -45,7 +45,7 @@ class _Notebook:
 
     def fail(self, path: Path, formats: Sequence[str], error: SourceError) -> None:
         """Note a file or folder that cannot be read."""
-        problem = " ".join(error.problem.split()).removeprefix(f"{path}: ")
+        problem = without_place(" ".join(error.problem.split()), path)
         self.failures.append(Failure(str(path), tuple(formats), problem, " ".join(error.remedy.split())))
         self.broken.append(path)
 

@@ -26,8 +26,8 @@ def handler(
 ) -> Callable[[Any], None]:
     """A handler that calls the profiler's own one, `analyse`, and hands over what came into `folder` since.
 
-    `worker`: how the names of this process's captures begin. `complete`: the analysis is done when `analyse` returns;
-    else a capture is handed over now and taken once it is analysed.
+    `worker`: how the names of this process's captures begin, before a `_`; empty: all are its own. `complete`: the
+    analysis is done when `analyse` returns; else a capture is handed over now and taken once it is analysed.
     """
     known = captures(folder, ending)
 
@@ -35,7 +35,8 @@ def handler(
     def handle(profiler: Any) -> None:
         analyse(profiler)
         for path in sorted(captures(folder, ending) - known):
-            if os.path.basename(path).startswith(worker):
+            # `rank1_...` is no capture of `rank12`
+            if os.path.basename(path).startswith(worker and worker + "_"):
                 known.add(path)
                 job.hand_over(path, wait_for=None if complete else os.path.join(path, _OUTPUT, _DONE))
 

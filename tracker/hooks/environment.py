@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import platform
 import re
-import socket
 import subprocess
 import sys
 from typing import Any, Callable, Mapping
+
+from . import spool
 
 VARIABLES = (
     # how kernels are launched and memory is handed out
@@ -61,7 +62,8 @@ _WORD = re.compile(r"[\w.,:;+/= -]{1,120}")
 _NVIDIA = re.compile(r"(?:Kernel Module(?: for \S+)?|Module)\s+(\d+\.\d+(?:\.\d+)?)")
 _VERSION_LINE = re.compile(r"^\s*[Vv]ersion\s*=\s*\[?([\w.]+)", re.MULTILINE)
 _CANN_HOMES = ("ASCEND_TOOLKIT_HOME", "ASCEND_HOME_PATH")
-_READ_ONLY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+GIT_READ_ONLY = {"GIT_OPTIONAL_LOCKS": "0", "GIT_NO_LAZY_FETCH": "1", "GIT_TERMINAL_PROMPT": "0"}
+"""Variables of a git that refreshes no index on the way, fetches nothing into a partial clone, and asks nobody."""
 
 
 def word(value: object) -> str:
@@ -95,7 +97,7 @@ def job_id(environ: Mapping[str, str]) -> str | None:
 
 def host() -> str:
     """The name of this machine, '' for one that makes no word, or has none."""
-    return word(_asked(socket.gethostname))
+    return word(_asked(spool.host_name))
 
 
 def rank_and_world_size(
@@ -127,7 +129,7 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
 
 def _git(folder: str, words: list[str], timeout_s: float) -> str:
     environ = dict(os.environ)
-    environ.update(_READ_ONLY)
+    environ.update(GIT_READ_ONLY)
     try:
         asked = subprocess.Popen(
             ["git", "-C", folder, "-c", "core.fsmonitor=false", *words],

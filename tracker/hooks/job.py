@@ -18,6 +18,10 @@ SIDECAR = "tracker.json"
 
 _TEXTS = ("version", "workload", "commit", "note", "device")
 _PAIRS = {"configuration": "TRACKER_CONFIGURATION", "tags": "TRACKER_TAGS"}
+_PART = re.compile(r"(?:\\[,\\]|[^,])+")
+_SPECIAL, _ESCAPED = re.compile(r"[,\\]"), re.compile(r"\\([,\\])")
+"""A comma that parts no pairs, and a backslash, stand behind a backslash."""
+
 _OFF = ("0", "no", "off", "false")
 _GIT_S = 10.0
 _LAST_WAIT_S = 0.1
@@ -59,7 +63,8 @@ class Job:
     Options, each before its variable of the environment: `version` (TRACKER_VERSION, default: `git describe --always
     --dirty` where the job was started, or where its script lies), `workload` (TRACKER_WORKLOAD), `commit`
     (TRACKER_COMMIT), `note` (TRACKER_NOTE), `device` (TRACKER_DEVICE), `expect_ranks` (TRACKER_EXPECT_RANKS),
-    `configuration` and `tags` (mappings; TRACKER_CONFIGURATION and TRACKER_TAGS: `batch=32,precision=bf16`),
+    `configuration` and `tags` (mappings; TRACKER_CONFIGURATION and TRACKER_TAGS: `batch=32,precision=bf16`; a comma of
+    a value is written `\\,`),
     `deliver` (TRACKER_DELIVER; False or 0: the profile is written, and whoever watches the folder takes it).
     """
 
@@ -141,10 +146,15 @@ def _said(options: Mapping[str, Any], environ: Mapping[str, str]) -> dict[str, A
     return {name: value for name, value in said.items() if value not in (None, "", {})}
 
 
+def joined(pairs: Mapping[str, str]) -> str:
+    """Pairs as TRACKER_CONFIGURATION and TRACKER_TAGS take them."""
+    return ",".join(_SPECIAL.sub(r"\\\g<0>", f"{key}={value}") for key, value in pairs.items())
+
+
 def _pairs(text: str, variable: str) -> list[tuple[str, str]]:
     pairs = []
-    for part in text.split(","):
-        key, separator, value = part.partition("=")
+    for part in _PART.findall(text):
+        key, separator, value = _ESCAPED.sub(r"\1", part).partition("=")
         if separator and key.strip():
             pairs.append((key.strip(), value.strip()))
         elif part.strip():

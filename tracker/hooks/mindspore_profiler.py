@@ -25,15 +25,18 @@ def callback(
     """A `mindspore.Callback` that profiles the steps `first_step` to `last_step` of each process into `folder`.
 
     `profiler`: further arguments of `mindspore.Profiler`. `options`: see `job.Job`. Steps count from 1, as
-    `cur_step_num` does. None, which `Model.train` takes as well, where there is no MindSpore to profile.
+    `cur_step_num` does. Where MindSpore cannot profile, a callback that does nothing: `Model.train` ends the job at
+    anything in `callbacks=[...]` that is none. None where there is no MindSpore at all.
     """
+    nothing = None
     try:
         import mindspore
 
+        nothing = mindspore.Callback()
         return _profiling(mindspore)(mindspore, Job(**options), folder, (first_step, last_step), profiler or {})
     except Exception as error:  # noqa: BLE001 nothing here may end a training job
         warn(f"MindSpore gives no callback ({type(error).__name__}: {error}); nothing is profiled")
-        return None
+        return nothing
 
 
 def on_trace_ready(folder: str, worker_name: str | None = None, **options: Any) -> Callable[[Any], None]:

@@ -9,7 +9,6 @@ paths as here.
 from __future__ import annotations
 
 import io
-import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -17,7 +16,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from tracker.errors import SourceError, TrackerError, UsageError
+from tracker.errors import SourceError, TrackerError, UsageError, without_place
+from tracker.hooks import spool
 from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
 from tracker.readers import Found, ReadOptions
@@ -68,7 +68,7 @@ def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[
 
     `how`: those fields of IngestOptions that say how to read; `rules`: the `RULES` of whoever asks.
     """
-    host = socket.gethostname()
+    host = spool.host_name()
     if tuple(rules) != RULES:
         return UsageError(f"the Dask worker on {host} has another version of tracker", remedy=_SAME)
     try:
@@ -128,7 +128,7 @@ def _pieces(content: bytes | TrackerError, item: Found, options: IngestOptions) 
     """What a worker sent, with the paths as they were given here."""
     there, here = str(item.path.absolute()), str(item.path)
     if isinstance(content, SourceError):
-        bare = content.problem.removeprefix(f"{content.path}: ").replace(there, here)
+        bare = without_place(content.problem, content.path).replace(there, here)
         raise SourceError(content.path.replace(there, here), "", bare, remedy=content.remedy.replace(there, here))
     if isinstance(content, TrackerError):
         raise content

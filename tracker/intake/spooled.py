@@ -7,7 +7,6 @@ after ATTEMPTS tries it moves to the sub-folder `failed`, with its last error, a
 from __future__ import annotations
 
 import os
-import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -19,22 +18,22 @@ import msgspec
 from msgspec import Struct
 
 from tracker import config
-from tracker.errors import SourceError, StoreError, TrackerError
+from tracker.errors import SourceError, StoreError, TrackerError, our_fault
 from tracker.hooks import spool
 from tracker.intake import sidecar
 from tracker.intake.ingesting import IngestResult, ingest_of_job, judge_runs
 from tracker.intake.sidecar import NOTHING, Sidecar
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_DAY, NS_PER_MINUTE
 
 if TYPE_CHECKING:
     from tracker.store import Store
 
 ATTEMPTS: Final = 20
-KEPT_NS: Final = 90 * 24 * 3600 * NS_PER_S
+KEPT_NS: Final = 90 * NS_PER_DAY
 """How long what was given up stays in `failed`."""
 
-_FIRST_PAUSE_NS: Final = 60 * NS_PER_S
-_LONGEST_PAUSE_NS: Final = 24 * 3600 * NS_PER_S
+_FIRST_PAUSE_NS: Final = NS_PER_MINUTE
+_LONGEST_PAUSE_NS: Final = NS_PER_DAY
 _REMEDY: Final = "see what wrote it; the profile can be ingested by its path"
 
 
@@ -214,7 +213,7 @@ def _next_ns(entry: Entry) -> int:
 
 def _elsewhere(entry: Entry) -> bool:
     """Whether the profile lies on a disk of the machine that wrote it, which is not this one."""
-    return entry.host not in ("", socket.gethostname()) and not os.path.exists(entry.profile)
+    return entry.host not in ("", spool.host_name()) and not os.path.exists(entry.profile)
 
 
 def _is_barred(entry: Entry) -> bool:
@@ -297,7 +296,7 @@ def _problem(error: Exception) -> str:
         return str(error)
     if isinstance(error, MemoryError):
         return "out of memory"
-    return f"tracker itself failed on this: {type(error).__name__}: {' '.join(str(error).split())}; please report it"
+    return our_fault(error)
 
 
 def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:

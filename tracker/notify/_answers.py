@@ -19,7 +19,6 @@ from typing import Any, Final
 _LOGGERS: Final = ("apprise", "urllib3.connectionpool", "urllib3.util.retry", "requests_oauthlib", "oauthlib")
 _CODES: Final = ("errcode", "StatusCode", "code")
 _WORDS: Final = ("errmsg", "StatusMessage", "msg", "message", "error", "description")
-_EXCERPT: Final = 200
 
 
 @dataclass(slots=True)
@@ -32,7 +31,7 @@ class Heard:
 
     @property
     def why(self) -> str:
-        """The best that is known of a failure; may hold parts of the address."""
+        """The best that is known of a failure, whole; may hold parts of the address."""
         return next((said[-1] for said in (self.refusals, self.problems, self.log) if said), "it was not delivered")
 
 
@@ -70,10 +69,10 @@ def refusal_in(status: int, body: str) -> str | None:
         code = _number(said.get(name))
         # a webhook of one's own may repeat the HTTP status
         if code is not None and code != 0 and not (name != "errcode" and 200 <= code < 300):
-            return f"it answered {status} with {name} {code}{words}"[:_EXCERPT]
+            return f"it answered {status} with {name} {code}{words}"
     for name in ("ok", "success"):
         if said.get(name) is False:
-            return f"it answered {status} with {name} false{words}"[:_EXCERPT]
+            return f"it answered {status} with {name} false{words}"
     return None
 
 
@@ -130,7 +129,7 @@ def _hear(heard: Heard, answer: Any) -> None:
         if refusal is not None:
             heard.refusals.append(refusal)
         return
-    words = " ".join(answer.text.split())[:_EXCERPT]
+    words = answer.text.strip()
     heard.problems.append(f"it answered {status}" + (f": {words}" if words else ""))
 
 

@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote, unquote
 
 from tracker.config import Channel
+from tracker.config.places import is_address, is_variable, user_path
 
 _HIDDEN: Final = "***"
 _SHORTEST: Final = 4
@@ -25,12 +26,16 @@ class BadAddress(Exception):
 def address_of(channel: Channel, environ: Mapping[str, str]) -> str:
     """The address of a channel. Raises BadAddress."""
     if channel.url_env is not None:
+        if not is_variable(channel.url_env):
+            raise BadAddress("url_env is no name of a variable; set one to the address, and name it there")
         found = environ.get(channel.url_env, "").strip()
         if not found:
             raise BadAddress(f"the variable {channel.url_env} is not set; set it to the address")
         return found
     if channel.url_file is not None:
-        return _of_file(Path(channel.url_file).expanduser())
+        if is_address(channel.url_file):
+            raise BadAddress("url_file is no path; write the address into a file, and name it there")
+        return _of_file(user_path(channel.url_file))
     return (channel.url or "").strip()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
@@ -28,8 +29,14 @@ class Alarm:
     lines: tuple[str, ...] = ()
 
 
-def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
+Remember = Callable[[Connection], bool]
+"""Remembers, in an open transaction, that something was told; whether nobody had remembered it before."""
+
+
+def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int, then: Remember | None = None) -> int:
     """Make a message of `alarm` for each channel that has none of its key yet; how many channels have one now.
+
+    `then` remembers in the same transaction that it was told; says it that this is no news, no message is made.
 
     None while the whole workload is silenced: who asks again after that is heard. Who asks again and again, because it
     is still so, is not forgotten: an alarm expires when nobody asked for so long.
@@ -45,12 +52,21 @@ def alarm(store: Store, alerts: Alerts, alarm: Alarm, *, now_ns: int) -> int:
         )
         for channel in alarm_channels(alerts, alarm.workload)
     ]  # fmt: skip
-    if made:
-        store.transact(partial(_add, made=made, now_ns=now_ns))
+    try:
+        if made:
+            store.transact(partial(_add, made=made, now_ns=now_ns, then=then))
+    except _ToldBefore:
+        return 0
     return len(made)
 
 
-def _add(connection: Connection, made: list[NewMessage], now_ns: int) -> None:
+class _ToldBefore(Exception):
+    """Somebody else told of it in this moment."""
+
+
+def _add(connection: Connection, made: list[NewMessage], now_ns: int, then: Remember | None) -> None:
+    if then is not None and not then(connection):
+        raise _ToldBefore
     for message in made:
         if not notifications.add(connection, message):
             notifications.keep(connection, message.key, message.channel, now_ns=now_ns)

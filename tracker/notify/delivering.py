@@ -27,12 +27,12 @@ from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.dimensions import digest_of
 from tracker.store.notifications import MOST_ATTEMPTS, Undelivered
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_MINUTE, NS_PER_S
 
-BACKOFF_NS: Final = tuple(minutes * 60 * NS_PER_S for minutes in (1, 5, 30, 120, 120))
+BACKOFF_NS: Final = tuple(minutes * NS_PER_MINUTE for minutes in (1, 5, 30, 120, 120))
 """From one try to the next, give or take a tenth."""
 
-CLAIM_NS: Final = 10 * 60 * NS_PER_S
+CLAIM_NS: Final = 10 * NS_PER_MINUTE
 """A claim ends so long after it was made: longer than anybody waits for a message."""
 
 _ROUND_S: Final = 60.0
@@ -94,7 +94,7 @@ class _Round:
     def run(self) -> Delivered:
         self.dead += self.store.transact(partial(notifications.give_up, now_ns=self.now_ns))
         with self.store.connect() as connection:
-            waiting = _due(notifications.undelivered(connection), self.now_ns)
+            waiting = due(notifications.undelivered(connection), self.now_ns)
         for channel in list(waiting):
             self._start_next(channel, waiting[channel])
         while self.sending:
@@ -194,7 +194,7 @@ def backoff_ns(number: int, attempts: int) -> int:
     return int(pause * (0.9 + 0.2 * part))
 
 
-def _due(messages: Iterable[Undelivered], now_ns: int) -> dict[str, deque[Undelivered]]:
+def due(messages: Iterable[Undelivered], now_ns: int) -> dict[str, deque[Undelivered]]:
     """Channel -> the messages that are due, the oldest first.
 
     A message waits for those before it on the same incident: nobody wants to read that something is over before it

@@ -15,14 +15,15 @@ from sqlalchemy import Connection
 from tracker.config import Alerts
 from tracker.notify import digests, seen
 from tracker.notify.composing import Composer, Wish
+from tracker.notify.delivering import due
 from tracker.notify.life import OPENING, Heard, Want, wanted
-from tracker.notify.routes import Route, channels_of, default_when, is_louder, routes
+from tracker.notify.routes import SOONEST, Route, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import Incident
 from tracker.notify.selecting import unsettled
 from tracker.reports._message import json_of, of_json, title_of
 from tracker.results import Message
 from tracker.store import Store, notifications
-from tracker.store.notifications import NewMessage, Record
+from tracker.store.notifications import NewMessage, Record, Undelivered
 
 _TRIES = 5
 
@@ -47,15 +48,22 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
 
 
 def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Message]]:
-    """Channel and message of all that would be made now, and of what would be tried now. Reads only."""
+    """Channel and message of all that would be made now, and of what would be tried now. Reads only.
+
+    Without what has to wait for a message before it on the same incident, that is not to be tried now.
+    """
     plan = _planned(store, alerts, now_ns)
     gone = {number for number, _ in plan.skipped} | {number for number, _ in plan.changed}
     with store.connect() as connection:
-        due = [one for one in notifications.undelivered(connection) if one.is_due(now_ns) and one.id not in gone]
-    found = [(one.channel, one.content) for one in due]
+        old = [one for one in notifications.undelivered(connection) if one.id not in gone]
     made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
-    found += [(message.channel, message.content) for message in made if message and message.state == "pending"]
-    return [(channel, message) for channel, content in found if content and (message := _readable(content))]
+    new = [_as_due(message, now_ns) for message in made if message and message.state == "pending"]
+    messages = [one for of_channel in due([*old, *new], now_ns).values() for one in of_channel]
+    return [(one.channel, said) for one in messages if one.content and (said := _readable(one.content))]
+
+
+def _as_due(message: NewMessage, now_ns: int) -> Undelivered:
+    return Undelivered(0, message.channel, frozenset(message.incidents), message.content, now_ns, 0, None)
 
 
 def _readable(content: str) -> Message | None:
@@ -164,17 +172,17 @@ def _unwanted(
 
 
 def _plan_channel(plan: _Plan, channel: str, heard: Heard, alerts: Alerts, composer: Composer, now_ns: int) -> None:
-    due: dict[tuple[str, str], list[_Due]] = {}
+    found: dict[tuple[str, str], list[_Due]] = {}
     for incident in composer.incidents.values():
         want = wanted(incident, heard, alerts, now_ns)
         if want is None:
             continue
         one = _routed(incident, want, channel, alerts, composer, now_ns)
         if one is not None:
-            due.setdefault((incident.link, _class(one.event)), []).append(one)
+            found.setdefault((incident.link, _class(one.event)), []).append(one)
         elif want.covers and not _waits(want, incident, composer, now_ns):
             plan.added.append(_passed(incident, want, channel, heard, now_ns))
-    for group in due.values():
+    for group in found.values():
         _plan_group(plan, channel, group, heard, composer, now_ns)
 
 
@@ -225,13 +233,15 @@ def _plan_group(
     keys = [one.incident.key for one in group]
     covers = frozenset(event for one in group for event in one.want.covers)
     open_one = _open_message(heard, first, composer, now_ns)
-    when = min((one.route for one in group), key=lambda route: ("at once", "grouped", "daily").index(route.when))
+    when = min((one.route for one in group), key=lambda route: SOONEST.index(route.when))
     if open_one is not None:
         keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
         wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
         made = _made(keys, wish, open_one.counter, channel, composer, now_ns)
         next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, composer.alerts, now_ns))
-        plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
+        # what waits for a digest waits no longer where something that is told sooner joins it
+        state = "waiting" if open_one.state == "waiting" and when.when == "daily" else "pending"
+        plan.changed.append((open_one.id, replace(made, state=state, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
     counter = heard.next_counter(keys[0], event)
@@ -241,12 +251,12 @@ def _plan_group(
     plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, composer.alerts, now_ns)))
 
 
-def _open_message(heard: Heard, due: _Due, composer: Composer, now_ns: int) -> Record | None:
+def _open_message(heard: Heard, first: _Due, composer: Composer, now_ns: int) -> Record | None:
     """A message on the same version, in the same direction, that nobody has tried to send yet."""
     for record in heard.untried:
         links = {composer.incidents[key].link for key in record.incidents if key in composer.incidents}
         past = record.state == "waiting" and (record.next_try_ns or 0) <= now_ns  # a digest takes it now
-        if not past and _class(record.event) == _class(due.event) and due.incident.link in links:
+        if not past and _class(record.event) == _class(first.event) and first.incident.link in links:
             return record
     return None
 

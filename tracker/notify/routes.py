@@ -12,7 +12,8 @@ from tracker.config import Alerts, Rule
 When = Literal["at once", "grouped", "daily"]
 
 SEVERITIES: Final = ("info", "warning", "critical")
-_SOONEST: Final[tuple[When, ...]] = ("at once", "grouped", "daily")
+SOONEST: Final[tuple[When, ...]] = ("at once", "grouped", "daily")
+"""How a channel may hear of something, the soonest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def routes(alerts: Alerts, subject: Subject) -> dict[str, Route]:
             when = rule.when or default_when(subject.severity)
             for channel in rule.channels:
                 known = found.get(channel, Route("daily")).when
-                found[channel] = Route(min(when, known, key=_SOONEST.index))
+                found[channel] = Route(min(when, known, key=SOONEST.index))
     for channel, patterns in _owned(alerts, subject).items():
         found.setdefault(channel, Route(default_when(subject.severity), patterns))
     return found

@@ -40,6 +40,9 @@ HANGS_S: Final = 90.0
 
 TOO_LONG: Final = "it took too long"
 
+_LONGEST_REASON: Final = 200
+"""Characters of why a message failed."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Open:
@@ -71,6 +74,8 @@ class Sender:
                 self._open[channel.name] = _opened(channel, self._environ)
         except BadAddress as problem:
             return str(problem)
+        except Exception as error:  # noqa: BLE001 its text may hold the address; no channel may harm another
+            return f"it cannot be opened ({type(error).__name__})"
         found = self._open[channel.name]
         with listening() as heard:
             try:
@@ -80,7 +85,8 @@ class Sender:
                 delivered = False
         if delivered and not heard.refusals:
             return None
-        return scrubbed(" ".join(heard.why.split()), found.secrets)
+        # cut last: half of a secret would not be known as one
+        return " ".join(scrubbed(heard.why, found.secrets).split())[:_LONGEST_REASON]
 
     def to_look_at(self, channel: Channel) -> bool:
         """Whether the service may say that it took a message, and not show it."""

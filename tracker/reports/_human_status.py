@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tracker.errors import without_place
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -79,7 +80,7 @@ def profiles(status: Status, state: str) -> list[str]:
 
 
 def _profile(one: ProfileStatus, now_ns: int) -> str:
-    reason = one.reason.removeprefix(f"{one.path}: ")
+    reason = without_place(one.reason, one.path)
     if one.state == "quarantined":
         return f"{one.path}: {reason} (since {_moment(one.state_ns)})"
     parts = [format_bytes(one.size_bytes)]
@@ -110,7 +111,7 @@ def _spooled(one: SpooledStatus, now_ns: int) -> str:
         fate = f"given up, see {one.entry}{kept}"
     elif one.next_try_ns > now_ns:
         tried += f", again at {_moment(one.next_try_ns)}"
-    why = one.why.removeprefix(f"{one.profile}: ")
+    why = without_place(one.why, one.profile)
     return f"{one.profile or one.entry}: {fate}{tried}{f': {why}' if why else ''}"
 
 

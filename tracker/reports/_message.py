@@ -242,22 +242,34 @@ def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
     name = said(readable(finding.name), markdown=markdown, longest=40 if short else 120)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
-    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))})"]
+    # the change is history where it is over: how it is now comes first
+    is_over = finding.state in {"recovered", "vanished", "normal"}
+    now = _now(finding) if is_over else ""
+    parts = [f"{name}: {before} -> {after} ({diff_cell(asdict(finding))}){now and f', now {now}'}"]
     if finding.share_of_change is not None:
         parts.append(f"{share(finding.share_of_change)} of the change")
     if not short:
-        parts[0] = f"{name} ({_kind(finding, markdown=markdown)}): {before} -> {after} ({diff_cell(asdict(finding))})"
+        parts[0] = f"{name} ({_kind(finding, markdown=markdown)})" + parts[0].removeprefix(name)
         if finding.delta is not None:
             parts.insert(1, signed(shown(finding.delta), finding.delta))
         if finding.baseline_calls is not None or finding.candidate_calls is not None:
             parts.append(f"calls {calls_cell(finding.baseline_calls, finding.candidate_calls)}")
-        if finding.effect is not None and finding.state != "recovered":
+        if finding.effect is not None and not is_over:
             parts.append(f"newest run {format_diff(finding.effect)}")
         if finding.cause:
             parts.append(said(finding.cause, markdown=markdown))
     if finding.owner:
         parts.append(f"owner {said(finding.owner, markdown=markdown)}")
     return ", ".join(parts)
+
+
+def _now(finding: ToldFinding) -> str:
+    """How what is over is now, against what it was before it began; empty: nobody knows."""
+    if finding.effect is not None:
+        return format_diff(finding.effect)
+    if finding.change != "presence":
+        return ""
+    return "gone" if finding.baseline_value is None else "back"
 
 
 def _kind(finding: ToldFinding, *, markdown: bool) -> str:

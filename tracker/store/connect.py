@@ -180,7 +180,7 @@ def parse_url(text: str) -> URL:
     """
     remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
     if "://" not in text:
-        return URL.create("sqlite", database=str(Path(text).expanduser().absolute()))
+        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).absolute()))
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:

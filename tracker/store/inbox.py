@@ -42,7 +42,9 @@ _ARRIVED: Final = text(
     "UPDATE inbox SET run_ids = :run_ids, workload = :workload, version = :version, "
     "arrived_ns = CASE WHEN :is_new = 1 OR arrived_ns IS NULL THEN :now_ns ELSE arrived_ns END WHERE id = :id"
 )
-_TOLD: Final = text("UPDATE inbox SET told = TRUE WHERE id = :id AND content = :content AND state = 'quarantined'")
+_TOLD: Final = text(
+    "UPDATE inbox SET told = TRUE WHERE id = :id AND content = :content AND state = 'quarantined' AND NOT told"
+)
 _RETRY: Final = text(
     "UPDATE inbox SET state = 'ready', state_ns = :now_ns, attempts = 0, next_try_ns = 0, deaths = 0, told = FALSE "
     "WHERE id = :id AND state = 'quarantined'"
@@ -248,14 +250,10 @@ def break_off(store: Store, owner: str) -> None:
     store.transact(lambda connection: connection.execute(_BREAK_OFF, {"owner": owner}))
 
 
-def tell(store: Store, quarantined: Iterable[Entry]) -> None:
-    """Remember that the quarantine of these profiles, as they are now, was told of."""
-
-    def write(connection: Connection) -> None:
-        for entry in quarantined:
-            connection.execute(_TOLD, {"id": entry.id, "content": entry.content})
-
-    store.transact(write)
+def tell(connection: Connection, quarantined: Iterable[Entry]) -> bool:
+    """Remember that the quarantine of these profiles, as they are now, is told of; whether it was of none of them."""
+    rows = [{"id": entry.id, "content": entry.content} for entry in quarantined]
+    return sum(connection.execute(_TOLD, row).rowcount for row in rows) == len(rows)
 
 
 def retry(store: Store, quarantined: Sequence[Entry], *, now_ns: int) -> int:

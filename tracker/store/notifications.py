@@ -49,8 +49,9 @@ _GIVE_UP: Final = text(
 )
 _UNTRIED: Final = "state IN ('pending', 'waiting') AND attempts = 0 AND claimed_until_ns IS NULL"
 _CHANGE: Final = text(
-    "UPDATE notification SET event = :event, severity = :severity, title = :title, incidents = :incidents, "  # noqa: S608 own
-    f"covers = :covers, content = :content, next_try_ns = :next_try_ns WHERE id = :id AND {_UNTRIED}"
+    "UPDATE notification SET event = :event, state = :state, severity = :severity, title = :title, "  # noqa: S608 own
+    "incidents = :incidents, covers = :covers, content = :content, next_try_ns = :next_try_ns "
+    f"WHERE id = :id AND {_UNTRIED}"
 )
 _SKIP: Final = text(
     "UPDATE notification SET state = 'skipped', settled_ns = :now_ns, covers = :covers "  # noqa: S608 own

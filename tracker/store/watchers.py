@@ -37,9 +37,9 @@ _END: Final = text(
     "AND (CAST(:heartbeat_ns AS BIGINT) IS NULL OR heartbeat_ns = :heartbeat_ns)"
 )
 _TOLD: Final = text(
-    "UPDATE watcher SET told = TRUE WHERE owner = :owner AND outcome <> '' AND heartbeat_ns = :heartbeat_ns"
+    "UPDATE watcher SET told = TRUE "
+    "WHERE owner = :owner AND outcome <> '' AND heartbeat_ns = :heartbeat_ns AND NOT told"
 )
-_MESSAGE: Final = text("SELECT 1 FROM notification WHERE key = :key LIMIT 1")
 _EXPIRE: Final = text(
     "DELETE FROM watcher WHERE heartbeat_ns < :before_ns "
     "OR (every_ns IS NULL AND outcome = 'ended' AND ended_ns < :rounds_before_ns)"
@@ -59,7 +59,9 @@ _EXPECT: Final = text(
 )
 _EXPECTED: Final = text("SELECT workload FROM expectation WHERE folder_id = :folder_id")
 _UNEXPECT: Final = text("DELETE FROM expectation WHERE folder_id = :folder_id AND workload = :workload")
-_TELL_GAP: Final = text("UPDATE expectation SET told_ns = :since_ns WHERE id = :id")
+_TELL_GAP: Final = text(
+    "UPDATE expectation SET told_ns = :since_ns WHERE id = :id AND (told_ns IS NULL OR told_ns <> :since_ns)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,11 @@ class Watcher:
     told: bool
     job: str | None
     job_ns: int | None
+
+    @property
+    def doing(self) -> tuple[str, int] | None:
+        """What it is at, and since when; None: nothing."""
+        return None if self.job is None or self.job_ns is None else (self.job, self.job_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +202,10 @@ def end(store: Store, owner: str, outcome: Outcome, *, now_ns: int, heartbeat_ns
     return store.transact(write)
 
 
-def tell(store: Store, watcher: Watcher) -> None:
-    """Remember that the death of a watcher was told of, unless it was heard of since."""
+def tell(connection: Connection, watcher: Watcher) -> bool:
+    """Remember that the death of a watcher is told of; False: it was before, or the watcher was heard of since."""
     values = {"owner": watcher.owner, "heartbeat_ns": watcher.heartbeat_ns}
-    store.transact(lambda connection: connection.execute(_TOLD, values))
-
-
-def has_message(store: Store, key: str) -> bool:
-    """Whether there is a message of this key, whatever became of it."""
-    with store.connect() as connection:
-        return connection.execute(_MESSAGE, {"key": key}).first() is not None
+    return connection.execute(_TOLD, values).rowcount == 1
 
 
 def folders(store: Store) -> list[WatchedFolder]:
@@ -253,9 +254,9 @@ def expectations(store: Store, *, now_ns: int) -> list[Expectation]:
     return [Expectation(**row._mapping) for row in rows]
 
 
-def tell_gap(store: Store, expected: Expectation) -> None:
-    """Remember that a gap was told of: the one that is now."""
-    store.transact(lambda connection: connection.execute(_TELL_GAP, {"id": expected.id, "since_ns": expected.since_ns}))
+def tell_gap(connection: Connection, expected: Expectation) -> bool:
+    """Remember that a gap is told of: the one that is now; whether it was not before."""
+    return connection.execute(_TELL_GAP, {"id": expected.id, "since_ns": expected.since_ns}).rowcount == 1
 
 
 def last_runs(store: Store) -> dict[str, LastRun]:

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Final
 
 from tracker import intake
+from tracker.errors import without_place
 from tracker.notify import Alarm
 from tracker.notify import alarm as alarm_people
+from tracker.notify.alarms import Remember
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry
 from tracker.store.watchers import Expectation, LastRun, Watcher
-from tracker.units import counted, format_age, format_moment
+from tracker.units import NS_PER_HOUR, NS_PER_MINUTE, counted, format_age, format_moment
+from tracker.watch.failing import each
 from tracker.watch.work import Event, Work
 
-DEAD_AFTER_NS: Final = 600 * 10**9
+DEAD_AFTER_NS: Final = 10 * NS_PER_MINUTE
 """A watcher that was silent for so long, and for five of its rounds, is dead."""
 
-STUCK_AFTER_NS: Final = 3600 * 10**9
+STUCK_AFTER_NS: Final = NS_PER_HOUR
 """A watcher that has been at one job, or one profile, for so long, and for five of its rounds, hangs."""
 
 _NAMED: Final = 10
@@ -28,15 +32,11 @@ _NAMED: Final = 10
 def raise_alarms(work: Work) -> None:
     """Make messages of everything that was not told of yet.
 
-    What nobody is to hear now (there is no channel, or a silence) stays untold. Who dies before it is remembered that
-    something was told tells it again, under the same key.
+    What nobody is to hear now (there is no channel, or a silence) stays untold. The message, and that it was told, are
+    written at once or not at all. What fails keeps none of the others from being told.
     """
-    _tell_of_quarantined(work)
-    _tell_of_given_up(work)
-    _tell_of_shut(work)
-    _tell_of_missing(work)
-    _tell_of_dead(work)
-    tell_of_stuck(work)
+    kinds = (_tell_of_quarantined, _tell_of_given_up, _tell_of_shut, _tell_of_missing, _tell_of_dead, tell_of_stuck)
+    each(work, (partial(tell, work) for tell in kinds))
 
 
 def missing(expected: Sequence[Expectation], now_ns: int) -> list[Expectation]:
@@ -74,13 +74,12 @@ def _tell_of_quarantined(work: Work) -> None:
             workload=workload,
             title=f"{counted(len(entries), 'profile')} in {folder} cannot be read",
             lines=(
-                *(f"{entry.path}: {entry.reason.removeprefix(f'{entry.path}: ')}" for entry in entries[:_NAMED]),
+                *(f"{entry.path}: {without_place(entry.reason, entry.path)}" for entry in entries[:_NAMED]),
                 *more,
                 "They are tried again when their files change, or after: tracker watch --retry all",
             ),
         )
-        if _told(work, alarm):
-            inbox.tell(work.store, entries)
+        _alarm(work, alarm, partial(inbox.tell, quarantined=entries))
 
 
 def _tell_of_given_up(work: Work) -> None:
@@ -90,13 +89,13 @@ def _tell_of_given_up(work: Work) -> None:
             key=f"spool:{digest_of((str(one.entry),)).hex()}",
             kind="quarantined",
             workload="",
-            title=f"a profile that a job queued on {work.host} cannot be read",
+            title="a profile that a job queued cannot be read",
             lines=(
-                f"{one.profile or one.entry}: {one.why.removeprefix(f'{one.profile}: ')}",
+                f"{one.profile or one.entry}: {without_place(one.why, one.profile)}",
                 f"It was tried {counted(one.attempts, 'time')}, and lies in {one.entry} now.",
             ),
         )
-        _told(work, alarm)
+        _alarm(work, alarm)
 
 
 def _tell_of_shut(work: Work) -> None:
@@ -114,10 +113,10 @@ def _tell_of_shut(work: Work) -> None:
             key=f"shut:{digest_of((work.host, place, problem)).hex()}",
             kind="quarantined",
             workload="",
-            title=f"what jobs queued on {work.host} cannot be taken",
+            title=f"{work.host} cannot take what jobs queued",
             lines=(f"{place}: {problem}", "How jobs of several users share a spool: TRACKER_SPOOL in the README"),
         )
-        _told(work, alarm)
+        _alarm(work, alarm)
 
 
 def _tell_of_missing(work: Work) -> None:
@@ -127,8 +126,7 @@ def _tell_of_missing(work: Work) -> None:
     for one in late:
         alarm = _alarm_of_missing(one, last.get(one.workload))
         work.say_once(alarm.key, Event("missing", f"{alarm.title}; {alarm.lines[0]}"))
-        if _told(work, alarm):
-            watchers.tell_gap(work.store, one)
+        _alarm(work, alarm, partial(watchers.tell_gap, expected=one))
 
 
 def _alarm_of_missing(one: Expectation, last: LastRun | None) -> Alarm:
@@ -175,15 +173,14 @@ def _tell_of_dead(work: Work) -> None:
                 "Start it again there: tracker watch. Who watches now: tracker status",
             ),
         )
-        if _told(work, alarm):
-            watchers.tell(work.store, watcher)
+        _alarm(work, alarm, partial(watchers.tell, watcher=watcher))
 
 
 def tell_of_stuck(work: Work) -> None:
     """Make a message of each watcher that lives and does not move, once for each thing that it is at."""
     now = work.now()
     for watcher in watchers.watchers(work.store):
-        doing = None if watcher.job is None or watcher.job_ns is None else (watcher.job, watcher.job_ns)
+        doing = watcher.doing
         if doing is None or watcher.ended_ns is not None or not is_stuck(doing, watcher.every_ns, now):
             continue
         what, since_ns = doing
@@ -200,11 +197,8 @@ def tell_of_stuck(work: Work) -> None:
                 "What it does now: tracker status",
             ),
         )
-        _told(work, alarm)
+        _alarm(work, alarm)
 
 
-def _told(work: Work, alarm: Alarm) -> bool:
-    """Whether there is a message of it now: a new one, or that of a watcher which died before it remembered."""
-    if alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now()):
-        return True
-    return watchers.has_message(work.store, f"{alarm.kind}:{alarm.key}")
+def _alarm(work: Work, alarm: Alarm, then: Remember | None = None) -> None:
+    alarm_people(work.store, work.settings.alerts, alarm, now_ns=work.now(), then=then)

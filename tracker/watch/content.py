@@ -11,8 +11,9 @@ from typing import Final
 
 from tracker.hooks import job
 from tracker.readers import PARTIAL, is_sidecar
+from tracker.units import NS_PER_HOUR
 
-BELIEVED_AGE_NS: Final = 3600 * 10**9
+BELIEVED_AGE_NS: Final = NS_PER_HOUR
 """What a file system calls older than this is old, however wrong its clock is."""
 
 

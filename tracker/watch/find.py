@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tracker.config import Folder
 from tracker.config.layout import Part, parse
+from tracker.config.places import user_path
 from tracker.readers import PARTIAL, is_sidecar
 
 
@@ -51,7 +52,7 @@ class Listing:
 def root_of(folder: Folder, settings_file: Path | None) -> Path:
     """Where a watched folder is; a relative path starts at the settings file."""
     start = settings_file.parent if settings_file is not None else Path()
-    return Path(os.path.normpath(start.absolute() / Path(folder.path).expanduser()))
+    return Path(os.path.normpath(start.absolute() / user_path(folder.path)))
 
 
 def listing(folder: Folder, root: Path) -> Listing:
@@ -110,7 +111,7 @@ def _names(place: Path, found: Listing) -> Iterator[str]:
     for name in names:
         if name.endswith(PARTIAL) or is_sidecar(place / name):
             continue
-        if not name.isascii() and "\udc80" <= max(name) <= "\udcff":
+        if not name.isascii() and any("\udc80" <= char <= "\udcff" for char in name):
             shown = name.encode("utf-8", "backslashreplace").decode()
             found.unseen[place / name] = f"{place / shown}: the name is no UTF-8; rename it"
             continue

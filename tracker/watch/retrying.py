@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.store import Store, inbox
 
@@ -15,7 +16,7 @@ def retry(store: Store, what: str, *, now_ns: int) -> list[str]:
 
     UsageError where none of them is quarantined.
     """
-    path = Path(what).expanduser().absolute()
+    path = user_path(what).absolute()
     chosen = [
         entry
         for entry in inbox.entries(store, open_only=True)

@@ -5,7 +5,6 @@ Whatever happens in between (the process is killed, a lease is lost), a job does
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
@@ -14,24 +13,23 @@ from typing import Final
 from tracker import judgement, notify
 from tracker.errors import StoreError, TrackerError
 from tracker.store import failures, findings, inbox, pruning, watchers
-from tracker.units import counted
+from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted
 from tracker.watch.alarms import raise_alarms
+from tracker.watch.failing import described, each, is_of_database, one_line
 from tracker.watch.scan import scan
 from tracker.watch.take import take, take_spooled
 from tracker.watch.work import Event, Work
 
-_HOUR_NS: Final = 3600 * 10**9
-_ROUNDS_NS: Final = 24 * _HOUR_NS
+_ROUNDS_NS: Final = NS_PER_DAY
 """How long single rounds that ended well stay on record."""
 
-_NIGHT_NS: Final = 20 * _HOUR_NS
+_NIGHT_NS: Final = 20 * NS_PER_HOUR
 """A night's work is not done again before; so it may come a little earlier than the day before."""
 
 
 def ingest(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, and what jobs left in the spool; begin no further profile after `until_ns`."""
-    take(work, until_ns=until_ns)
-    take_spooled(work, until_ns=until_ns)
+    each(work, [partial(take, work, until_ns=until_ns), partial(take_spooled, work, until_ns=until_ns)])
 
 
 def judge(work: Work) -> None:
@@ -52,29 +50,35 @@ def judge(work: Work) -> None:
 def tell(work: Work, *, only: Callable[[Work], None] | None = None) -> None:
     """Make messages of what is new, and send what is due; nothing where the settings name nobody to tell.
 
-    `only`: make messages of no more than this does.
+    What fails of it keeps nothing else from being sent. `only`: make messages of no more than this does.
     """
     alerts = work.settings.alerts
     with work.lease("tell") as ours:
         if not ours:
             return
-        (only or raise_alarms)(work)
-        if not alerts.channels:
-            return
-        if only is None:
-            notify.enqueue(work.store, alerts, now_ns=work.now())
-        done = notify.deliver(work.store, alerts, now_ns=work.now(), send=work.send)
-        parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
-        if any(parts.values()):
-            words = [f"{count:,} {word}" for word, count in parts.items() if count]
-            why = "".join(f"; {channel}: {reason}" for channel, reason in sorted(done.problems.items()))
-            work.say(Event("told", f"messages: {', '.join(words)}{why}"))
+        steps = [only or raise_alarms]
+        if alerts.channels:
+            steps += [_deliver] if only else [_enqueue, _deliver]
+        each(work, (partial(step, work) for step in steps))
+
+
+def _enqueue(work: Work) -> None:
+    notify.enqueue(work.store, work.settings.alerts, now_ns=work.now())
+
+
+def _deliver(work: Work) -> None:
+    done = notify.deliver(work.store, work.settings.alerts, now_ns=work.now(), send=work.send)
+    parts = {"sent": done.sent, "failed, tried again later": done.failed, "given up": done.dead}
+    if any(parts.values()):
+        words = [f"{count:,} {word}" for word, count in parts.items() if count]
+        why = "".join(f"; {channel}: {reason}" for channel, reason in sorted(done.problems.items()))
+        work.say(Event("told", f"messages: {', '.join(words)}{why}"))
 
 
 def expire(work: Work, *, always: bool = False) -> None:
     """Forget what is gone or sent for longer than `watch.keep`; once an hour, unless `always`."""
     now, keep_ns = work.now(), work.settings.watch.keep_ns
-    with work.lease("expire", undone_since_ns=None if always else now - _HOUR_NS) as ours:
+    with work.lease("expire", undone_since_ns=None if always else now - NS_PER_HOUR) as ours:
         if not ours:
             return
         before_ns = max(0, now - keep_ns)
@@ -132,23 +136,6 @@ def once(work: Work) -> None:
     raise TrackerError(problem, remedy="what went wrong stands above; tracker watch --once tries it again") from failed[
         0
     ][1]
-
-
-def is_of_database(error: BaseException) -> bool:
-    """Whether the database is to blame, and may be there again later."""
-    return isinstance(error, StoreError) or failures.is_connection_lost(error)
-
-
-def one_line(error: BaseException) -> str:
-    """An error on one line."""
-    return str(error) if isinstance(error, TrackerError) else f"{type(error).__name__}: {' '.join(str(error).split())}"
-
-
-def described(error: BaseException) -> str:
-    """An error as a log shows it: a fault of ours whole, anything else on one line."""
-    if isinstance(error, TrackerError) or is_of_database(error):
-        return one_line(error)
-    return "".join(traceback.format_exception(error)).strip()
 
 
 JOBS: Final[Mapping[str, Callable[[Work], None]]] = {

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from tracker import readers
-from tracker.errors import TrackerError
+from tracker.errors import TrackerError, our_fault
 from tracker.store import inbox, watchers
 from tracker.store.dimensions import digest_of
 from tracker.store.inbox import Entry, Seen, State
-from tracker.units import counted
+from tracker.units import NS_PER_DAY, counted
 from tracker.watch.content import Content, content_of
+from tracker.watch.failing import each
 from tracker.watch.find import Item, Listing, listing
 from tracker.watch.work import Event, Place, Work
 
-PATIENCE_NS: Final = 24 * 3600 * 10**9
+PATIENCE_NS: Final = NS_PER_DAY
 """A profile that stands still this long is taken although its profiler did not say that it is done."""
 
 _DATA: Final = re.compile(r".*\.(?:json|json\.gz|csv|db|sqlite)", re.IGNORECASE)
@@ -25,13 +27,19 @@ _NAMED_SO: Final = re.compile(r".*(?:trace|profil).*", re.IGNORECASE)
 
 
 def scan(work: Work, *, always: bool = False) -> None:
-    """Look at all folders; not where another watcher did within half the time between two looks, unless `always`."""
-    for place in work.places:
-        since = None if always else work.now() - work.settings.watch.every_ns // 2
-        name = f"scan:{digest_of((place.host, place.root)).hex()}"
-        with work.lease(name, undone_since_ns=since) as ours:
-            if ours:
-                _scan(work, place)
+    """Look at all folders; not where another watcher did within half the time between two looks, unless `always`.
+
+    One that cannot be looked at keeps none of the others from it.
+    """
+    each(work, (partial(_look, work, place, always=always) for place in work.places))
+
+
+def _look(work: Work, place: Place, *, always: bool) -> None:
+    since = None if always else work.now() - work.settings.watch.every_ns // 2
+    name = f"scan:{digest_of((place.host, place.root)).hex()}"
+    with work.lease(name, undone_since_ns=since) as ours:
+        if ours:
+            _scan(work, place)
 
 
 def _scan(work: Work, place: Place) -> None:
@@ -66,7 +74,7 @@ def _why(error: Exception) -> str:
         return f"cannot be looked into ({error.strerror})"
     if isinstance(error, TrackerError):
         return str(error)
-    return f"tracker itself failed on this ({type(error).__name__}: {error}); please report it"
+    return our_fault(error)
 
 
 def _seen(work: Work, place: Place, item: Item, content: Content, entry: Entry | None) -> Seen | None:

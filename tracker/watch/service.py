@@ -25,6 +25,7 @@ from tracker.store import Store, failures, inbox, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.units import NS_PER_S, counted, format_age
 from tracker.watch import alarms, rounds
+from tracker.watch.failing import described, is_of_database, one_line
 from tracker.watch.work import Event, Stopped, Work
 
 if TYPE_CHECKING:
@@ -117,13 +118,13 @@ class Service:
 
     def _failed(self, name: str, error: Exception) -> None:
         work = self.work
-        if rounds.is_of_database(error):
+        if is_of_database(error):
             if "database" not in work.told:  # once for each time that it is away, whatever it says each minute
                 again = f"tried again every {format_age(work.settings.watch.every_ns)}"
-                work.say_once("database", Event("failed", f"{rounds.one_line(error)}; {again}"))
+                work.say_once("database", Event("failed", f"{one_line(error)}; {again}"))
         else:
-            work.say(Event("failed", f"{name}: {rounds.described(error)}"))
-        said = f"{name}: {rounds.one_line(error)}"
+            work.say(Event("failed", f"{name}: {described(error)}"))
+        said = f"{name}: {one_line(error)}"
         self._if_there(lambda store: watchers.fail(store, work.owner, said, now_ns=work.now()))
 
     def _reload(self, scheduler: BackgroundScheduler) -> None:
@@ -131,7 +132,7 @@ class Service:
             settings = self.load()
             check(settings)
         except (SourceError, UsageError) as error:
-            self.work.say(Event("failed", f"the settings stay as they were: {rounds.one_line(error)}"))
+            self.work.say(Event("failed", f"the settings stay as they were: {one_line(error)}"))
             return
         if settings.database != self.work.settings.database:
             self.work.say(Event("failed", "another database counts only after a restart"))
@@ -188,7 +189,8 @@ class Service:
             try:
                 self._if_there(self.beat)
             except Exception as error:  # noqa: BLE001 who is silent counts as dead
-                self.work.say(Event("failed", f"heartbeat: {rounds.described(error)}"))
+                with suppress(Exception):  # a log that cannot be written stops no heart
+                    self.work.say(Event("failed", f"heartbeat: {described(error)}"))
 
     def beat(self, store: Store) -> None:
         """Say that this lives, what it is at, and, where that does not end, so; then its leases are held no longer.

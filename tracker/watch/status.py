@@ -22,10 +22,10 @@ from tracker.results.status import (
 from tracker.store import Store, findings, inbox, notifications, watchers
 from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
+from tracker.units import NS_PER_DAY
 from tracker.watch.alarms import is_stuck, missing
 
 _LATE_ROUNDS: Final = 5
-_DAY_NS: Final = 24 * 3600 * 10**9
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
 
 
@@ -102,7 +102,7 @@ def _watchers(known: list[Watcher], now_ns: int) -> list[WatcherStatus]:
             if has_ended:
                 continue
             has_ended = True
-        if watcher.ended_ns is not None and now_ns - watcher.ended_ns > _DAY_NS:
+        if watcher.ended_ns is not None and now_ns - watcher.ended_ns > NS_PER_DAY:
             continue
         said = {field.name: getattr(watcher, field.name) for field in fields(WatcherStatus) if field.name != "state"}
         found.append(WatcherStatus(**said, state=state))
@@ -113,9 +113,8 @@ def _state(watcher: Watcher, now_ns: int) -> str:
     if watcher.outcome:
         return watcher.outcome
     since_ns = watcher.round_ns or watcher.started_ns
-    doing = None if watcher.job is None or watcher.job_ns is None else (watcher.job, watcher.job_ns)
     is_late = (
-        is_stuck(doing, watcher.every_ns, now_ns)
+        is_stuck(watcher.doing, watcher.every_ns, now_ns)
         or now_ns - watcher.heartbeat_ns > LIFETIME_NS
         or (watcher.every_ns is not None and now_ns - since_ns > _LATE_ROUNDS * watcher.every_ns + LIFETIME_NS)
     )

@@ -8,20 +8,23 @@ from __future__ import annotations
 import errno
 import re
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker import intake
-from tracker.errors import SourceError, StoreError, UsageError
+from tracker.errors import SourceError, StoreError, UsageError, our_fault, without_place
 from tracker.intake import IngestOptions, Sidecar
 from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
+from tracker.units import NS_PER_HOUR, NS_PER_MINUTE
 from tracker.watch.content import content_of
+from tracker.watch.failing import each
 from tracker.watch.find import Labels, labels_of
-from tracker.watch.work import Event, Place, Stopped, Work
+from tracker.watch.work import Event, Place, Work
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult
@@ -32,8 +35,7 @@ MAX_DEATHS: Final = 3
 _PAUSES_MINUTES: Final = (1, 5, 15, 60)
 """After what is not the profile's fault: until the next attempt; the last one for all further ones."""
 
-_NS_PER_MINUTE: Final = 60 * 10**9
-_AT_ONCE_NS: Final = 3600 * 10**9
+_AT_ONCE_NS: Final = NS_PER_HOUR
 _PASSING: Final = frozenset(
     {
         errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETIMEDOUT,
@@ -58,7 +60,8 @@ class _Task:
 def take(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what is ready, in order; begin no further profile after `until_ns`.
 
-    A StoreError ends it: the database is not there, and what was being read stays ready.
+    A StoreError ends it: the database is not there, and what was being read stays ready. Anything else that goes wrong
+    beside the reading of a profile (nobody hears what is said) ends the work on that one alone.
     """
     places = {(place.host, str(place.root)): place for place in work.places}
     now = work.now()
@@ -67,16 +70,24 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
         for entry in inbox.entries(work.store, open_only=True)
         if entry.state in ("ready", "working") and entry.next_try_ns <= now and (entry.host, entry.folder) in places
     ]
-    for entry in in_order(due):
-        if until_ns is not None and work.now() >= until_ns:
-            return
-        died = entry.id not in work.broken_off
-        if inbox.start(work.store, entry, work.owner, now_ns=work.now(), died=died):
-            _take(work, _Task(entry, places[(entry.host, entry.folder)]))
+
+    def begun() -> Iterator[Callable[[], None]]:
+        for entry in in_order(due):
+            if until_ns is not None and work.now() >= until_ns:
+                return
+            died = entry.id not in work.broken_off
+            if inbox.start(work.store, entry, work.owner, now_ns=work.now(), died=died):
+                yield partial(_take, work, _Task(entry, places[(entry.host, entry.folder)]))
+
+    each(work, begun())
 
 
 def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
     """Ingest what jobs of this machine, and of those that share its spool, left there; begin none after `until_ns`."""
+    each(work, (partial(_take_spool, work, place, until_ns) for place in work.spools()))
+
+
+def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
     outer = work.doing
 
     def begins(profile: str) -> bool:
@@ -84,26 +95,24 @@ def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
         return until_ns is None or work.now() < until_ns
 
     max_bytes = work.settings.max_bytes
-    for place in work.spools():
-        try:
-            taken = intake.take_spooled(
-                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
-            )
-        except BaseException:
-            work.to_judge = None  # something may have come in before
-            raise
-        finally:
-            work.doing = outer
-        for done in taken:
-            if work.to_judge is not None:
-                work.to_judge |= set(done.changed)
-            if done.error is None:
-                _say(work, done.profile, done.results)
-            else:
-                fate = "given up" if done.given_up else f"attempt {done.attempts}"
-                work.say(
-                    Event("put off", f"{done.profile}: {_without(done.error, done.profile)} ({fate}, {done.entry})")
-                )
+    try:
+        taken = intake.take_spooled(
+            work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
+        )
+    except BaseException:
+        work.to_judge = None  # something may have come in before
+        raise
+    finally:
+        work.doing = outer
+    if work.to_judge is not None:  # before anything is said: whatever becomes of that, all of it is judged
+        work.to_judge |= {run_id for done in taken for run_id in done.changed}
+    for done in taken:
+        if done.error is None:
+            _say(work, done.profile, done.results)
+        else:
+            fate = "given up" if done.given_up else f"attempt {done.attempts}"
+            why = without_place(done.error, done.profile)
+            work.say(Event("put off", f"{done.profile}: {why} ({fate}, {done.entry})"))
 
 
 def in_order(entries: Sequence[Entry]) -> list[Entry]:
@@ -133,19 +142,19 @@ def _take(work: Work, task: _Task) -> None:
     try:
         with work.at(f"reading {entry.path}"):
             end = _died_too_often(work, entry) or _ingested(work, task)
-    except (Stopped, StoreError):
-        # an attempt that was broken off says nothing about the profile
+        inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
+    except BaseException:
+        # an attempt that was broken off (by a signal, or as nobody hears what is said) says nothing about the profile
         work.broken_off.add(entry.id)
-        with suppress(StoreError):
-            end = End("ready", entry.reason, entry.attempts, entry.deaths)
-            inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
+        with suppress(StoreError, *failures.CONNECTION_ERRORS):
+            again = End("ready", entry.reason, entry.attempts, entry.deaths)
+            inbox.finish(work.store, entry, work.owner, again, now_ns=work.now())
         raise
     work.broken_off.discard(entry.id)
-    inbox.finish(work.store, entry, work.owner, end, now_ns=work.now())
     if end.state == "quarantined":
-        work.say(Event("quarantined", f"{entry.path}: {_without(end.reason, entry.path)}"))
+        work.say(Event("quarantined", f"{entry.path}: {without_place(end.reason, entry.path)}"))
     elif end.state == "ready":
-        work.say(Event("put off", f"{entry.path}: {_without(end.reason, entry.path)}"))
+        work.say(Event("put off", f"{entry.path}: {without_place(end.reason, entry.path)}"))
 
 
 def _died_too_often(work: Work, entry: Entry) -> End | None:
@@ -180,7 +189,7 @@ def _ingested(work: Work, task: _Task) -> End:
         if failures.is_connection_lost(error):
             raise StoreError(f"{work.store.url}: the connection was lost", remedy="it is tried again") from error
         work.say(Event("failed", traceback.format_exc().strip()))
-        return End("quarantined", f"tracker itself failed on this: {type(error).__name__}: {error}; please report it")
+        return End("quarantined", our_fault(error))
     if work.to_judge is not None:
         work.to_judge |= {result.run_id for result in results}
     _say(work, entry.path, results)
@@ -215,7 +224,7 @@ def _put_off(work: Work, entry: Entry, error: BaseException) -> End:
     attempts = entry.attempts + 1
     minutes = _PAUSES_MINUTES[min(attempts, len(_PAUSES_MINUTES)) - 1]
     reason = "out of memory" if isinstance(error, MemoryError) else " ".join(str(error).split())
-    return End("ready", reason, attempts, next_try_ns=work.now() + minutes * _NS_PER_MINUTE)
+    return End("ready", reason, attempts, next_try_ns=work.now() + minutes * NS_PER_MINUTE)
 
 
 def _arrival(results: Sequence[IngestResult], entry: Entry) -> Arrival:
@@ -230,8 +239,3 @@ def _say(work: Work, path: str, results: Sequence[IngestResult]) -> None:
         state = "already in" if result.already else "ranks added" if result.joined else "new"
         text = f"{path}: run:{result.run_id} {state}, {result.version} of {result.workload}"
         work.say(Event("unchanged" if result.already else "ingested", text))
-
-
-def _without(text: str, path: str) -> str:
-    """An error without the path that stands in front of it already."""
-    return text.removeprefix(f"{path}: ")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from tracker.config import Folder, Settings
+from tracker.hooks import spool
 from tracker.notify.sending import Send
 from tracker.store import Store, leases
 from tracker.watch.find import root_of
@@ -118,7 +118,7 @@ class Work:
 
 def this_host() -> str:
     """The name of this machine."""
-    return socket.gethostname()
+    return spool.host_name()
 
 
 def new_owner(host: str) -> str:

@@ -64,7 +64,8 @@ def message(event: str = "opened", *incidents: ToldIncident, **more: Any) -> Mes
 
 def recovered() -> Message:
     """The end of the incident, with a rest."""
-    over = replace(told(), recovered_in="v44", left=("aten::tanh",), more=0, silenced=0)
+    shown = (replace(one, state="recovered", effect=0.002 if one.baseline_value else None) for one in told().shown)
+    over = replace(told(), recovered_in="v44", left=("aten::gelu",), more=0, silenced=0, shown=tuple(shown))
     return message("recovered", over, commands={"look": "tracker findings --state recovered"})
 
 

@@ -1,0 +1,74 @@
+"""What a dry run shows: what would go out now, and nothing that has to wait for something before it."""
+
+from __future__ import annotations
+
+import re
+
+from tests.judgement.made import runs
+from tests.notify.made import DAY, MINUTE, Team, alerts, same, slower
+from tracker.config import Rule
+from tracker.notify.enqueueing import preview
+from tracker.reports import render_message
+
+AT_ONCE = alerts(Rule(channels=("team",), severity="info", when="at once"))
+
+
+def events(team):
+    return [message.event for _, message in preview(team.store, team.alerts, now_ns=team.now_ns)]
+
+
+def started(store, settings=AT_ONCE):
+    same(store, "v1", 0)
+    team = Team(store, settings)
+    team.round()
+    return team
+
+
+def test_what_is_over_is_not_shown_before_it_was_told_that_it_began(store):
+    team = started(store)
+    team.box.broken.add("team")
+    slower(store)
+    assert events(team) == ["opened"]
+    team.look()
+    assert team.states() == ["opened failed"]
+    same(store, "v3", 6, count=5)
+    assert events(team) == [], "the message that it began is tried again in a minute, and the other one waits for it"
+    team.now_ns += 2 * MINUTE
+    assert events(team) == ["opened", "recovered"]
+    team.box.broken.clear()
+    assert team.round() == ["team opened", "team recovered"]
+    assert events(team) == []
+
+
+def test_another_incident_is_shown_whatever_waits(store):
+    team = started(store)
+    team.box.broken.add("team")
+    slower(store)
+    team.look()
+    same(store, "v1", 0, workload="bert")
+    slower(store, workload="bert")
+    assert events(team) == ["opened"]
+
+
+def test_what_waits_for_a_digest_is_not_shown_until_the_digest_is_due(store):
+    team = started(store, alerts(Rule(channels=("team",), severity="info", when="daily")))
+    slower(store)
+    assert events(team) == []
+    team.look()
+    runs(store, "v2", {"op07": 1.5, "op08": 1.6}, start=6, count=3)
+    slower(store, start=9, count=0)
+    assert events(team) == [], "more of it joins what waits"
+    team.look()
+    team.now_ns += DAY
+    assert events(team) == ["digest"]
+
+
+def test_what_is_over_is_shown_with_what_it_is_now(store):
+    team = started(store)
+    slower(store)
+    team.round()
+    same(store, "v3", 6, count=5)
+    ((_, message),) = preview(store, team.alerts, now_ns=team.now_ns + DAY)
+    (line,) = [line for line in render_message(message).body.splitlines() if line.startswith("- op07")]
+    (now,) = re.findall(r"1.00 ms -> 1.50 ms \(\+49.3 %\), now (.*?) %,", line)
+    assert abs(float(now)) < 2, "it is what it was, but for noise"
