@@ -20,12 +20,13 @@ from sqlalchemy.pool import StaticPool
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
+from tracker.store.turns import TooLong, turn
 
 _Result = TypeVar("_Result")
 
 BUSY_TIMEOUT_MS: Final = 600_000
-"""How long a writer waits for the writers before it. On SQLite ingests queue up behind each other, in no fair order; on
-Postgres only those wait that write the same run or label.
+"""How long a writer waits for the writers before it. On SQLite all queue up behind each other, in the order in which
+they came; on Postgres only those wait that write the same run or label.
 """
 
 CROWDED_TIMEOUT_S: Final = 60
@@ -50,6 +51,7 @@ class Store:
         self.url = _name(url)
         self.read_only = read_only
         self._secrets = _secrets(url)
+        self._file = _file_of(url)
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     @property
@@ -68,8 +70,25 @@ class Store:
         """A transaction to write in: committed at the end, undone by any exception."""
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
-        with self._explained(), self.engine.execution_options(**_WRITES).begin() as connection:
+        with (
+            self.turn("writers"),
+            self._explained(),
+            self.engine.execution_options(**_WRITES).begin() as connection,
+        ):
             yield connection
+
+    @contextmanager
+    def turn(self, of: Literal["writers", "judges"]) -> Iterator[None]:
+        """Be the only one of these at this SQLite file within the block, after those that came before; StoreError where
+        that takes too long. On Postgres there is no such queue: its locks are fair, each for some rows only.
+        """
+        path = None if self._file is None else self._file.with_name(f"{self._file.name}-{of}")
+        try:
+            with turn(path, BUSY_TIMEOUT_MS / 1000):
+                yield
+        except TooLong as error:
+            problem = f"another process keeps it locked (waited {BUSY_TIMEOUT_MS / 1000:.4g} s in the queue of {of})"
+            raise StoreError(f"{self.url}: {problem}", remedy="try again when that process is done") from error
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result:
         """`work` in a transaction to write in; from its start again when another writer got in its way.
@@ -114,6 +133,13 @@ class Store:
             if known is None:
                 raise
             raise known from error
+
+
+def _file_of(url: URL) -> Path | None:
+    """The file of a SQLite database; None where it has none of a plain name."""
+    if url.get_backend_name() != "sqlite" or _in_memory(url) or (url.database or "").startswith("file:"):
+        return None
+    return Path(str(url.database)).resolve()
 
 
 def _let_others_go_first(attempt: int) -> None:
