@@ -35,7 +35,7 @@ class Reader(Thread):
                 before = time.monotonic()
                 self.look()
                 self.longest_s = max(self.longest_s, time.monotonic() - before)
-                self.enough.wait(0.1)  # the machine is for the writers
+                self.enough.wait(1)  # the machine is for the writers
         except Exception as error:  # noqa: BLE001 told to the test, which fails
             self.problem = error
 
