@@ -224,12 +224,10 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
-        # what the user says comes last, and so counts
-        options = [f"-c lock_timeout={BUSY_TIMEOUT_MS}", *_words(url.query.get("options", ""))]
-        options += ["-c default_transaction_read_only=on"] if read_only else []
-        arguments["options"] = " ".join(options)
+        options = " ".join(_words(url.query.get("options", "")))
+        arguments |= {"options": options} if options else {}
         engine = create_engine(url, connect_args=arguments)
-        _set_up_postgres(engine)
+        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
         return engine
     if _in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -243,7 +241,17 @@ def _words(values: str | tuple[str, ...]) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
-def _set_up_postgres(engine: Engine) -> None:
+def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> None:
+    """`own_timeout`: the URL says how long to wait for a lock."""
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
+        settings = ["SET TRANSACTION READ ONLY"] if read_only else []
+        settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        if settings:
+            connection.exec_driver_sql("; ".join(settings))
+
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         deadline = time.monotonic() + CROWDED_TIMEOUT_S
