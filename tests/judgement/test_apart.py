@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import time
+from threading import Thread
 
 import pytest
 from sqlalchemy import text
@@ -93,3 +95,28 @@ def test_what_a_user_says_meanwhile_counts_at_once(store, meanwhile):
     meanwhile(keep, "made_findings", say)
     judge(store)
     assert states(store) == [("v2", "acknowledged")]
+
+
+def test_two_who_judge_at_once_do_the_work_once(store, database_url, monkeypatch):
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.3}, start=5)
+    made, work = [], keep.made_findings
+
+    def slowly(*arguments, **named):
+        made.append(work(*arguments, **named))
+        time.sleep(0.2)
+        return made[-1]
+
+    monkeypatch.setattr(keep, "made_findings", slowly)
+
+    def judge_too():
+        with open_store(database_url) as other:
+            judge(other)
+
+    threads = [Thread(target=judge_too) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
+    assert states(store) == [("v2", "new")]
