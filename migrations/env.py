@@ -15,11 +15,11 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import context
 
+from tracker.store.schema import ADVISORY_LOCK
 from tracker.store.tables import metadata
 
 LOCK_TIMEOUT = "10s"
 STATEMENT_TIMEOUT = "15min"
-ADVISORY_LOCK = 0x7472_6163_6B65_72  # "tracker"
 _PARTITION = re.compile(r"_p\d+$")
 
 

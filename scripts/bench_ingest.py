@@ -2,11 +2,12 @@
 
     .venv/bin/python scripts/bench_ingest.py TRACE [TRACE...]                 # tracker alone
     .venv/bin/python scripts/bench_ingest.py TRACE --hta PYTHON --tb PYTHON --msprof PYTHON --rounds 3
+    .venv/bin/python scripts/bench_ingest.py --ranks FOLDER                   # on all processors, and on one
 
 Each peer runs in an environment of its own, given as its Python: HolisticTraceAnalysis 0.5 loads the trace and makes
-two breakdowns, torch-tb-profiler loads one run, msprof-analyze compares the trace with itself (two files; tracker:
-two ingests and a diff). What counts is the ratio of the medians in one run of this script; the page cache is warm, the
-database is there, start-up and writing are counted.
+two breakdowns, torch-tb-profiler loads one run, AMD's TraceLens makes one report, msprof-analyze compares the trace
+with itself (two files; tracker: two ingests and a diff). What counts is the ratio of the medians in one run of this
+script; the page cache is warm, the database is there, start-up and writing are counted.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def timed(commands: Sequence[Sequence[str]]) -> Result:
 
 def tracker(database: Path, *words: str) -> list[str]:
     """A command of this checkout."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import run; run()"
     return [sys.executable, "-c", code, *words, "--db", str(database)]
 
 
@@ -128,6 +129,22 @@ def msprof(python: str) -> Callable[[Path, Path], list[list[str]]]:
     ]
 
 
+def tracelens(python: str) -> Callable[[Path, Path], list[list[str]]]:
+    """AMD's TraceLens, which makes a workbook of one file."""
+    tool = str(Path(python).with_name("TraceLens_generate_perf_report_pytorch"))
+    return lambda file, folder: [
+        [tool, "--profile_json_path", str(file), "--output_xlsx_path", str(folder / "report.xlsx")]
+    ]
+
+
+def on_one_processor(command: Sequence[str]) -> list[str]:
+    """`command`, which may use one processor only."""
+    code = (
+        "import os, sys; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))}); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    return [sys.executable, "-c", code, *command]
+
+
 def version_of(python: str, package: str) -> str:
     """The version of a package in the environment of `python`."""
     code = f"import importlib.metadata as m; print(m.version({package!r}))"
@@ -144,6 +161,10 @@ def tools_of(options: argparse.Namespace) -> list[tuple[Tool, list[Tool]]]:
     if options.tb:
         title = f"torch-tb-profiler {version_of(options.tb, 'torch-tb-profiler')}: load one run"
         peers.append(Tool(title, peer(options.tb, TB)))
+    if options.tracelens:
+        peers.append(
+            Tool(f"TraceLens {version_of(options.tracelens, 'TraceLens')}: a report", tracelens(options.tracelens))
+        )
     compared = [(alone, peers)]
     if options.msprof:
         title = f"msprof-analyze {version_of(options.msprof, 'msprof-analyze')}: compare two files"
@@ -173,7 +194,8 @@ def medians(tools: Sequence[Tool], file: Path, rounds: int) -> Mapping[str, Resu
 
 def table(file: Path, compared: Sequence[tuple[Tool, Sequence[Tool]]], rounds: int) -> list[str]:
     """The lines of a markdown table for one file."""
-    size = file.stat().st_size
+    files = [path for path in file.rglob("*") if path.is_file()] if file.is_dir() else [file]
+    size = sum(path.stat().st_size for path in files)
     lines = []
     for ours, peers in compared:
         found = medians([ours, *peers], file, rounds)
@@ -183,16 +205,18 @@ def table(file: Path, compared: Sequence[tuple[Tool, Sequence[Tool]]], rounds: i
             numbers = (
                 f"{result.seconds:.2f} | {size / MB / result.seconds:.0f} | {result.peak_bytes / MB:.0f} | {ratio}"
             )
-            lines.append(f"| {size / MB:.0f} MB | {title} | {numbers} |")
+            what = f"{size / MB:.0f} MB" + (f" in {len(files)} ranks" if file.is_dir() else "")
+            lines.append(f"| {what} | {title} | {numbers} |")
     return lines
 
 
 def main() -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("traces", nargs="+", type=Path, metavar="TRACE")
+    parser.add_argument("traces", nargs="*", type=Path, metavar="TRACE")
+    parser.add_argument("--ranks", type=Path, metavar="FOLDER", help="the ranks of one run")
     parser.add_argument("--rounds", type=int, default=3)
-    for name in ("hta", "tb", "msprof"):
+    for name in ("hta", "tb", "tracelens", "msprof"):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"the Python of the environment that holds {name}")
     options = parser.parse_args()
     compared = tools_of(options)
@@ -201,6 +225,10 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     for file in options.traces:
         print("\n".join(table(file.resolve(), compared, options.rounds)), flush=True)
+    if options.ranks:
+        both = Tool("tracker: on all processors", ingest)
+        one = Tool("tracker: on one processor", lambda file, folder: list(map(on_one_processor, ingest(file, folder))))
+        print("\n".join(table(options.ranks.resolve(), [(both, [one])], options.rounds)), flush=True)
 
 
 if __name__ == "__main__":

@@ -30,8 +30,8 @@ def started(monkeypatch):
     """The processes that read."""
     processes: list[subprocess.Popen[bytes]] = []
 
-    def start(module):
-        processes.append(start_process(module))
+    def start(module, **how):
+        processes.append(start_process(module, **how))
         return processes[-1]
 
     start_process = at_once.start_process
@@ -66,8 +66,8 @@ def test_the_first_profile_that_cannot_be_read_is_told_as_by_one_process(tmp_pat
 def test_what_a_process_dies_over_is_read_here(tmp_path, ranks, monkeypatch):
     start_process = at_once.start_process
 
-    def start(module):
-        process = start_process(module)
+    def start(module, **how):
+        process = start_process(module, **how)
         os.kill(process.pid, signal.SIGKILL)
         return process
 
@@ -76,7 +76,7 @@ def test_what_a_process_dies_over_is_read_here(tmp_path, ranks, monkeypatch):
 
 
 def test_where_no_process_can_be_started_one_reads_all(tmp_path, ranks, monkeypatch):
-    def start(module):
+    def start(module, **how):
         raise OSError("no more processes")
 
     monkeypatch.setattr(at_once, "start_process", start)
@@ -97,3 +97,26 @@ def test_small_profiles_and_a_single_one_are_read_here(tmp_path, ranks, started,
     at_once.read_all(ranks[:1], IngestOptions())
     at_once.read_all(ranks, ALONE)
     assert started == []
+
+
+def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, started):
+    with at_once.ahead(ranks, IngestOptions()):
+        assert len(started) == 2
+        ahead = stored(tmp_path, "ahead.db", ranks, IngestOptions(on_progress=lambda *_: None))
+        assert len(started) == 2
+    assert ahead == stored(tmp_path, "one.db", ranks, ALONE)
+    assert all(process.returncode is not None for process in started)
+
+
+def test_what_was_begun_under_other_options_is_read_anew(tmp_path, ranks, started):
+    with at_once.ahead(ranks, IngestOptions(device="cpu")):
+        device = at_once.read_all(ranks, IngestOptions())[0].capture.device
+        assert len(started) == 4
+    assert device.model == at_once.read_all(ranks, ALONE)[0].capture.device.model
+
+
+def test_what_was_begun_and_is_not_asked_for_is_given_up(ranks, started):
+    with at_once.ahead(ranks, IngestOptions()):
+        pass
+    assert all(process.returncode is not None for process in started)
+    assert at_once._AHEAD == {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import pickle
 import sys
 from collections.abc import Iterator
 from dataclasses import fields
@@ -14,11 +15,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tracker import readers
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
-from tracker.readers._event_texts import CHUNK_BYTES
 from tracker.readers._source import SourceText
-from tracker.readers.torch_profiler import second_half
+from tracker.readers.torch_profiler import second_half, second_reader
 from tracker.readers.torch_profiler.reading import captures_of
 
 ALONE = ReadOptions(one_process=True)
@@ -164,14 +165,14 @@ def test_without_a_second_process_one_reads_all(tmp_path, at_any_size, monkeypat
 def test_a_small_trace_or_one_processor_is_read_by_one_process(tmp_path, monkeypatch):
     path = tmp_path / "a.json"
     path.write_text("x" * 100)
-    with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
+    with second_half.beside(path, ReadOptions()) as half:
         assert half is None
     monkeypatch.setattr(second_half, "MIN_BYTES", 1)
     monkeypatch.setattr(second_half, "processors", lambda: 1)
-    with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
+    with second_half.beside(path, ReadOptions()) as half:
         assert half is None
     monkeypatch.setattr(second_half, "processors", lambda: 2)
-    with second_half.beside(path, ReadOptions(), CHUNK_BYTES) as half:
+    with second_half.beside(path, ReadOptions()) as half:
         assert half is not None
 
 
@@ -179,14 +180,49 @@ def test_the_other_process_writes_where_it_begins_and_then_its_rows(tmp_path, mo
     """The same steps in this process, where they can be looked at."""
     path = tmp_path / "a.json"
     path.write_text(json.dumps(trace()))
-    job = second_half.pickle.dumps((path, ALONE, CHUNK_BYTES, 50_000, b'{"traceEvents": '))
+    job = pickle.dumps((path, ALONE, 50_000))
     out = io.BytesIO()
     monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(job)))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(buffer=out))
-    second_half.main()
+    second_reader.main()
     out.seek(0)
     place = int.from_bytes(out.read(16), "big")
     assert path.read_bytes()[place : place + 7] in (b'{"cat":', b'{"ph": ')
-    state = second_half.pickle.load(out)
+    state = pickle.load(out)
     assert 0 < state["rows"]["ops"] < 300
     assert json.loads(state["top_text"])["distributedInfo"] == {"rank": 3}
+
+
+def test_a_half_begun_ahead_is_the_one_that_is_read(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    with readers.ahead([path], ReadOptions()):
+        begun = second_half._AHEAD[path]
+        process = begun._process
+        captures, _ = read(path, ReadOptions(progress=lambda *_: None))
+        assert at_any_size.halves == [True]
+        assert process.returncode is not None
+    assert told(captures) == told(read(path)[0])
+
+
+def test_a_half_begun_under_other_options_or_not_read_at_all_is_given_up(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    with readers.ahead([path], ReadOptions(skip_bad_rows=True)):
+        begun = second_half._AHEAD[path]
+        read(path, ReadOptions())
+    assert begun._process is None
+    with readers.ahead([path], ReadOptions()):
+        begun = second_half._AHEAD[path]
+    assert begun._process is None
+    assert second_half._AHEAD == {}
+
+
+def test_nothing_is_begun_ahead_for_other_formats_folders_or_many_files(tmp_path, at_any_size):
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(trace()))
+    other = tmp_path / "log.txt"
+    other.write_text("nothing known")
+    for paths, format in (([path], "cann"), ([other], None), ([tmp_path], None), ([path, path], None)):
+        with readers.ahead(paths, ReadOptions(), format):
+            assert second_half._AHEAD == {}

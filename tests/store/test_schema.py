@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
+from scripts import write_ddl
 from tracker.profile import ROW_COLUMNS, Breakdown
 from tracker.store import connect, open_store, partitions, schema
 from tracker.store.tables import metadata
@@ -57,7 +59,33 @@ def test_migrations_go_up_and_down_and_up_again(empty_url):
     assert connect.upgrade(empty_url) == (schema.SCHEMA_HEAD, schema.SCHEMA_HEAD)
 
 
-def test_migrations_give_the_tables_of_the_code(store):
+def test_a_new_database_says_what_migrated_ones_say(empty_url):
+    with open_store(empty_url) as store, store.connect() as connection:
+        assert schema.stamp(connection, "") == schema.SCHEMA_HEAD
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
+def test_the_statements_that_make_tables_are_those_of_the_code(dialect):
+    assert schema.ddl_file(dialect).read_text(encoding="utf-8") == write_ddl.ddl(dialect), "scripts/write_ddl.py"
+
+
+def test_processes_that_make_the_tables_at_once_make_them_once(empty_url):
+    """Each sees no tables at first; whoever comes second finds them."""
+    with ThreadPoolExecutor(4) as threads:
+        stores = list(threads.map(open_store, [empty_url] * 4))
+    for store in stores:
+        with store.connect() as connection:
+            assert schema.stamp(connection, "") == schema.SCHEMA_HEAD
+        store.close()
+
+
+def test_migrations_give_the_tables_of_the_code(empty_url):
+    migrate(empty_url)
+    with open_store(empty_url, create=False) as store, store.connect() as connection:
+        assert schema.drift(connection) == ""
+
+
+def test_new_tables_are_those_of_the_code(store):
     with store.connect() as connection:
         assert schema.drift(connection) == ""
 
@@ -70,17 +98,19 @@ def test_drift_is_noticed(store):
 
 
 def test_migrations_and_code_agree_in_every_detail_of_sqlite(tmp_path):
-    migrated, made = tmp_path / "migrated.db", tmp_path / "made.db"
-    open_store(str(migrated)).close()
+    migrated, made, new = (tmp_path / f"{name}.db" for name in ("migrated", "made", "new"))
+    migrate(f"sqlite:///{migrated}")
     metadata.create_all(create_engine(f"sqlite:///{made}"))
-    assert sqlite_schema(migrated) == sqlite_schema(made)
+    open_store(str(new)).close()
+    assert sqlite_schema(migrated) == sqlite_schema(made) == sqlite_schema(new)
 
 
 def test_migrations_and_code_agree_in_every_detail_of_postgres(postgres_server):
-    urls = [postgres_server.empty_database() for _ in range(2)]
-    open_store(urls[0]).close()
+    urls = [postgres_server.empty_database() for _ in range(3)]
+    migrate(urls[0])
     metadata.create_all(connect.open_engine(urls[1]))
-    assert postgres_schema(urls[0]) == postgres_schema(urls[1])
+    open_store(urls[2]).close()
+    assert postgres_schema(urls[0]) == postgres_schema(urls[1]) == postgres_schema(urls[2])
     for url in urls:
         postgres_server.drop(url)
 
@@ -123,6 +153,14 @@ def names_of_tables(store) -> set[str]:
 
     names = inspect(store.engine).get_table_names()
     return {name for name in names if not re.search(r"_p\d+$", name)}
+
+
+def migrate(url: str) -> None:
+    """Make the tables by all migrations, one after the other."""
+    engine = connect.open_engine(url)
+    with engine.begin() as connection:
+        schema.upgrade(connection)
+    engine.dispose()
 
 
 def sqlite_schema(path: Path) -> set[tuple[object, ...]]:

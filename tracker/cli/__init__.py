@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -128,7 +128,7 @@ app.command("notify", short_help="Tell people of findings: send what is due, tes
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     try:
         sys.exit(app(prog_name="tracker", standalone_mode=False))

@@ -52,9 +52,9 @@ def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     hints = []
     for workload in dict.fromkeys(result.workload for result in results):
         created = Counter(result.version for result in results if result.created and result.workload == workload)
-        known = queries.versions(store, workload)
-        labels = [str(label) for label in known["version"]]
-        for place, (label, runs) in enumerate(zip(labels, known["runs"], strict=True)):
+        known = queries.runs_of_versions(store, workload)
+        labels = list(known)
+        for place, (label, runs) in enumerate(known.items()):
             newer = seems_older_than(label, labels[:place]) if created[label] == runs > 0 else None
             if newer is not None:
                 words = command("tracker", "versions", "order", label, "--before", newer, "--workload", workload)
@@ -104,8 +104,7 @@ def recovered(store: Store) -> frozenset[int]:
     """The findings of regressions that have recovered."""
     from tracker.store import queries
 
-    rows = queries.findings(store)
-    return frozenset(rows.loc[(rows["state"] == "recovered") & (rows["direction"] == "regression"), "finding_id"])
+    return frozenset(one.finding_id for one in queries.regressions(store) if one.state == "recovered")
 
 
 def newly_recovered(store: Store, before: Collection[int]) -> list[str]:
@@ -120,12 +119,18 @@ def newly_recovered(store: Store, before: Collection[int]) -> list[str]:
 
 def new_regressions(store: Store, results: Sequence[IngestResult]) -> dict[str, int]:
     """Workload -> findings of regressions that the runs of this ingest confirmed, whatever version began them."""
+    from tracker.store import queries
+
+    numbers = {result.run_id for result in results if result.created or result.joined}
+    touched = {one.workload for one in queries.regressions(store) if not numbers.isdisjoint(one.candidate_runs)}
+    if not touched:
+        return {}
     from tracker import judgement
     from tracker.results import FindingsOptions
 
-    added = {str(result.run_id) for result in results if result.created or result.joined}
+    added = {str(run_id) for run_id in numbers}
     found: dict[str, int] = {}
-    for workload in dict.fromkeys(result.workload for result in results if str(result.run_id) in added):
+    for workload in dict.fromkeys(result.workload for result in results if result.workload in touched):
         chosen = FindingsOptions(workload=workload, only_new=True, direction="regression")
         rows = judgement.findings(store, options=chosen).findings
         confirmed = rows[rows["is_new"].astype(bool)] if len(rows) else rows

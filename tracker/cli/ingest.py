@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -24,7 +25,8 @@ from tracker.errors import UsageError
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
-    from tracker.intake import IngestResult
+    from tracker.config import Settings
+    from tracker.intake import IngestOptions, IngestResult
     from tracker.intake.pieces import ReadWith
 
 
@@ -106,13 +108,12 @@ def ingest(  # one parameter per option
       tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
     """
     from tracker import config as configuration
-    from tracker import intake
-    from tracker.cli import _spooled, _store
-    from tracker.cli._output import emit, tell
-    from tracker.cli._progress import progress
+    from tracker import readers
 
     settings = configuration.load(db)
     if spooled:
+        from tracker.cli import _spooled
+
         given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
         if any(given) or as_run or allow_partial or skip_bad_rows:
             raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
@@ -125,34 +126,57 @@ def ingest(  # one parameter per option
         options.check_path(path)
     options.one_line("--note", note)
     options.one_line("--commit", commit)
+    said: dict[str, Any] = {
+        "flow_category": flow_category,
+        "allow_partial": allow_partial,
+        "skip_bad_rows": skip_bad_rows,
+        "max_bytes": settings.max_bytes,
+    }
+    # what takes long begins first: much is imported before a database can be asked anything
+    with ExitStack() as stack:
+        if dask is None:
+            stack.enter_context(readers.ahead(paths, readers.ReadOptions(**said), format))
+        from tracker import intake
+
+        chosen = intake.IngestOptions(
+            commit=commit,
+            note=note,
+            configuration=options.pairs(config, "--config"),
+            tags=options.pairs(tag, "--tag"),
+            device=device,
+            expect_ranks=expect_ranks,
+            as_run=as_run,
+            format=format,
+            **said,
+        )
+        if dask is None:
+            stack.enter_context(intake.ahead(paths, chosen))
+        _take_in(paths, settings, chosen, version=version, workload=workload, dask=dask)
+
+
+def _take_in(
+    paths: Sequence[Path],
+    settings: Settings,
+    chosen: IngestOptions,
+    *,
+    version: str | None,
+    workload: str | None,
+    dask: str | None,
+) -> None:
+    """Reads, writes, judges, and says what came of it."""
+    from tracker import intake
+    from tracker.cli import _store
+    from tracker.cli._output import emit, tell
+    from tracker.cli._progress import progress
+
     with (
         _reading_on(dask) as read_with,
         progress(of_bytes=dask is None) as report,
         _store.writing(settings, create=True) as store,
     ):
         before = recovered(store)
-        results = intake.ingest(
-            store,
-            paths,
-            version=version,
-            workload=workload,
-            options=intake.IngestOptions(
-                commit=commit,
-                note=note,
-                configuration=options.pairs(config, "--config"),
-                tags=options.pairs(tag, "--tag"),
-                device=device,
-                expect_ranks=expect_ranks,
-                as_run=as_run,
-                format=format,
-                flow_category=flow_category,
-                allow_partial=allow_partial,
-                skip_bad_rows=skip_bad_rows,
-                max_bytes=settings.max_bytes,
-                on_progress=report,
-                read_with=read_with,
-            ),
-        )
+        how = replace(chosen, on_progress=report, read_with=read_with)
+        results = intake.ingest(store, paths, version=version, workload=workload, options=how)
         hints = order_hints(store, results)
         regressions = new_regressions(store, results)
         over = newly_recovered(store, before)

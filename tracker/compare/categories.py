@@ -6,11 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import knowing, means, sums
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
 from tracker.compare.sums import Metric, Sum, Sums
+from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:

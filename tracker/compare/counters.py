@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import join
+from tracker.lazy import pd
 from tracker.profile import MODULE_CALLS
 from tracker.results import BOTH, COUNTER_KEY, DIFF_COLUMNS, REPEATED_COUNTERS
 from tracker.store import queries

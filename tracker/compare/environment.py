@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from tracker.compare.sides import FILES
+from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries

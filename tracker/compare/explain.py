@@ -8,8 +8,6 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
@@ -17,6 +15,7 @@ from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames
 from tracker.compare.spread import standing_out, total_range
+from tracker.lazy import pd
 from tracker.results import Cause, Explanation, Part
 
 if TYPE_CHECKING:

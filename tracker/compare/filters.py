@@ -7,8 +7,8 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
+from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:

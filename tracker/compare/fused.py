@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import means, sums
 from tracker.compare.sums import Metric, Sum, Sums
+from tracker.lazy import pd
 from tracker.store import queries
 from tracker.units import NS_PER_US
 

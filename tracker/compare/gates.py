@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.compare.sides import FILES
 from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detectors import rule
 from tracker.detectors.life import LifeRule
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.judgement import known_at
+from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
 from tracker.results.options import check_words

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import knowing, means, sums
 from tracker.compare.group_pairs import Names, with_roles
 from tracker.compare.sums import Metric, Sum, Sums
+from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pandas as pd
 
+from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, REMOVED, VERDICT_COLUMNS
 
 

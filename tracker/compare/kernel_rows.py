@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pandas as pd
+from tracker.lazy import pd
 
 
 def canonical(frame: pd.DataFrame, op_map: Mapping[str, str] | None = None) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
+from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded

@@ -6,8 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.compare.filters import matching
 from tracker.compare.tree import (
     CALLS,
@@ -23,6 +21,7 @@ from tracker.compare.tree import (
     grown,
     plus,
 )
+from tracker.lazy import pd
 from tracker.profile import MODULE_CALLS, NO_STEP
 from tracker.store import queries
 

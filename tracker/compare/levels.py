@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.compare import join, knowing
 from tracker.compare.leaves import Wanted, plant
 from tracker.compare.operators import own_time
@@ -23,6 +21,7 @@ from tracker.compare.tree import (
 )
 from tracker.compare.tree_series import series_of
 from tracker.compare.verdicts import NO_SERIES, Judged
+from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
 from tracker.store import queries
 

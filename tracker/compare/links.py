@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
+from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS, LINK, LINK_KEY, PACKET, TRANSPORT
 from tracker.store import queries
 

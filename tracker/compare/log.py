@@ -9,9 +9,8 @@ from difflib import get_close_matches
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.errors import UsageError
+from tracker.lazy import pd
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
 from tracker.store import queries

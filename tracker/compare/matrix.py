@@ -9,13 +9,13 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-import pandas as pd
 
 from tracker.compare import operators, others, overall, verdicts
 from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
 from tracker.compare.sides import load
 from tracker.errors import UsageError
+from tracker.lazy import pd
 from tracker.results import MATRIX_COLUMNS, DiffOptions, Matrix, check_matrix
 from tracker.units import format_bytes
 

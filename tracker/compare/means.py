@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
+
+from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded

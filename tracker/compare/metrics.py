@@ -11,11 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-import pandas as pd
-
 from tracker.compare import join, knowing, means
 from tracker.compare.kernel_rows import canonical
 from tracker.compare.placed import core_names, with_cores
+from tracker.lazy import pd
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
 from tracker.store import queries
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.sides import FILES
+from tracker.lazy import pd
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries

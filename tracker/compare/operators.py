@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import Names, roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
+from tracker.lazy import pd
 from tracker.results import API_KEY, COMMUNICATION_KEY, DIFF_COLUMNS, KERNEL_TYPE_KEY, MODULE_KEY
 from tracker.store import queries
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
 from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
+from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.units import format_numbers
 
 

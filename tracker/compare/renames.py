@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Rename
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-import pandas as pd
-
 from tracker.compare import counters, levels, links, means
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import matching
@@ -15,6 +13,7 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.sides import load
 from tracker.errors import UsageError
+from tracker.lazy import pd
 from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
 

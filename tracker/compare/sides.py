@@ -13,11 +13,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-import pandas as pd
-
 from tracker.compare import knowing
 from tracker.errors import UsageError
 from tracker.intake import IngestOptions, ingest
+from tracker.lazy import pd
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
 from tracker.units import format_numbers, steps_words

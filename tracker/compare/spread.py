@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
 from tracker.compare import knowing, means
 from tracker.compare.overall import run_numbers
+from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
@@ -19,6 +18,7 @@ from tracker.detectors import rule
 from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
+from tracker.lazy import pd
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
 from tracker.units import counted, format_bytes, format_diff, format_numbers

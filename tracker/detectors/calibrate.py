@@ -8,11 +8,11 @@ from math import comb
 from typing import Final, Literal
 
 import numpy as np
-import pandas as pd
 
 from tracker.detectors import rule
 from tracker.detectors._arrays import F64, table
 from tracker.detectors.judging import Weights, judge_series
+from tracker.lazy import pd
 
 MIN_RUNS: Final = 6
 RATIOS: Final = (0.01, 0.02, 0.03, 0.05, 0.08, 0.10, 0.15, 0.20, 0.30)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors._arrays import F64, counts, median_of_rows
 from tracker.detectors.judging import Judged, Weights, judge_series
+from tracker.lazy import pd
 
 WINDOW: Final = 3
 """Neighbouring versions whose median is the level that `best` is chosen by: one lucky version is no level."""

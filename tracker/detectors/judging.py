@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import ArrayLike
 
 from tracker.detectors import _arrays, rule
@@ -17,6 +16,7 @@ from tracker.detectors.fdr import q_values
 from tracker.detectors.rule import Limits
 from tracker.detectors.spread import Spread, floored, moderate, pooled
 from tracker.detectors.verdicts import Evidence, verdicts
+from tracker.lazy import pd
 
 PUBLIC_COLUMNS: Final = ("ratio", "p", "q", "verdict", "center")
 

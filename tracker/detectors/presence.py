@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pandas as pd
 
 from tracker.detectors import _arrays, rule
 from tracker.detectors._arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.lazy import pd
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors._arrays import BOOL, F64, I64
 from tracker.detectors._distributions import t_exceeded
 from tracker.detectors.rule import Limits
+from tracker.lazy import pd
 
 
 @dataclass(frozen=True, slots=True)

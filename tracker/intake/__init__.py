@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracker.intake.at_once import ahead
 from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside, why_apart
 from tracker.intake.ingesting import IngestResult, Read, ingest, ingest_of_job
@@ -20,6 +21,7 @@ __all__ = [
     "Sidecar",
     "Spooled",
     "Waiting",
+    "ahead",
     "form_runs",
     "formats_beside",
     "ingest",

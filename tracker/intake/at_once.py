@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 import pickle  # only ever between this process and those that it starts
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -22,36 +21,68 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.readers import Found
-from tracker.readers._process import pipe, processors, start_process
+from tracker.readers._process import Process, pipe, processors, start_process
 
 MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""
 
-Process = subprocess.Popen[bytes]
+_Content = list[Piece] | TrackerError | None
+
+_AHEAD: Final[dict[tuple[Found, ...], tuple[IngestOptions, Sequence[Future[_Content]]]]] = {}
+"""What was begun before it is asked for: of these profiles, under these options."""
 
 
 def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
     """The captures of all profiles under `paths`, each file once, in order."""
-    found: dict[Path, Found] = {}
-    for path in paths:
-        for item in readers.find(path, options.format):
-            found.setdefault(item.path.resolve(), item)
-    items = list(found.values())
+    items = _find_all(paths, options)
     read = options.read_with or _read_here
     return [piece for pieces in read(items, options) for piece in pieces]
 
 
-def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
-    count = min(len(found), processors())
-    if options.one_process or count < 2 or os.name != "posix" or not _is_worth_it(found):
-        yield from (read_pieces(item, options) for item in found)
+@contextmanager
+def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
+    """Begins to read several large profiles, while the caller still gets ready for `read_all` of them.
+
+    That must happen inside of this context and under the same options; what is not read is given up at its end.
+    """
+    found = _find_all(paths, options)
+    count = _processes_for(found, options)
+    if count < 2:
+        yield
         return
-    yield from read_at_once(found, options, count)
+    with _reading(found, options, count, may_fork=True) as content:
+        _AHEAD[tuple(found)] = _alone(options), content
+        try:
+            yield
+        finally:
+            _AHEAD.pop(tuple(found), None)
 
 
-def _is_worth_it(found: Sequence[Found]) -> bool:
+def _find_all(paths: Sequence[Path], options: IngestOptions) -> list[Found]:
+    found: dict[Path, Found] = {}
+    for path in paths:
+        for item in readers.find(path, options.format):
+            found.setdefault(item.path.resolve(), item)
+    return list(found.values())
+
+
+def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
+    count = _processes_for(found, options)
+    begun = _AHEAD.pop(tuple(found), None)
+    if begun is not None and begun[0] == _alone(options):
+        yield from _received(begun[1], found, options)
+    elif count < 2:
+        yield from (read_pieces(item, options) for item in found)
+    else:
+        yield from read_at_once(found, options, count)
+
+
+def _processes_for(found: Sequence[Found], options: IngestOptions) -> int:
+    """How many processes read so many profiles at once; 1: they are read here."""
+    if options.one_process or os.name != "posix":
+        return 1
     sizes = sorted(_bytes(item.path) for item in found)
-    return sum(sizes[:-1]) >= MIN_BYTES
+    return min(len(found), processors()) if sum(sizes[:-1]) >= MIN_BYTES else 1
 
 
 def _bytes(path: Path) -> int:
@@ -64,41 +95,60 @@ def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> 
 
     What a process dies over is read here, where it says why.
     """
-    alone = replace(options, one_process=True, on_progress=None, read_with=None)
-    # what still reads when this ends is ended first, so that no thread waits for it
-    with ThreadPoolExecutor(count) as threads, _readers(count) as free:
+    with _reading(found, options, count) as content:
+        yield from _received(content, found, options)
 
-        def read(item: Found) -> list[Piece] | TrackerError | None:
+
+def _alone(options: IngestOptions) -> IngestOptions:
+    """The options of a process that reads some of the profiles."""
+    return replace(options, one_process=True, on_progress=None, read_with=None)
+
+
+@contextmanager
+def _reading(
+    found: Sequence[Found], options: IngestOptions, count: int, *, may_fork: bool = False
+) -> Iterator[Sequence[Future[_Content]]]:
+    """What processes read of each profile, in the end; None where they could not."""
+    job = _alone(options)
+    # what still reads when this ends is ended first, so that no thread waits for it
+    with ThreadPoolExecutor(count) as threads, _readers(count, may_fork) as free:
+
+        def read(item: Found) -> _Content:
             if free is None:
                 return None
             process = free.get()
             try:
-                return _ask(process, (item, alone))
+                return _ask(process, (item, job))
             finally:
                 free.put(process)
 
-        futures = [threads.submit(read, item) for item in found]
         try:
-            for item, future in zip(found, futures, strict=True):
-                content = future.result()
-                if isinstance(content, TrackerError):
-                    raise content
-                yield read_pieces(item, options) if content is None else content
-                if options.on_progress is not None:
-                    size = max(1, _bytes(item.path))
-                    options.on_progress(item.path.name, size, size)
+            yield [threads.submit(read, item) for item in found]
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
+def _received(
+    contents: Sequence[Future[_Content]], found: Sequence[Found], options: IngestOptions
+) -> Iterator[list[Piece]]:
+    for item, future in zip(found, contents, strict=True):
+        content = future.result()
+        if isinstance(content, TrackerError):
+            raise content
+        yield read_pieces(item, options) if content is None else content
+        if options.on_progress is not None:
+            size = max(1, _bytes(item.path))
+            options.on_progress(item.path.name, size, size)
+
+
 @contextmanager
-def _readers(count: int) -> Iterator[SimpleQueue[Process] | None]:
+def _readers(count: int, may_fork: bool) -> Iterator[SimpleQueue[Process] | None]:
     """Up to so many processes that read, those that are free; None where none can be started."""
     free: SimpleQueue[Process] = SimpleQueue()
     with ExitStack() as stack:
         with suppress(OSError):
             for _ in range(count):
-                process = start_process(__name__)
+                process = start_process(__name__, may_fork=may_fork)
                 stack.callback(_end, process)
                 free.put(process)
         yield None if free.empty() else free
@@ -112,7 +162,7 @@ def _end(process: Process) -> None:
     process.wait()
 
 
-def _ask(process: Process, job: Any) -> list[Piece] | TrackerError | None:
+def _ask(process: Process, job: Any) -> _Content:
     """What the process read; None where it died."""
     try:
         pickle.dump(job, pipe(process.stdin))

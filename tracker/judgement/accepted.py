@@ -9,12 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import pandas as pd
-
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
 from tracker.detectors.life import LifeRule
 from tracker.judgement.keep import DIRECTIONS
+from tracker.lazy import pd
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_diff

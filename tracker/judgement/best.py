@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors.centre import MIN_SERIES
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import Weights
+from tracker.lazy import pd
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -20,6 +19,7 @@ from tracker.judgement.find import Place, places
 from tracker.judgement.judging import Values, compare, judge_runs, step_of
 from tracker.judgement.keep import watched_line
 from tracker.judgement.thresholds import MIN_CONTRIBUTION, MIN_RATIO, NONE, Thresholds, usual_ratio
+from tracker.lazy import pd
 from tracker.results import CALIBRATION_COLUMNS, SERIES_KINDS, CalibrateOptions, Calibration, HistoryOptions
 from tracker.store import Store, judged, queries
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pandas as pd
-
 from tracker.judgement.find import Place
+from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import HISTORY_COLUMNS
 from tracker.store import Store, queries

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from tracker.detectors import rule
 from tracker.detectors.baseline import ENOUGH
@@ -18,6 +17,7 @@ from tracker.judgement.follow import Watched
 from tracker.judgement.keep import inverse_diff, watched_line
 from tracker.judgement.tell import found_rows, line_of
 from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_CONTRIBUTION, MIN_RATIO, Limit, Thresholds, told
+from tracker.lazy import pd
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun

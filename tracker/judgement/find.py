@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.errors import UsageError
 from tracker.judgement.thresholds import Thresholds, like
+from tracker.lazy import pd
 from tracker.results import SERIES_KINDS, HistoryOptions
 from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import JudgedVersion, Line, LineRun

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-import pandas as pd
-
 from tracker.detectors.baseline import ENOUGH
 from tracker.detectors.life import NOTIFIED
 from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.lazy import pd
 from tracker.results import Findings
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Outcome, decided
 from tracker.results.options import check_words

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -30,6 +29,7 @@ from tracker.judgement.families import (
 )
 from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.judgement.yardstick import noise_of
+from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -17,6 +16,7 @@ from tracker.judgement.environment import changes
 from tracker.judgement.families import family_of, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.update import stale
+from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import SeriesTable

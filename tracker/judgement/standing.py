@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.results import FINDINGS_COLUMNS, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line, LineRun

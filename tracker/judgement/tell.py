@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-import pandas as pd
-
 from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.judgement.families import RUN, unit_of
 from tracker.judgement.standing import standing
 from tracker.judgement.thresholds import Thresholds
+from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import Line

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -26,6 +25,7 @@ from tracker.judgement.follow import WatchedRun
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
 from tracker.judgement.thresholds import Thresholds
+from tracker.lazy import pd
 from tracker.store import Store, bulk, judged, thresholds
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun

@@ -8,12 +8,11 @@ from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Final
 
-import pandas as pd
-
 from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
+from tracker.lazy import pd
 from tracker.store import Store, judged, thresholds
 from tracker.store.chosen import Key, values_of_runs
 

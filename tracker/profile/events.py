@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any, Final
@@ -58,6 +58,11 @@ class Strings:
             known = self._codes[text] = len(self.texts)
             self.texts.append(text)
         return known
+
+    def codes(self, texts: Sequence[str | None]) -> list[int]:
+        """The code of each text, as `code` gives it; that of None is that of the empty text."""
+        known = self._codes
+        return [known[text] if text in known else self.code(text or "") for text in texts]
 
     def __getitem__(self, code: int) -> str:
         return self.texts[code]

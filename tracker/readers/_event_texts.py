@@ -46,8 +46,8 @@ class Chunk(Generic[Events]):
 class Rest(Protocol):
     """Somebody who reads the rest of a trace at the same time."""
 
-    def begin(self, head: bytes) -> None:
-        """`head`: what stands in front of the events."""
+    def begin(self) -> None:
+        """There are events to be read."""
 
     def begins_at(self) -> int | None:
         """The byte of the content, an event's first as far as it knows, at which it begins; None: not known yet."""
@@ -98,10 +98,10 @@ class EventTexts(Generic[Events]):
         self._closed = False
 
     def __iter__(self) -> Iterator[Chunk[Events]]:
-        head = self._read_head() if self._inside is None else self._inside
+        head = self.read_head() if self._inside is None else self._inside
         want = self._chunk_bytes
         if self._rest is not None:
-            self._rest.begin(head)
+            self._rest.begin()
         while True:
             more = self._fill(want)
             chunk = self._next_chunk()
@@ -167,7 +167,7 @@ class EventTexts(Generic[Events]):
 
     # -- before the events
 
-    def _read_head(self) -> bytes:
+    def read_head(self) -> bytes:
         """Moves behind the `[` of the event list; returns the text before it (empty for a bare list)."""
         want = self._chunk_bytes
         while True:

@@ -3,17 +3,43 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, Final, NoReturn, Protocol
+
+_STDERR: Final = 2
 
 
-def start_process(module: str) -> subprocess.Popen[bytes]:
+class Process(Protocol):
+    """What subprocess.Popen has of a process with pipes, as far as it is used here."""
+
+    pid: int
+    returncode: int | None
+    stdin: IO[bytes] | None
+    stdout: IO[bytes] | None
+
+    def kill(self) -> None:
+        """Ends it, if it still runs."""
+
+    def wait(self) -> int:
+        """Its exit code, once it ended; negative: the signal that ended it."""
+
+
+def start_process(module: str, *, may_fork: bool = False) -> Process:
     """A process that runs `main()` of a module of this package, with pipes; an OSError where none can be started.
 
-    It takes nothing from the folder that it runs in, but the package from where this one was taken.
+    It takes nothing from the folder that it runs in, but the package from where this one was taken. `may_fork`: the
+    caller has opened nothing that a copy of this process must not hold (a database); then the copy is made, which has
+    imported already what this one has.
     """
+    if may_fork and sys.platform == "linux" and threading.active_count() == 1:
+        return _Forked(import_module(module).main)
     package = Path(__file__).parents[2]
     paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
     return subprocess.Popen(
@@ -23,6 +49,56 @@ def start_process(module: str) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
         env={**os.environ, "PYTHONPATH": paths},
     )
+
+
+class _Forked:
+    """A copy of this process that runs `main` on two pipes, and nothing else of this one."""
+
+    def __init__(self, main: Callable[[], None]) -> None:
+        self.returncode: int | None = None
+        theirs_in, ours_in = os.pipe()
+        ours_out, theirs_out = os.pipe()
+        try:
+            self.pid = os.fork()
+        except OSError:
+            for end in (theirs_in, ours_in, ours_out, theirs_out):
+                os.close(end)
+            raise
+        if self.pid == 0:
+            _be_the_copy(main, theirs_in, theirs_out)
+        os.close(theirs_in)
+        os.close(theirs_out)
+        self.stdin: IO[bytes] | None = os.fdopen(ours_in, "wb")
+        self.stdout: IO[bytes] | None = os.fdopen(ours_out, "rb")
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return self.returncode
+
+
+def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:
+    """Run `main` and end, whatever happens: what the other process has open or still does is none of the copy's."""
+    code = 1
+    try:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        for place, end in enumerate((stdin, stdout, nothing)):
+            os.dup2(end, place)
+        for end in map(int, os.listdir("/proc/self/fd")):
+            if end > _STDERR:
+                with suppress(OSError):  # that of the list itself
+                    os.close(end)
+        sys.stdin, sys.stdout = os.fdopen(0), os.fdopen(1, "w")
+        main()
+        sys.stdout.flush()
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def processors() -> int:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.reports._shared import Style, records
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book

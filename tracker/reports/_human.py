@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.reports import _human_verdicts
 from tracker.reports._shared import is_small, records

@@ -5,8 +5,7 @@ from __future__ import annotations
 
 from typing import Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.reports._human import (
     GRAIN,
     NAME,

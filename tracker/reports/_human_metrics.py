@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.reports._human import (
     NAME,
     UNDER,

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.reports import _human_verdicts
 from tracker.reports._human import (
     UNDER,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import pandas as pd
 
+from tracker.lazy import pd
 from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
 from tracker.results.gates import Gate
 from tracker.units import NS_PER_US

@@ -162,7 +162,8 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     parsed = parse_url(url)
     if _in_memory(parsed):
         store = Store(open_engine(parsed), parsed)
-        schema.create_in_memory(store.engine)
+        with store.begin() as connection:
+            schema.make(connection)
         return store
     if parsed.get_backend_name() == "sqlite":
         _check_file(parsed, create=create and not read_only, read_only=read_only)
@@ -289,7 +290,7 @@ def _migrate(store: Store, url: URL) -> None:
             with migrating._explained():
                 schema.use_write_ahead_log(migrating.engine, BUSY_TIMEOUT_MS)
         with migrating.begin() as connection:
-            schema.upgrade(connection)
+            schema.make_or_upgrade(connection, store.url)
 
 
 def _check_file(url: URL, *, create: bool, read_only: bool) -> None:

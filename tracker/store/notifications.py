@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-import pandas as pd
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.errors import UsageError
+from tracker.lazy import pd
 from tracker.store import bulk, labels
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame

@@ -1,6 +1,7 @@
 """The state of the tables: which migration a database is at, and bringing it to the newest.
 
-Alembic and SQLModel are imported only where tables are made; a database at SCHEMA_HEAD needs neither.
+Alembic and SQLModel are imported only where tables are changed: a database at SCHEMA_HEAD needs neither, and a new one
+is made by the statements in `store/ddl`, which come to the same as all migrations.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, Engine, inspect
+from sqlalchemy import Connection, Engine, inspect, text
 
 from tracker.errors import StoreError
 
@@ -21,6 +22,12 @@ if TYPE_CHECKING:
 
 SCHEMA_HEAD: Final = "0014"
 """The newest migration, as its file is numbered."""
+
+DDL_END: Final = ";\n\n"
+"""What ends each statement of `ddl_file`."""
+
+ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
+"""Of Postgres, held by who makes or changes tables."""
 
 _OURS: Final = frozenset({"run", "capture", "op_key", "op"})
 _NUMBER: Final = re.compile(r"\d{4}")
@@ -67,6 +74,31 @@ def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool
     return True
 
 
+def ddl_file(dialect: str) -> Path:
+    """The statements that make all tables of a new database; scripts/write_ddl.py writes them."""
+    return Path(__file__).parent / "ddl" / f"{dialect}.sql"
+
+
+def make(connection: Connection) -> None:
+    """Make all tables at SCHEMA_HEAD inside the open transaction of `connection`, to a database without tables."""
+    for statement in ddl_file(connection.dialect.name).read_text(encoding="utf-8").split(DDL_END)[:-1]:
+        connection.exec_driver_sql(statement)
+    columns = "version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
+    connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS alembic_version ({columns})")
+    connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": SCHEMA_HEAD})
+
+
+def make_or_upgrade(connection: Connection, name: str) -> None:
+    """Make the tables where there are none, else run the migrations, inside the open transaction of `connection`."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": ADVISORY_LOCK})
+    found = stamp(connection, name)
+    if found is None:
+        make(connection)
+    elif found != SCHEMA_HEAD:  # what another process made in the meantime is not made again
+        upgrade(connection)
+
+
 def upgrade(connection: Connection, revision: str = "head") -> None:
     """Run the migrations up to `revision` inside the open transaction of `connection`."""
     from alembic import command
@@ -107,16 +139,6 @@ def migrations_folder() -> Path:
     package = Path(__file__).parents[1]
     installed = package / "migrations"
     return installed if installed.is_dir() else package.parent / "migrations"
-
-
-def create_in_memory(engine: Engine) -> None:
-    """Make all tables at once, without the migrations; a test holds that they come to the same."""
-    from tracker.store.tables import metadata
-
-    metadata.create_all(engine)
-    with engine.begin() as connection:
-        connection.exec_driver_sql("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL)")
-        connection.exec_driver_sql("INSERT INTO alembic_version (version_num) VALUES (?)", (SCHEMA_HEAD,))
 
 
 def use_write_ahead_log(engine: Engine, timeout_ms: int) -> None:

@@ -5,9 +5,11 @@ The one place where the meaning of the numbers is computed. Knows neither file f
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 from tracker.profile import ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.timeline import stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
@@ -44,26 +46,27 @@ def rows_of(events: Events) -> Rows:
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
-    joined = join(events)
-    kernels = kernel_tables(joined)
-    communication = communication_tables(joined)
-    calls = communication.pop("collective_calls")
-    tables: dict[str, Table] = {
-        "op_key": _op_key_table(joined),
-        "kernel_key": kernels.keys,
-        "op": op_table(joined),
-        "op_tree": op_tree_table(joined),
-        "kernel": kernels.rows,
-        "kernel_metric": kernels.metrics,
-        "counter": counter_table(joined),
-        "memory": memory_table(joined),
-        "memory_curve": memory_curve(joined),
-        "api": api_table(joined),
-        **communication,
-    }
-    ordered = {name: tables[name] for name in ROW_COLUMNS}
-    overall, steps = breakdowns(joined)
-    return Rows(overall, steps, ordered, calls)
+    with ExitStack() as stack:
+        called_from = stacks.begin(events, stack)
+        joined = join(events)
+        kernels = kernel_tables(joined)
+        communication = communication_tables(joined)
+        calls = communication.pop("collective_calls")
+        tables: dict[str, Table] = {
+            "op_key": _op_key_table(joined),
+            "kernel_key": kernels.keys,
+            "op_tree": op_tree_table(joined),
+            "kernel": kernels.rows,
+            "kernel_metric": kernels.metrics,
+            "counter": counter_table(joined),
+            "memory": memory_table(joined),
+            "memory_curve": memory_curve(joined),
+            "api": api_table(joined),
+            **communication,
+        }
+        overall, steps = breakdowns(joined)
+        tables["op"] = op_table(joined, called_from())
+    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, calls)
 
 
 def _op_key_table(joined: Joined) -> Table:

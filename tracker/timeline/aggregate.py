@@ -92,20 +92,54 @@ def group_by(*columns: NDArray[Any]) -> Groups:
     >>> groups = group_by(np.array([7, 3, 7])); groups.first.tolist(), groups.group.tolist(), groups.counts.tolist()
     ([1, 0], [1, 0, 1], [1, 2])
     """
-    order = np.lexsort(columns[::-1])
-    rows = len(order)
+    rows = len(columns[0])
     if rows == 0:
         none = np.zeros(0, dtype=np.int64)
         return Groups(none, none, none, none)
-    opens = np.zeros(rows, dtype=bool)
-    opens[0] = True
-    for column in columns:
-        ordered = column[order]
-        opens[1:] |= ordered[1:] != ordered[:-1]
+    order, opens = _ordered(columns)
     group = np.empty(rows, dtype=np.int64)
     group[order] = np.cumsum(opens) - 1
     bounds = np.flatnonzero(opens)
     return Groups(order[bounds], group, order, bounds)
+
+
+def _ordered(columns: Sequence[NDArray[Any]]) -> tuple[I64, NDArray[np.bool_]]:
+    """The rows sorted by all columns, equal ones in their order, and which of them differ from the one before."""
+    rows = len(columns[0])
+    opens = np.ones(rows, dtype=bool)
+    packed = _packed(columns)
+    if packed is not None:
+        bits = rows.bit_length()
+        packed <<= bits
+        packed |= np.arange(rows)
+        packed.sort()
+        order = packed & ((1 << bits) - 1)
+        packed >>= bits
+        np.not_equal(packed[1:], packed[:-1], out=opens[1:])
+        return order, opens
+    order = np.lexsort(tuple(columns[::-1]))
+    opens[1:] = False
+    for column in columns:
+        ordered = column[order]
+        opens[1:] |= ordered[1:] != ordered[:-1]
+    return order, opens
+
+
+def _packed(columns: Sequence[NDArray[Any]]) -> I64 | None:
+    """One number per row that sorts like all its columns, with room for the number of the row; None where 63 bits are
+    too few. One sort of numbers takes a fraction of the time of a stable sort per column.
+    """
+    room = 63 - len(columns[0]).bit_length()
+    packed = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        low, high = int(column.min()), int(column.max())
+        bits = (high - low).bit_length()
+        room -= bits
+        if room < 0:
+            return None
+        packed <<= bits
+        packed |= column.astype(np.int64) - low
+    return packed
 
 
 def rows_by_value(values: I64) -> dict[int, I64]:

@@ -40,13 +40,12 @@ def module_frames(events: Events, paths: Strings) -> tuple[Tree, I64]:
     frames = events.frames
     is_module = np.flatnonzero(frames.is_module == 1)
     nested = grow(frames.thread[is_module], frames.start_ns[is_module], frames.end_ns[is_module])
-    path = np.zeros(len(is_module), dtype=np.int64)
-    names = frames.name[is_module]
-    for row in nested.order.tolist():
-        above = int(nested.parent[row])
-        name = events.strings[int(names[row])]
-        path[row] = paths.code(f"{paths[int(path[above])]}/{name}" if above >= 0 else name)
-    return nested, path
+    distinct = nested.paths(frames.name[is_module])
+    codes: list[int] = []
+    for above, name in zip(distinct.parent.tolist(), distinct.key.tolist(), strict=True):
+        text = events.strings[name]
+        codes.append(paths.code(f"{paths[codes[above]]}/{text}" if above >= 0 else text))
+    return nested, np.array(codes, dtype=np.int64)[distinct.of_row]
 
 
 def _by_frames(events: Events, paths: Strings) -> I64:

@@ -11,10 +11,10 @@ from tracker.profile import F64, I64, MISSING, Table
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.joined import Joined
 from tracker.timeline.slots import Slots, launching_chains, slots_with_device_work
-from tracker.timeline.stacks import most_frequent_stacks
+from tracker.timeline.stacks import OpStacks, most_frequent_stacks
 
 
-def op_table(joined: Joined) -> Table:
+def op_table(joined: Joined, stacks: OpStacks) -> Table:
     """Per step and op key: calls, host and device time, spread per call, device events launched by the op itself.
 
     Totals, min, max and squares count the outermost of nested instances of one key; calls and self count all. Host time
@@ -39,8 +39,8 @@ def op_table(joined: Joined) -> Table:
     if not joined.events.host_is_primary:
         kept = device["events_below"] > 0
         columns = {name: column[kept] for name, column in columns.items()}
-    stacks = most_frequent_stacks(joined)
-    columns["call_stack"] = [stacks[key] for key in columns["op_key"].tolist()]
+    best = most_frequent_stacks(joined.events, keys, stacks)
+    columns["call_stack"] = [best[key] for key in columns["op_key"].tolist()]
     return columns
 
 

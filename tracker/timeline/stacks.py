@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+
 import numpy as np
 
-from tracker.profile import Strings
+from tracker.profile import I64, Events
 from tracker.timeline.aggregate import group_by
-from tracker.timeline.joined import Joined
+from tracker.timeline.keys import OpKeys
 from tracker.timeline.tree import grow
 
 MAX_DEPTH = 32
@@ -14,40 +19,72 @@ MAX_DEPTH = 32
 
 SEPARATOR = ";"
 
+_BESIDE_ROWS = 1 << 20
+"""Of frames: more of them are not looked at beside all else, for both together hold too much memory."""
 
-def most_frequent_stacks(joined: Joined) -> list[str]:
-    """For each op key its most frequent call stack, innermost frame first; "" where the source has none.
 
-    What the source itself says comes first, then the Python frames around the op, module frames left out: the `forward`
-    that they stand for is a frame itself. Of equally frequent stacks the alphabetically first.
+@dataclass(frozen=True, slots=True)
+class OpStacks:
+    """The call stack of each op: a code of what the source says, from 1, 0 for none, or -1 - a path of frames.
+
+    Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none.
     """
-    frames, ops, strings = joined.events.frames, joined.events.ops, joined.events.strings
-    plain = np.flatnonzero(frames.is_module == 0)
-    tree = grow(frames.thread, frames.start_ns, frames.end_ns, plain)
+
+    of_op: I64
+    names: list[int]
+    parents: list[int]
+
+
+def stacks_of_ops(events: Events) -> OpStacks:
+    """Where each op was called: what the source itself says comes first, then the Python frames around the op, module
+    frames left out: the `forward` that they stand for is a frame itself.
+    """
+    frames, ops = events.frames, events.ops
+    tree = grow(frames.thread, frames.start_ns, frames.end_ns, np.flatnonzero(frames.is_module == 0))
     frame = tree.innermost(ops.thread, ops.start_ns)
     paths = tree.paths(frames.name)
-    del tree  # nothing of an ingest is larger, and what follows takes memory as well
-    # what the source says has codes from 1, paths of frames have negative ones
-    stack = ops.call_stack.astype(np.int64)
-    framed = np.flatnonzero((stack == 0) & (frame >= 0))
-    stack[framed] = -1 - paths.of_row[frame[framed]]
-    rows = np.flatnonzero(stack != 0)
-    groups = group_by(joined.keys.of_op[rows], stack[rows])
-    keys = joined.keys.of_op[rows[groups.first]]
-    most = np.zeros(len(joined.keys), dtype=np.int64)
-    np.maximum.at(most, keys, groups.counts)
-    best = [""] * len(joined.keys)
-    steps = paths.key.tolist(), paths.parent.tolist()  # single items of arrays cost ten times those of lists
-    for group in np.flatnonzero(groups.counts == most[keys]).tolist():
-        key, code = int(keys[group]), int(stack[rows[groups.first[group]]])
-        text = strings[code] if code > 0 else _text(*steps, -1 - code, strings)
+    of_op = ops.call_stack.astype(np.int64)
+    framed = np.flatnonzero((of_op == 0) & (frame >= 0))
+    of_op[framed] = -1 - paths.of_row[frame[framed]]
+    # single items of arrays cost ten times those of lists
+    return OpStacks(of_op, paths.key.tolist(), paths.parent.tolist())
+
+
+def begin(events: Events, stack: ExitStack) -> Callable[[], OpStacks]:
+    """Begins `stacks_of_ops` in a thread that ends with `stack`; what is returned waits for the answer.
+
+    Sorting and searching hold no lock of Python's, so that half of it is done beside what else an ingest does. Where
+    memory would be short it is done when the answer is asked for.
+    """
+    if len(events.frames) > _BESIDE_ROWS:
+        return lambda: stacks_of_ops(events)
+    thread = stack.enter_context(ThreadPoolExecutor(1, "stacks"))
+    return thread.submit(stacks_of_ops, events).result
+
+
+def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list[str]:
+    """For each op key its most frequent call stack, innermost frame first; "" where the source has none.
+
+    Of equally frequent stacks the alphabetically first.
+    """
+    rows = np.flatnonzero(stacks.of_op != 0)
+    groups = group_by(keys.of_op[rows], stacks.of_op[rows])
+    first = rows[groups.first]
+    key_of = keys.of_op[first]
+    most = np.zeros(len(keys), dtype=np.int64)
+    np.maximum.at(most, key_of, groups.counts)
+    wanted = groups.counts == most[key_of]
+    best = [""] * len(keys)
+    for key, stack in zip(key_of[wanted].tolist(), stacks.of_op[first[wanted]].tolist(), strict=True):
+        text = events.strings[stack] if stack > 0 else _text(stacks, -1 - stack, events.strings.texts)
         best[key] = min(best[key] or text, text)
     return best
 
 
-def _text(names: list[int], parents: list[int], path: int, strings: Strings) -> str:
+def _text(stacks: OpStacks, path: int, texts: list[str]) -> str:
+    names, parents = stacks.names, stacks.parents
     lines: list[str] = []
     while path >= 0 and len(lines) < MAX_DEPTH:
-        lines.append(strings[names[path]])
+        lines.append(texts[names[path]])
         path = parents[path]
     return SEPARATOR.join(lines)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -20,6 +19,7 @@ from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, t
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
 from tracker.judgement.judging import run_totals
+from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]

@@ -9,9 +9,10 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from tracker.errors import SourceError
-from tracker.profile import I64, MISSING, DeviceKind, LaunchLevel, Strings
+from tracker.profile import I32, I64, MISSING, DeviceKind, LaunchLevel, Strings
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
@@ -64,34 +65,69 @@ class Texts:
         self._shapes: dict[bytes, int] = {b"": 0}
         self._types: dict[bytes, int] = {b"": 0}
 
-    def shapes(self, args: Args) -> int:
+    def shapes(self, args: Sequence[Args]) -> list[int]:
         """`Input Dims` without blanks, `[[8,96],[96]]`; text stays as it is."""
-        raw = bytes(args.dims) or bytes(args.old_dims)
-        code = self._shapes.get(raw)
-        if code is None:
-            text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
-            code = self._shapes[raw] = self._strings.code(text)
-        return code
+        known, new = self._shapes, self._new_shapes
+        raws = [bytes(a.dims) or bytes(a.old_dims) for a in args]
+        return [known[raw] if raw in known else new(raw) for raw in raws]
 
-    def types(self, args: Args) -> int:
+    def types(self, args: Sequence[Args]) -> list[int]:
         """`Input type`, one word per input, joined by commas: `float,,Scalar`; text stays as it is."""
-        raw = bytes(args.types)
-        code = self._types.get(raw)
-        if code is None:
-            value = plain(raw)
-            text = ",".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
-            code = self._types[raw] = self._strings.code(text)
-        return code
+        known, new = self._types, self._new_types
+        raws = [bytes(a.types) for a in args]
+        return [known[raw] if raw in known else new(raw) for raw in raws]
 
-    def stack(self, args: Args) -> int:
+    def stacks(self, args: Sequence[Args]) -> list[int]:
         """`Call stack`, as the profiler joined it."""
-        return self._strings.code(args.call_stack) if args.call_stack and isinstance(args.call_stack, str) else 0
+        stacks = [a.call_stack for a in args]
+        return self._strings.codes(
+            [stack if isinstance(stack, str) else "" for stack in stacks] if any(stacks) else stacks
+        )
 
-    def module(self, args: Args) -> int:
+    def modules(self, args: Sequence[Args]) -> list[int]:
         """`Module Hierarchy` as a path: its parts, joined with `/`."""
-        if not args.module or not isinstance(args.module, str):
-            return 0
-        return self._strings.code("/".join(part for part in args.module.split(".") if part))
+        modules = [a.module for a in args]
+        return self._strings.codes([_path(module) for module in modules] if any(modules) else modules)
+
+    def _new_shapes(self, raw: bytes) -> int:
+        text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
+        self._shapes[raw] = self._strings.code(text)
+        return self._shapes[raw]
+
+    def _new_types(self, raw: bytes) -> int:
+        value = plain(raw)
+        text = ",".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
+        self._types[raw] = self._strings.code(text)
+        return self._types[raw]
+
+
+def _path(module: object) -> str:
+    return "/".join(part for part in module.split(".") if part) if isinstance(module, str) else ""
+
+
+class OpNames:
+    """What the names of ops say, by their code: each distinct name is looked at once."""
+
+    MARKER, COLLECTIVE, ANNOTATION = 1, 2, 4
+
+    def __init__(self, strings: Strings) -> None:
+        self._strings = strings
+        self._says = np.zeros(0, dtype=np.uint8)
+
+    def say(self, codes: I32) -> NDArray[np.uint8]:
+        """MARKER: of a step; COLLECTIVE: may carry one; ANNOTATION: torch made it, whatever its category."""
+        known = len(self._says)
+        if known < len(self._strings):
+            new = [self._of(text) for text in self._strings.texts[known:]]
+            self._says = np.concatenate([self._says, np.array(new, dtype=np.uint8)])
+        return self._says[codes]
+
+    def _of(self, text: str) -> int:
+        return (
+            self.MARKER * (MARKER.fullmatch(text) is not None)
+            + self.COLLECTIVE * collectives.is_collective(text)
+            + self.ANNOTATION * (_OLD_ANNOTATION.match(text) is not None)
+        )
 
 
 class Collector:
@@ -117,7 +153,7 @@ class Collector:
         self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int64, category=np.int32, is_end=np.int8)
         self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
         self._texts = Texts(self.strings)
-        self._steps: dict[int, int | None] = {}  # name code -> number in ProfilerStep#N, None for other names
+        self._names = OpNames(self.strings)
         self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
         self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
         self.flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
@@ -202,12 +238,19 @@ class Collector:
             raise SourceError(self._path, place, f"event {event.name!r}: {problem}", remedy=remedy)
 
     def _thread(self, event: AnyEvent) -> int:
+        known = self._lanes.get((event.pid, event.tid))
+        if known is not None:
+            return known
         thread = self.threads.setdefault((_id(event.pid), _id(event.tid)), len(self.threads))
         self._lanes[event.pid, event.tid] = thread
         return thread
 
-    def _threads(self, bucket: Bucket) -> list[int]:
+    def _threads(self, bucket: Bucket) -> Sequence[int] | I32:
         lanes = self._lanes
+        first = bucket[0]
+        tids = [event.tid for event in bucket]
+        if tids.count(first.tid) == len(bucket) == [event.pid for event in bucket].count(first.pid):
+            return np.full(len(bucket), self._thread(first), dtype=np.int32)
         return [lanes[key] if (key := (event.pid, event.tid)) in lanes else self._thread(event) for event in bucket]
 
     def _name_thread(self, event: AnyEvent) -> None:
@@ -233,12 +276,11 @@ class Collector:
             self._add_flows(bucket, starts)
 
     def _span(self, bucket: Bucket, starts: I64, ends: I64, names: I64 | None = None) -> dict[str, Any]:
-        code = self.strings.code
         return {
             "start_ns": starts,
             "end_ns": ends,
             "thread": self._threads(bucket),
-            "name": names if names is not None else [code(event.name or "") for event in bucket],
+            "name": names if names is not None else self.strings.codes([event.name for event in bucket]),
         }
 
     def _frame_name(self, name: str | None) -> int:
@@ -247,51 +289,34 @@ class Collector:
         self._frame_names[name] = 2 * code + text.startswith(MODULE_PREFIX)
         return self._frame_names[name]
 
-    def _step(self, code: int, name: str) -> int | None:
-        match = MARKER.fullmatch(name)
-        self._steps[code] = int(match.group(1)) if match else None
-        return self._steps[code]
-
     def _add_ops(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
-        span = self._span(bucket, starts, ends)
-        known = self._steps
-        steps = [
-            known[code] if code in known else self._step(code, event.name or "")
-            for code, event in zip(span["name"], bucket, strict=True)
-        ]
-        is_marker = np.array([step is not None for step in steps])
+        span = {name: np.asarray(column) for name, column in self._span(bucket, starts, ends).items()}
+        says = self._names.say(span["name"])
+        is_marker = (says & OpNames.MARKER) > 0
         if is_marker.any():
-            numbers = [step for step in steps if step is not None]
-            thread = np.array(span["thread"], dtype=np.int32)[is_marker]
-            self.markers.add(start_ns=starts[is_marker], end_ns=ends[is_marker], thread=thread, step=numbers)
-            bucket = [event for event, step in zip(bucket, steps, strict=True) if step is None]
-            span = {name: np.asarray(column)[~is_marker] for name, column in span.items()}
+            names = [event.name or "" for event, is_one in zip(bucket, is_marker.tolist(), strict=True) if is_one]
+            span, marked = ({name: column[rows] for name, column in span.items()} for rows in (~is_marker, is_marker))
+            self.markers.add(**marked, step=[int(name.partition("#")[2]) for name in names])
+            bucket = [event for event, is_one in zip(bucket, is_marker.tolist(), strict=True) if not is_one]
+            says = says[~is_marker]
         if not bucket:
             return
         args = [event.args or _NO_ARGS for event in bucket]
-        self._note_collectives(bucket, args)
+        for row in np.flatnonzero(says & OpNames.COLLECTIVE).tolist():
+            self.op_calls.append((self.ops.rows + row, bucket[row].name or "", kept(args[row])))
         sequence = int_column([a.sequence for a in args], -1)
         forward = int_column([a.forward_thread for a in args], 0)
         texts = self._texts
         self.ops.add(
             **span,
-            input_shapes=[texts.shapes(a) for a in args],
-            input_types=[texts.types(a) for a in args],
-            module=[texts.module(a) for a in args],
-            call_stack=[texts.stack(a) for a in args],
+            input_shapes=texts.shapes(args),
+            input_types=texts.types(args),
+            module=texts.modules(args),
+            call_stack=texts.stacks(args),
             sequence=sequence,
             is_backward=(forward > 0) & (sequence >= 0),
-            is_annotation=[
-                kind == ANNOTATIONS or _OLD_ANNOTATION.match(event.name or "") is not None for event in bucket
-            ],
+            is_annotation=np.full(len(bucket), True) if kind == ANNOTATIONS else (says & OpNames.ANNOTATION) > 0,
         )
-
-    def _note_collectives(self, bucket: Bucket, args: list[Args]) -> None:
-        for row, event in enumerate(bucket, start=self.ops.rows):
-            name = event.name or ""
-            # a cheap test first: this runs for every op
-            if (":" in name or name == collectives.RECORD) and collectives.is_collective(name):
-                self.op_calls.append((row, name, kept(args[row - self.ops.rows])))
 
     def _add_device(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         args = [event.args or _NO_ARGS for event in bucket]

@@ -23,7 +23,7 @@ def captures_of(
 ) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """The captures of a trace, and what the reader of the result should know about them. No events give no captures."""
     collector = Collector(text.path, options)
-    with beside(text.path, options, chunk_bytes) as half:
+    with beside(text.path, options) as half:
         chunks: EventTexts[list[Any]] = EventTexts(
             text,
             collector.decoder(EVENTS.decode),

@@ -21,7 +21,7 @@ from tracker.store.queries.details import (
     ops,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
-from tracker.store.queries.findings import finding_events, findings
+from tracker.store.queries.findings import Regression, finding_events, findings, regressions
 from tracker.store.queries.history import (
     drifted,
     line_series,
@@ -40,6 +40,7 @@ from tracker.store.queries.runs import (
     run_numbers,
     runs,
     runs_by_id,
+    runs_of_versions,
     settings_of,
     sources,
     steps,
@@ -48,6 +49,7 @@ from tracker.store.queries.runs import (
 )
 
 __all__ = [
+    "Regression",
     "api",
     "captures",
     "check_filters",
@@ -72,12 +74,14 @@ __all__ = [
     "ops",
     "pinned",
     "pruned",
+    "regressions",
     "require_run",
     "run_ids_of_version",
     "run_level",
     "run_numbers",
     "runs",
     "runs_by_id",
+    "runs_of_versions",
     "samples",
     "series_diffs",
     "series_runs",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypedDict, Unpack
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, steps_parameters, whole
 

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
 import numpy as np
-import pandas as pd
 
 from tracker.errors import UsageError
+from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.queries.history import lines
 from tracker.store.queries.runs import versions

@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, whole
+from tracker.store.queries.frames import frame, rows, whole
+
+
+class Regression(NamedTuple):
+    """How a finding of a regression stands."""
+
+    finding_id: int
+    workload: str
+    state: str
+    candidate_runs: frozenset[int]
 
 
 def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> pd.DataFrame:
@@ -20,3 +29,11 @@ def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload
 def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
     """What happened to findings, in order. Columns: see sql/finding_events.sql."""
     return frame(store, "finding_events", {"finding_ids": whole(finding_ids) or [-1]})
+
+
+def regressions(store: Store) -> list[Regression]:
+    """How all findings of regressions stand, in order of their ids; no frame, for every ingest asks it."""
+    return [
+        Regression(row.finding_id, row.workload, row.state, frozenset(map(int, (row.candidate_runs or "").split())))
+        for row in rows(store, "regressions")
+    ]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.sql import statement
@@ -143,6 +142,12 @@ def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.Data
         names = list(result.keys())
         rows = result.all()
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
+
+
+def rows(store: Store, question: str, **parameters: Any) -> list[Any]:
+    """The answer to `question` row by row: for few rows a frame costs more than it helps."""
+    with store.connect() as connection:
+        return list(connection.execute(statement(question), parameters).all())
 
 
 def frame_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> pd.DataFrame:

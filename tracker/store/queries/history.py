@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line
 from tracker.store.queries.frames import frame, frame_of_runs, whole

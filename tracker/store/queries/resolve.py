@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import Any
 
 from tracker.errors import UsageError
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
+from tracker.store.queries.frames import rows
 from tracker.store.runs import find_run
-from tracker.store.sql import statement
 
 
 def device_pattern(device: str | None) -> str | None:
@@ -28,31 +27,31 @@ def run_ids_of_version(
     `device`: part of vendor and model; a model that is named in full beats longer ones. UsageError where the label is
     unknown, has no active run, or means several workloads.
     """
-    rows = _rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
-    workloads = sorted({row.workload for row in rows})
+    found = rows(store, "run_ids", version=label, workload=workload, device=device_pattern(device))
+    workloads = sorted({row.workload for row in found})
     if len(workloads) > 1:
         raise UsageError(
             f"version {label!r} is used by several workloads: {', '.join(workloads)}",
             remedy="choose one with --workload",
         )
-    if not rows:
+    if not found:
         raise _nothing_named(store, label, workload, device)
     if device is not None:
-        full = [row for row in rows if _is_full_name(device, row.device)]
-        rows = full or rows
-        devices = sorted({row.device.strip() for row in rows})
+        full = [row for row in found if _is_full_name(device, row.device)]
+        found = full or found
+        devices = sorted({row.device.strip() for row in found})
         if len(devices) > 1:
             raise UsageError(
                 f"{device!r} means several devices: {', '.join(devices)}", remedy="name one of them in full"
             )
-    return tuple(row.run_id for row in rows)
+    return tuple(row.run_id for row in found)
 
 
 def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int:
     """The active run that came in last, or `offset` runs before it; UsageError where there are fewer."""
-    rows = _rows(store, "latest", run_offset=min(offset, LARGEST), workload=workload)
-    if rows:
-        return int(rows[0].run_id)
+    found = rows(store, "latest", run_offset=min(offset, LARGEST), workload=workload)
+    if found:
+        return int(found[0].run_id)
     name = f"latest~{offset}" if offset else "latest"
     of = f" of workload {workload!r}" if workload else ""
     raise UsageError(f"{name}: there are not that many active runs{of}", remedy="tracker runs lists them")
@@ -60,13 +59,13 @@ def latest(store: Store, offset: int = 0, *, workload: str | None = None) -> int
 
 def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
     """The pinned version and its workload; UsageError where there is none, or one in several workloads."""
-    rows = _rows(store, "pinned", workload=workload)
-    if not rows:
+    found = rows(store, "pinned", workload=workload)
+    if not found:
         raise UsageError("no version is pinned", remedy="pin one: tracker versions pin LABEL")
-    if len(rows) > 1:
-        names = ", ".join(row.workload for row in rows)
+    if len(found) > 1:
+        names = ", ".join(row.workload for row in found)
         raise UsageError(f"several workloads have a pinned version: {names}", remedy="choose one with --workload")
-    return rows[0].version, rows[0].workload
+    return found[0].version, found[0].workload
 
 
 def require_run(store: Store, run_id: int) -> None:
@@ -77,7 +76,7 @@ def require_run(store: Store, run_id: int) -> None:
 
 def _nothing_named(store: Store, label: str, workload: str | None, device: str | None) -> UsageError:
     """Why `label` names no run: it is unknown, its runs do not count, or they ran elsewhere."""
-    known = [row.version for row in _rows(store, "versions", workload=workload)]
+    known = [row.version for row in rows(store, "versions", workload=workload)]
     of = f" of workload {workload!r}" if workload else ""
     if label in known:
         on = f" on a device like {device!r}" if device else ""
@@ -90,8 +89,3 @@ def _nothing_named(store: Store, label: str, workload: str | None, device: str |
 def _is_full_name(device: str, name: str) -> bool:
     """Whether `device` is the model, or vendor and model."""
     return name.lower().strip() == device.lower() or name.lower().endswith(f" {device.lower()}")
-
-
-def _rows(store: Store, question: str, **parameters: Any) -> list[Any]:
-    with store.connect() as connection:
-        return list(connection.execute(statement(question), parameters).all())

@@ -6,13 +6,12 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-import pandas as pd
-
+from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store import pruning
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, frame_of_runs, whole
+from tracker.store.queries.frames import frame, frame_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]
@@ -67,6 +66,11 @@ def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
 def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
+
+
+def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
+    """Label -> active runs, of the versions of `workload` in their order."""
+    return {row.version: row.runs for row in rows(store, "versions", workload=workload)}
 
 
 def run_numbers(store: Store, workload: str) -> pd.DataFrame:

@@ -1,0 +1,81 @@
+"""The program as a process: what it imports, and how it ends."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_intake import write_trace
+
+SLOW = {"pandas", "alembic", "sqlmodel", "openpyxl", "apprise", "apscheduler", "distributed", "rich"}
+"""What takes a tenth of a second and more to import."""
+
+
+def run(code: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
+    """`code` in a new Python, with the words of a command line."""
+    return subprocess.run(
+        [sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+IMPORTED = """
+import sys
+from tracker.cli import main
+try:
+    main()
+finally:
+    print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+"""
+
+
+def imported(*words: str | Path) -> set[str]:
+    done = run(IMPORTED, *words)
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+def test_the_first_ingests_of_a_database_import_nothing_that_is_slow(tmp_path):
+    db = tmp_path / "t.db"
+    for number in (1, 2):
+        trace = write_trace(tmp_path / f"{number}.pt.trace.json", start_us=number * 10_000_000)
+        words = "ingest", trace, "--version", "v1", "--workload", f"w{number}", "--db", db
+        assert imported(*words) & SLOW == set()
+
+
+def test_a_command_that_shows_tables_imports_pandas_when_it_gets_there(tmp_path):
+    db = tmp_path / "t.db"
+    imported("ingest", write_trace(tmp_path / "a.pt.trace.json"), "--version", "v1", "--workload", "w", "--db", db)
+    assert imported("runs", "--db", db) & SLOW == {"pandas"}
+
+
+ENDING = """
+import atexit, sys
+import tracker.__main__ as program
+def main():
+    sys.stdout.write("x" * 100_000)
+    atexit.register(lambda: sys.stderr.write("asked at exit"))
+    {end}
+program.main = main
+program.run()
+"""
+
+
+@pytest.mark.parametrize(("end", "code"), [("sys.exit(0)", 0), ("sys.exit()", 0), ("sys.exit(3)", 3)])
+def test_the_end_gives_its_code_writes_all_and_does_what_was_asked_for(end, code):
+    done = run(ENDING.format(end=end))
+    assert (done.returncode, len(done.stdout), done.stderr) == (code, 100_000, "asked at exit")
+
+
+def test_a_defect_is_told_as_python_tells_it():
+    done = run(ENDING.format(end="raise RuntimeError('a defect')"))
+    assert done.returncode == 1
+    assert "RuntimeError: a defect" in done.stderr
+
+
+def test_a_thread_that_still_works_is_waited_for():
+    thread = "import threading, time; threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()"
+    done = run(ENDING.format(end=f"{thread}; sys.exit(4)"))
+    assert (done.returncode, done.stdout[-5:]) == (4, "done\n")

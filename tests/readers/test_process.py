@@ -1,0 +1,69 @@
+"""Processes of our own: started anew or copied from this one, they look the same from outside."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import pytest
+
+from tracker.readers import _process
+
+
+def main():
+    """Says what it is told, and what else it holds; ends with an error when told so."""
+    told = sys.stdin.buffer.read()
+    if told == b"fail":
+        raise ValueError(told)
+    if told == b"sleep":
+        time.sleep(60)
+    held = len(os.listdir("/proc/self/fd")) - 1  # the list itself is one of them
+    sys.stdout.write(f"{told.decode()} {held}")
+
+
+@pytest.fixture(params=[False, True], ids=["anew", "copied"])
+def start(request):
+    def begin(word: bytes) -> _process.Process:
+        process = _process.start_process("tests.readers.test_process", may_fork=request.param)
+        assert isinstance(process, _process._Forked) is request.param
+        process.stdin.write(word)
+        process.stdin.close()
+        return process
+
+    return begin
+
+
+def test_a_process_takes_and_gives_by_its_pipes_and_holds_no_others(start, tmp_path):
+    with (tmp_path / "a database").open("w"):
+        process = start(b"hello")
+        assert process.stdout.read() == b"hello 3"
+        assert process.wait() == 0
+        process.stdout.close()
+
+
+def test_one_that_fails_says_so_by_its_exit_code(start):
+    process = start(b"fail")
+    assert process.stdout.read() == b""
+    assert process.wait() == 1
+    process.stdout.close()
+
+
+def test_one_that_is_killed_ends_at_once_and_may_be_killed_again(start):
+    process = start(b"sleep")
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    process.kill()
+    assert process.returncode == -signal.SIGKILL
+    process.stdout.close()
+
+
+def test_beside_threads_nothing_is_copied(monkeypatch):
+    monkeypatch.setattr(_process.threading, "active_count", lambda: 2)
+    process = _process.start_process("tests.readers.test_process", may_fork=True)
+    assert not isinstance(process, _process._Forked)
+    process.kill()
+    process.stdin.close()
+    process.stdout.close()
+    process.wait()

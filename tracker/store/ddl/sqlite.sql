@@ -1,0 +1,744 @@
+CREATE TABLE step (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    start_ns BIGINT NOT NULL,
+    timeline TEXT NOT NULL,
+    duration_ns BIGINT,
+    e2e_ns BIGINT,
+    compute_ns BIGINT,
+    communication_ns BIGINT,
+    overlap_ns BIGINT,
+    exposed_communication_ns BIGINT,
+    copy_ns BIGINT,
+    exposed_copy_ns BIGINT,
+    free_ns BIGINT,
+    kernel_count BIGINT,
+    kernel_total_ns BIGINT,
+    compute_total_ns BIGINT,
+    communication_total_ns BIGINT,
+    copy_total_ns BIGINT,
+    unlinked_kernel_count BIGINT,
+    unlinked_kernel_total_ns BIGINT,
+    peak_allocated_bytes BIGINT,
+    peak_reserved_bytes BIGINT,
+    data_loading_ns BIGINT,
+    bubble_ns BIGINT,
+    preparing_ns BIGINT,
+    samples_per_second DOUBLE,
+    steps BIGINT,
+    CONSTRAINT pk_step PRIMARY KEY (run_id, rank, step)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE op (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    calls BIGINT,
+    host_total_ns BIGINT,
+    host_self_ns BIGINT,
+    device_total_ns BIGINT,
+    device_self_ns BIGINT,
+    min_ns BIGINT,
+    max_ns BIGINT,
+    sum_squares_ns2 DOUBLE,
+    kernel_count BIGINT,
+    call_stack_id BIGINT,
+    CONSTRAINT pk_op PRIMARY KEY (run_id, rank, step, op_key_id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE op_tree (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    node BIGINT NOT NULL,
+    parent BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    calls BIGINT,
+    host_total_ns BIGINT,
+    device_total_ns BIGINT,
+    device_self_ns BIGINT,
+    kernel_count BIGINT,
+    CONSTRAINT pk_op_tree PRIMARY KEY (run_id, rank, step, node)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE kernel (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    kernel_key_id BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    category TEXT NOT NULL,
+    calls BIGINT,
+    total_ns BIGINT,
+    min_ns BIGINT,
+    max_ns BIGINT,
+    sum_squares_ns2 DOUBLE,
+    wait_ns BIGINT,
+    bytes BIGINT,
+    block_num BIGINT,
+    CONSTRAINT pk_kernel PRIMARY KEY (run_id, rank, step, kernel_key_id, op_key_id, category)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE kernel_metric (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    kernel_key_id BIGINT NOT NULL,
+    metric TEXT NOT NULL,
+    calls BIGINT,
+    mean DOUBLE,
+    min DOUBLE,
+    max DOUBLE,
+    CONSTRAINT pk_kernel_metric PRIMARY KEY (run_id, rank, kernel_key_id, metric)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE communication (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    process_group_id BIGINT NOT NULL,
+    data_type TEXT NOT NULL,
+    size_class_bytes BIGINT NOT NULL,
+    calls BIGINT,
+    bytes BIGINT,
+    total_ns BIGINT,
+    min_ns BIGINT,
+    max_ns BIGINT,
+    sum_squares_ns2 DOUBLE,
+    transit_ns BIGINT,
+    wait_ns BIGINT,
+    synchronization_ns BIGINT,
+    idle_ns BIGINT,
+    exposed_ns BIGINT,
+    exposed_wait_ns BIGINT,
+    CONSTRAINT pk_communication PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE communication_task (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    communication BIGINT NOT NULL,
+    name TEXT NOT NULL,
+    plane TEXT NOT NULL,
+    calls BIGINT,
+    total_ns BIGINT,
+    min_ns BIGINT,
+    max_ns BIGINT,
+    CONSTRAINT pk_communication_task PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE communication_link (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    communication BIGINT NOT NULL,
+    transport TEXT NOT NULL,
+    source BIGINT NOT NULL,
+    target BIGINT NOT NULL,
+    packet_bytes BIGINT NOT NULL,
+    calls BIGINT,
+    packets BIGINT,
+    bytes BIGINT,
+    transit_ns BIGINT,
+    large_packet_ratio DOUBLE,
+    CONSTRAINT pk_communication_link PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE memory (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    component TEXT NOT NULL,
+    calls BIGINT,
+    bytes BIGINT,
+    held_ns BIGINT,
+    unreleased_bytes BIGINT,
+    CONSTRAINT pk_memory PRIMARY KEY (run_id, rank, step, op_key_id, component)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE memory_curve (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    component TEXT NOT NULL,
+    time_ns BIGINT NOT NULL,
+    allocated_bytes BIGINT,
+    reserved_bytes BIGINT,
+    CONSTRAINT pk_memory_curve PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE counter (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    source TEXT NOT NULL,
+    name TEXT NOT NULL,
+    attribute TEXT NOT NULL,
+    calls BIGINT,
+    mean DOUBLE,
+    min DOUBLE,
+    max DOUBLE,
+    CONSTRAINT pk_counter PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE api (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    level TEXT NOT NULL,
+    name TEXT NOT NULL,
+    calls BIGINT,
+    total_ns BIGINT,
+    self_ns BIGINT,
+    min_ns BIGINT,
+    max_ns BIGINT,
+    CONSTRAINT pk_api PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE op_key (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    name TEXT NOT NULL,
+    input_shapes TEXT NOT NULL,
+    input_types TEXT NOT NULL,
+    module TEXT NOT NULL,
+    phase TEXT NOT NULL,
+    CONSTRAINT pk_op_key PRIMARY KEY (id),
+    CONSTRAINT uq_op_key_digest UNIQUE (digest)
+);
+
+CREATE TABLE kernel_key (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    name TEXT NOT NULL,
+    canonical_name TEXT NOT NULL,
+    type TEXT NOT NULL,
+    core_type TEXT NOT NULL,
+    input_shapes TEXT NOT NULL,
+    input_types TEXT NOT NULL,
+    input_formats TEXT NOT NULL,
+    CONSTRAINT pk_kernel_key PRIMARY KEY (id),
+    CONSTRAINT uq_kernel_key_digest UNIQUE (digest)
+);
+
+CREATE TABLE process_group (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    role TEXT NOT NULL,
+    size BIGINT NOT NULL,
+    CONSTRAINT pk_process_group PRIMARY KEY (id),
+    CONSTRAINT uq_process_group_digest UNIQUE (digest)
+);
+
+CREATE TABLE call_stack (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    text TEXT NOT NULL,
+    CONSTRAINT pk_call_stack PRIMARY KEY (id),
+    CONSTRAINT uq_call_stack_digest UNIQUE (digest)
+);
+
+CREATE TABLE finding (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL,
+    direction TEXT NOT NULL,
+    change TEXT NOT NULL,
+    first_run_id BIGINT NOT NULL,
+    first_version_id BIGINT NOT NULL,
+    good_version_id BIGINT,
+    incident_id BIGINT,
+    state TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    reopened INTEGER NOT NULL,
+    rule_version INTEGER NOT NULL,
+    effect DOUBLE,
+    last_run_id BIGINT NOT NULL,
+    ratio DOUBLE,
+    low DOUBLE,
+    high DOUBLE,
+    p DOUBLE,
+    q DOUBLE,
+    contribution DOUBLE,
+    detectable DOUBLE,
+    effect_passes BOOLEAN,
+    q_passes BOOLEAN,
+    contribution_passes BOOLEAN,
+    verdict TEXT,
+    reason TEXT,
+    baseline_value DOUBLE,
+    candidate_value DOUBLE,
+    baseline_calls DOUBLE,
+    candidate_calls DOUBLE,
+    baseline_runs TEXT NOT NULL,
+    candidate_runs TEXT NOT NULL,
+    until_ns BIGINT,
+    until_version TEXT,
+    step_runs TEXT,
+    CONSTRAINT pk_finding PRIMARY KEY (id),
+    CONSTRAINT uq_finding_series_id_direction_change_first_run_id UNIQUE (series_id, direction, change, first_run_id)
+);
+
+CREATE INDEX ix_finding_workload_id_configuration_id_device_id_state ON finding (workload_id, configuration_id, device_id, state);
+
+CREATE TABLE finding_number (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL,
+    direction TEXT NOT NULL,
+    change TEXT NOT NULL,
+    version_id BIGINT NOT NULL,
+    first_run_id BIGINT NOT NULL,
+    CONSTRAINT pk_finding_number PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_finding_number_workload_id_configuration_id_device_id ON finding_number (workload_id, configuration_id, device_id);
+
+CREATE TABLE finding_event (
+    finding_id BIGINT NOT NULL,
+    position BIGINT NOT NULL,
+    source TEXT NOT NULL,
+    target TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    who TEXT NOT NULL,
+    when_ns BIGINT NOT NULL,
+    run_id BIGINT,
+    rule_version INTEGER NOT NULL,
+    reason TEXT NOT NULL,
+    notifies BOOLEAN NOT NULL,
+    CONSTRAINT pk_finding_event PRIMARY KEY (finding_id, position)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE finding_action (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL,
+    direction TEXT NOT NULL,
+    change TEXT NOT NULL,
+    first_run_id BIGINT NOT NULL,
+    after_run_id BIGINT,
+    action TEXT NOT NULL,
+    who TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    when_ns BIGINT NOT NULL,
+    until_ns BIGINT,
+    until_version TEXT,
+    CONSTRAINT pk_finding_action PRIMARY KEY (id)
+);
+
+CREATE INDEX ix_finding_action_workload_id_configuration_id_device_id ON finding_action (workload_id, configuration_id, device_id);
+
+CREATE TABLE incident (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    version_id BIGINT NOT NULL,
+    direction TEXT NOT NULL,
+    CONSTRAINT pk_incident PRIMARY KEY (id),
+    CONSTRAINT uq_incident_line_direction UNIQUE (workload_id, configuration_id, device_id, version_id, direction)
+);
+
+CREATE TABLE followed (
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    checkpoint_runs BIGINT,
+    checkpoint_key BLOB,
+    checkpoint BLOB,
+    CONSTRAINT pk_followed PRIMARY KEY (workload_id, configuration_id, device_id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE sample (
+    run_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL,
+    value DOUBLE NOT NULL,
+    mean DOUBLE NOT NULL,
+    sd REAL,
+    min REAL,
+    p10 REAL,
+    p90 REAL,
+    max REAL,
+    calls REAL,
+    share REAL,
+    rank_spread REAL,
+    steps INTEGER NOT NULL,
+    intermittent BOOLEAN NOT NULL,
+    CONSTRAINT pk_sample PRIMARY KEY (run_id, series_id)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX ix_sample_series_id_run_id ON sample (series_id, run_id);
+
+CREATE TABLE judged (
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    version_id BIGINT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    rule_version BIGINT NOT NULL,
+    previous_version_id BIGINT,
+    pinned_version_id BIGINT,
+    centre DOUBLE,
+    CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE diff_history (
+    version_id BIGINT NOT NULL,
+    series_id BIGINT NOT NULL,
+    value DOUBLE,
+    calls REAL,
+    runs INTEGER NOT NULL,
+    rule_version INTEGER NOT NULL,
+    previous_diff DOUBLE,
+    previous_p DOUBLE,
+    previous_q DOUBLE,
+    previous_contribution REAL,
+    previous_verdict TEXT,
+    calls_verdict TEXT,
+    pinned_diff DOUBLE,
+    pinned_p DOUBLE,
+    pinned_q DOUBLE,
+    pinned_contribution REAL,
+    pinned_verdict TEXT,
+    best_version_id BIGINT,
+    best_diff DOUBLE,
+    best_p DOUBLE,
+    best_q DOUBLE,
+    best_verdict TEXT,
+    CONSTRAINT pk_diff_history PRIMARY KEY (version_id, series_id)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX ix_diff_history_series_id_version_id ON diff_history (series_id, version_id);
+
+CREATE TABLE threshold (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    pattern TEXT NOT NULL,
+    name TEXT NOT NULL,
+    value DOUBLE NOT NULL,
+    who TEXT NOT NULL,
+    when_ns BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    CONSTRAINT pk_threshold PRIMARY KEY (id),
+    CONSTRAINT uq_threshold_place UNIQUE (workload_id, configuration_id, device_id, kind, pattern, name)
+);
+
+CREATE TABLE notification (
+    id INTEGER NOT NULL,
+    "key" TEXT NOT NULL,
+    channel TEXT NOT NULL,
+    event TEXT NOT NULL,
+    counter INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    severity TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    title TEXT NOT NULL,
+    incidents TEXT NOT NULL,
+    covers TEXT NOT NULL,
+    content TEXT,
+    created_ns BIGINT NOT NULL,
+    next_try_ns BIGINT,
+    attempts INTEGER NOT NULL,
+    claimed_by TEXT,
+    claimed_until_ns BIGINT,
+    last_error TEXT,
+    settled_ns BIGINT,
+    told_by BIGINT,
+    CONSTRAINT pk_notification PRIMARY KEY (id),
+    CONSTRAINT uq_notification_key_channel UNIQUE ("key", channel)
+);
+
+CREATE INDEX ix_notification_told_by ON notification (told_by);
+
+CREATE INDEX ix_notification_state_next_try_ns ON notification (state, next_try_ns);
+
+CREATE TABLE silence (
+    id INTEGER NOT NULL,
+    op TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    device TEXT NOT NULL,
+    who TEXT NOT NULL,
+    reason TEXT NOT NULL,
+    created_ns BIGINT NOT NULL,
+    until_ns BIGINT NOT NULL,
+    ended_ns BIGINT,
+    CONSTRAINT pk_silence PRIMARY KEY (id)
+);
+
+CREATE TABLE workload (
+    id INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    CONSTRAINT pk_workload PRIMARY KEY (id),
+    CONSTRAINT uq_workload_name UNIQUE (name)
+);
+
+CREATE TABLE device (
+    id INTEGER NOT NULL,
+    vendor TEXT NOT NULL,
+    model TEXT NOT NULL,
+    CONSTRAINT pk_device PRIMARY KEY (id),
+    CONSTRAINT uq_device_vendor_model UNIQUE (vendor, model)
+);
+
+CREATE TABLE lease (
+    name TEXT NOT NULL,
+    owner TEXT NOT NULL,
+    taken_ns BIGINT NOT NULL,
+    heartbeat_ns BIGINT NOT NULL,
+    expires_ns BIGINT NOT NULL,
+    done_ns BIGINT,
+    CONSTRAINT pk_lease PRIMARY KEY (name)
+);
+
+CREATE TABLE watcher (
+    owner TEXT NOT NULL,
+    host TEXT NOT NULL,
+    pid BIGINT NOT NULL,
+    program TEXT NOT NULL,
+    every_ns BIGINT,
+    started_ns BIGINT NOT NULL,
+    heartbeat_ns BIGINT NOT NULL,
+    round_ns BIGINT,
+    ended_ns BIGINT,
+    outcome TEXT NOT NULL,
+    error TEXT NOT NULL,
+    error_ns BIGINT,
+    told BOOLEAN NOT NULL,
+    job TEXT,
+    job_ns BIGINT,
+    CONSTRAINT pk_watcher PRIMARY KEY (owner)
+);
+
+CREATE TABLE watched_folder (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    host TEXT NOT NULL,
+    path TEXT NOT NULL,
+    layout TEXT NOT NULL,
+    first_seen_ns BIGINT NOT NULL,
+    looked_ns BIGINT NOT NULL,
+    error TEXT NOT NULL,
+    error_ns BIGINT,
+    CONSTRAINT pk_watched_folder PRIMARY KEY (id),
+    CONSTRAINT uq_watched_folder_digest UNIQUE (digest)
+);
+
+CREATE TABLE expectation (
+    id INTEGER NOT NULL,
+    folder_id BIGINT NOT NULL,
+    workload TEXT NOT NULL,
+    every_ns BIGINT NOT NULL,
+    first_seen_ns BIGINT NOT NULL,
+    told_ns BIGINT,
+    CONSTRAINT pk_expectation PRIMARY KEY (id),
+    CONSTRAINT uq_expectation_folder_id_workload UNIQUE (folder_id, workload)
+);
+
+CREATE TABLE inbox (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    folder_id BIGINT NOT NULL,
+    path TEXT NOT NULL,
+    workload TEXT NOT NULL,
+    version TEXT NOT NULL,
+    state TEXT NOT NULL,
+    state_ns BIGINT NOT NULL,
+    content BLOB NOT NULL,
+    size_bytes BIGINT NOT NULL,
+    written_ns BIGINT NOT NULL,
+    changed_ns BIGINT NOT NULL,
+    first_seen_ns BIGINT NOT NULL,
+    gone_ns BIGINT,
+    attempts INTEGER NOT NULL,
+    next_try_ns BIGINT NOT NULL,
+    reason TEXT NOT NULL,
+    run_ids TEXT NOT NULL,
+    arrived_ns BIGINT,
+    told BOOLEAN NOT NULL,
+    deaths BIGINT,
+    CONSTRAINT pk_inbox PRIMARY KEY (id),
+    CONSTRAINT uq_inbox_digest UNIQUE (digest)
+);
+
+CREATE TABLE configuration (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    fingerprint BLOB NOT NULL,
+    title TEXT NOT NULL,
+    CONSTRAINT pk_configuration PRIMARY KEY (id),
+    CONSTRAINT uq_configuration_workload_id_fingerprint UNIQUE (workload_id, fingerprint),
+    CONSTRAINT fk_configuration_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id)
+);
+
+CREATE TABLE version (
+    id INTEGER NOT NULL,
+    workload_id BIGINT NOT NULL,
+    label TEXT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    commit_id TEXT,
+    parent TEXT,
+    note TEXT,
+    pinned BOOLEAN DEFAULT false NOT NULL,
+    CONSTRAINT pk_version PRIMARY KEY (id),
+    CONSTRAINT uq_version_workload_id_label UNIQUE (workload_id, label),
+    CONSTRAINT fk_version_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id)
+);
+
+CREATE TABLE series (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    metric TEXT NOT NULL,
+    name TEXT NOT NULL,
+    input_shapes TEXT NOT NULL,
+    part TEXT NOT NULL,
+    CONSTRAINT pk_series PRIMARY KEY (id),
+    CONSTRAINT uq_series_digest UNIQUE (digest),
+    CONSTRAINT fk_series_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id),
+    CONSTRAINT fk_series_configuration_id_configuration FOREIGN KEY(configuration_id) REFERENCES configuration (id),
+    CONSTRAINT fk_series_device_id_device FOREIGN KEY(device_id) REFERENCES device (id)
+);
+
+CREATE INDEX ix_series_workload_id_configuration_id_device_id_kind ON series (workload_id, configuration_id, device_id, kind);
+
+CREATE TABLE configuration_value (
+    configuration_id BIGINT NOT NULL,
+    "key" TEXT NOT NULL,
+    value TEXT NOT NULL,
+    CONSTRAINT pk_configuration_value PRIMARY KEY (configuration_id, "key"),
+    CONSTRAINT fk_configuration_value_configuration_id_configuration FOREIGN KEY(configuration_id) REFERENCES configuration (id)
+);
+
+CREATE TABLE run (
+    id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
+    workload_id BIGINT NOT NULL,
+    configuration_id BIGINT NOT NULL,
+    version_id BIGINT NOT NULL,
+    device_id BIGINT NOT NULL,
+    state TEXT NOT NULL,
+    state_reason TEXT NOT NULL,
+    ranks_expected BIGINT,
+    world_size BIGINT,
+    started_at_ns BIGINT,
+    ended_at_ns BIGINT,
+    rules_version BIGINT,
+    note TEXT,
+    sample_rules BIGINT,
+    CONSTRAINT ck_run_state CHECK (state IN ('active', 'excluded', 'deleted')),
+    CONSTRAINT fk_run_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id),
+    CONSTRAINT fk_run_configuration_id_configuration FOREIGN KEY(configuration_id) REFERENCES configuration (id),
+    CONSTRAINT fk_run_version_id_version FOREIGN KEY(version_id) REFERENCES version (id),
+    CONSTRAINT fk_run_device_id_device FOREIGN KEY(device_id) REFERENCES device (id)
+);
+
+CREATE INDEX ix_run_version_id ON run (version_id);
+
+CREATE INDEX ix_run_workload_id_state ON run (workload_id, state);
+
+CREATE TABLE run_fact (
+    run_id BIGINT NOT NULL,
+    kind TEXT NOT NULL,
+    "key" TEXT NOT NULL,
+    value TEXT NOT NULL,
+    CONSTRAINT pk_run_fact PRIMARY KEY (run_id, kind, "key"),
+    CONSTRAINT fk_run_fact_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
+);
+
+CREATE INDEX ix_run_fact_kind_key ON run_fact (kind, "key");
+
+CREATE TABLE source (
+    id INTEGER NOT NULL,
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    format TEXT NOT NULL,
+    path TEXT NOT NULL,
+    bytes BIGINT,
+    digest BLOB NOT NULL,
+    CONSTRAINT pk_source PRIMARY KEY (id),
+    CONSTRAINT uq_source_digest UNIQUE (digest),
+    CONSTRAINT fk_source_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
+);
+
+CREATE INDEX ix_source_run_id_rank ON source (run_id, rank);
+
+CREATE TABLE capture (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    host TEXT NOT NULL,
+    device_ordinal BIGINT,
+    stage BIGINT,
+    dp_index BIGINT,
+    tp_index BIGINT,
+    pp_index BIGINT,
+    ep_index BIGINT,
+    cp_index BIGINT,
+    settings TEXT NOT NULL,
+    quality TEXT NOT NULL,
+    quality_reason TEXT NOT NULL,
+    started_at_ns BIGINT,
+    ended_at_ns BIGINT,
+    timeline TEXT NOT NULL,
+    duration_ns BIGINT,
+    e2e_ns BIGINT,
+    compute_ns BIGINT,
+    communication_ns BIGINT,
+    overlap_ns BIGINT,
+    exposed_communication_ns BIGINT,
+    copy_ns BIGINT,
+    exposed_copy_ns BIGINT,
+    free_ns BIGINT,
+    kernel_count BIGINT,
+    kernel_total_ns BIGINT,
+    compute_total_ns BIGINT,
+    communication_total_ns BIGINT,
+    copy_total_ns BIGINT,
+    unlinked_kernel_count BIGINT,
+    unlinked_kernel_total_ns BIGINT,
+    peak_allocated_bytes BIGINT,
+    peak_reserved_bytes BIGINT,
+    data_loading_ns BIGINT,
+    bubble_ns BIGINT,
+    preparing_ns BIGINT,
+    samples_per_second DOUBLE,
+    pruned_at_ns BIGINT,
+    CONSTRAINT pk_capture PRIMARY KEY (run_id, rank),
+    CONSTRAINT fk_capture_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
+);
+
