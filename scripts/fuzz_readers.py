@@ -34,6 +34,15 @@ from typing import Any
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
+WITH_ATHERIS = "--atheris" in sys.argv[1:]
+if WITH_ATHERIS:
+    # before anything of ours is imported: libFuzzer sees its way only through what is imported after this
+    try:
+        import atheris
+    except ImportError:
+        sys.stderr.write("--atheris needs atheris: pip install atheris\n")
+        sys.exit(2)
+    atheris.instrument_imports(include=["tracker"]).__enter__()
 
 from tracker import readers  # noqa: E402
 from tracker.errors import TrackerError  # noqa: E402
@@ -240,32 +249,38 @@ def _keep(place: Path, folder: Path, seed: str) -> None:
 
 def search_with_atheris(chosen: list[Found], words: list[str]) -> None:
     """Let libFuzzer make up the bytes of a profile's largest file; it ends with the first finding."""
-    import atheris
-
-    with atheris.instrument_imports():
-        for name in readers.NAMES:
-            readers.load(name)
-    store = open_store("sqlite://")
+    for name in readers.NAMES:
+        readers.load(name)
+    store, played = open_store("sqlite://"), 0
 
     def one(data: bytes) -> None:
+        nonlocal store, played
+        played += 1
+        if played % 500 == 0:  # a fresh one now and then, which keeps it small
+            store.close()
+            store = open_store("sqlite://")
         chance = random.Random(data)
         found = chosen[data[0] % len(chosen) if data else 0]
         with tempfile.TemporaryDirectory() as folder:
             target = Path(folder) / found.path.name
             if found.path.is_dir():
                 shutil.copytree(found.path, target)
-                files = [path for path in target.rglob("*") if path.is_file()]
-                max(files, key=lambda path: path.stat().st_size).write_bytes(data[1:])
-            else:
-                target.write_bytes(data[1:])
+            changed = _largest(target) if found.path.is_dir() else target
+            changed.write_bytes(data[1:])
             take(store, target, chance, found.format)
 
     corpus = Path(tempfile.mkdtemp(prefix="fuzz-readers-"))
-    for number, found in enumerate(chosen):
-        if found.path.is_file():
-            (corpus / str(number)).write_bytes(bytes([number % 256]) + found.path.read_bytes())
-    atheris.Setup([sys.argv[0], str(corpus), *words], one)
+    for number, found in enumerate(chosen[:256]):
+        (corpus / str(number)).write_bytes(bytes([number]) + _largest(found.path).read_bytes())
+    longest = max(path.stat().st_size for path in corpus.iterdir()) if any(corpus.iterdir()) else 1 << 16
+    atheris.Setup([sys.argv[0], f"-max_len={2 * longest}", *words, str(corpus)], one)
     atheris.Fuzz()
+
+
+def _largest(path: Path) -> Path:
+    """The file itself, or the largest one of a folder, the first by name of those."""
+    files = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    return max(files, key=lambda file: file.stat().st_size)
 
 
 def main() -> None:
@@ -279,7 +294,7 @@ def main() -> None:
     parser.add_argument("--atheris", action="store_true", help="let libFuzzer choose the damage")
     asked, words = parser.parse_known_args()
     chosen = profiles(asked.data, asked.format)
-    if asked.atheris:
+    if WITH_ATHERIS:
         search_with_atheris(chosen, words)
     elif words:
         parser.error(f"unknown options: {' '.join(words)}")

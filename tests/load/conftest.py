@@ -23,12 +23,16 @@ class World:
         self.process = process
 
     def runs(self, count: int, *, versions: int = 5) -> list[tuple[list[str], str]]:
-        """Profiles of one rank, each a run: (paths, version) of each ingest."""
+        """Profiles of one rank, each a run, one version after the other: (paths, version) of each ingest.
+
+        The last versions are slower, and the runs of each differ a little.
+        """
         made = []
         for number in range(count):
-            path = self.folder / f"run{number}.pt.trace.json"
-            write_trace(path, kernel_us=100 + number, start_us=number * 10_000_000)
-            made.append(([str(path)], f"v{number % versions}"))
+            path, version = self.folder / f"run{number}.pt.trace.json", number * versions // count
+            slower = 30 if version > versions // 2 else 0
+            write_trace(path, kernel_us=100 + number % 7 % 3 + slower, start_us=number * 10_000_000)
+            made.append(([str(path)], f"v{version}"))
         return made
 
     def ranks(self, count: int) -> list[tuple[list[str], str]]:

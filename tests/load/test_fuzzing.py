@@ -7,6 +7,7 @@ it found stays found.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -62,7 +63,7 @@ def test_damaged_profile_is_a_run_or_an_error(fuzz, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", readers.NAMES)
 def test_many_damaged_profiles_are_runs_or_errors(fuzz, name):
-    play_some(fuzz, name, 2000)
+    play_some(fuzz, name, 300)
 
 
 def test_both_ends_are_met_and_a_seed_plays_the_same_game_again(fuzz, tmp_path):
@@ -78,6 +79,15 @@ def test_both_ends_are_met_and_a_seed_plays_the_same_game_again(fuzz, tmp_path):
     assert [path.read_bytes() for path in sorted(tmp_path.glob("first/*/*"))] == [
         path.read_bytes() for path in sorted(tmp_path.glob("second/*/*"))
     ]
+
+
+def test_atheris_that_is_not_installed_is_one_line(tmp_path):
+    (tmp_path / "atheris.py").write_text("raise ImportError")
+    words = [sys.executable, str(ROOT / "scripts" / "fuzz_readers.py"), "--atheris"]
+    done = subprocess.run(
+        words, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", "--atheris needs atheris: pip install atheris\n")
 
 
 def test_what_takes_too_long_is_a_finding(fuzz):

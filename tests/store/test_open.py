@@ -182,6 +182,39 @@ def test_a_store_opened_to_read_refuses_to_write(database_url):
             connection.execute(text("DELETE FROM run"))
 
 
+def setting(connection, name):
+    return connection.execute(text(f"SHOW {name}")).scalar_one()
+
+
+def test_settings_of_postgres_hold_for_a_transaction_and_need_no_options_at_the_start(
+    postgres_server, request, monkeypatch
+):
+    """PgBouncer refuses those, and lends a session to several clients, one after the other."""
+    url = postgres_server.migrated_database()
+    request.addfinalizer(lambda: postgres_server.drop(url))
+    asked, connect_as = [], psycopg.Connection.connect
+    monkeypatch.setattr("psycopg.connect", lambda *words, **named: asked.append(named) or connect_as(*words, **named))
+    with open_store(url) as store, open_store(url, read_only=True) as reading:
+        with store.begin() as connection:
+            names = ("lock_timeout", "transaction_read_only")
+            assert [setting(connection, name) for name in names] == ["10min", "off"]
+            raw = connection.connection.dbapi_connection
+        assert raw.execute("SHOW lock_timeout").fetchone() == ("0",), "the next one of the session finds nothing of it"
+        with reading.connect() as connection:
+            assert setting(connection, "transaction_read_only") == "on"
+    assert len(asked) >= 2
+    assert [named for named in asked if "options" in named] == []
+
+
+def test_what_the_url_says_of_locks_counts(postgres_server, request):
+    url = postgres_server.migrated_database()
+    request.addfinalizer(lambda: postgres_server.drop(url))
+    joint = "&" if "?" in url else "?"
+    own = f"{url}{joint}options=-c%20lock_timeout%3D7s&options=-c%20work_mem%3D5MB"
+    with open_store(own) as store, store.begin() as connection:
+        assert (setting(connection, "lock_timeout"), setting(connection, "work_mem")) == ("7s", "5MB")
+
+
 def test_a_locked_database_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(connect, "BUSY_TIMEOUT_MS", 20)
     path = tmp_path / "a.db"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from pathlib import Path
+from threading import Thread
 
 import pytest
 
+from tests.store.test_turns import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
 from tracker import judgement, notify
 from tracker.cli.demo import samples
@@ -14,7 +17,7 @@ from tracker.config import Prune
 from tracker.detectors import rule
 from tracker.errors import StoreError, TrackerError
 from tracker.judgement import Wish, act
-from tracker.store import inbox, leases, queries, watchers
+from tracker.store import inbox, leases, open_store, queries, watchers
 from tracker.watch import rounds
 
 
@@ -75,6 +78,49 @@ def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
     rounds.tell(one.work)
     rounds.tell(other.work)
     assert (len(one.told.messages), len(other.told.messages)) == (1, 0)
+
+
+def test_a_watcher_that_loses_its_lease_while_it_waits_for_the_database_does_no_harm(store, tmp_path, monkeypatch):
+    """The first one has to wait for so long before it can send that the other one takes over and sends."""
+    one = World(store, tmp_path / "profiles")
+    other = World(store, tmp_path / "profiles", owner="node1:2:b")
+    one.broken("gpt/v1/a.json")
+    one.look()
+    rounds.ingest(one.after(SETTLED).work)
+    rounds.scan(one.work)
+    rounds.ingest(one.work)
+    deliver = notify.deliver
+
+    def deliver_late(*given, **more):
+        monkeypatch.setattr(notify, "deliver", deliver)
+        rounds.tell(other.after(SETTLED + leases.LIFETIME_NS + 1).work)
+        return deliver(*given, **more)
+
+    monkeypatch.setattr(notify, "deliver", deliver_late)
+    rounds.tell(one.work)
+    assert (len(one.told.messages), len(other.told.messages)) == (0, 1)
+    for world in (one, other):
+        rounds.tell(world.after(HOUR).work)
+    assert (len(one.told.messages), len(other.told.messages)) == (0, 1)
+
+
+@pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs to see who waits")
+def test_a_watcher_says_that_it_lives_before_those_who_asked_later_write(tmp_path):
+    """A heartbeat that waits for a writer: the lease is renewed before the other watcher looks at it."""
+    path = tmp_path / "tracker.db"
+    with open_store(str(path)) as store, open_store(str(path)) as slow:
+        watchers.begin(store, "a", "node1", 1, "1.0", every_ns=None, now_ns=0)
+        assert leases.take(store, "judge", "a", now_ns=0)
+        took = []
+        beat = Thread(target=watchers.beat, args=[store, "a"], kwargs={"now_ns": 100 * SECOND})
+        take = Thread(target=lambda: took.append(leases.take(store, "judge", "b", now_ns=130 * SECOND)))
+        with slow.begin():
+            for place, thread in enumerate((beat, take), start=1):
+                thread.start()
+                until(lambda place=place: waiting(tmp_path / "tracker.db-writers") == place)
+        for thread in (beat, take):
+            thread.join()
+    assert took == [False]
 
 
 def test_a_job_that_fails_keeps_no_other_one_from_its_work(world, monkeypatch):

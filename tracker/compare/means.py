@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
@@ -46,20 +48,17 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     """
     if len(side.run_ids) == 1:
         return means.droplevel("run_id")
-    keys = means.index.droplevel("run_id").unique()
-    tables = []
-    for run_id in side.run_ids:
-        of_run = means[means.index.get_level_values("run_id") == run_id].droplevel("run_id")
-        table = of_run.reindex(keys)
-        table[~keys.isin(of_run.index)] = 0.0  # absent is a true 0; NA of a row that is there stays NA
-        tables.append(table)
-    return pd.DataFrame(
-        {
-            column: pd.concat([table[column].rename(run) for run, table in enumerate(tables)], axis=1).median(axis=1)
-            for column in means.columns
-        },
-        index=keys,
-    )
+    rows = means.index.droplevel("run_id")
+    keys = rows.unique()
+    run = pd.Index(side.run_ids).get_indexer(means.index.get_level_values("run_id"))
+    own = run >= 0
+    # absent is a true 0; NA of a row that is there stays NA
+    values = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
+    values[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
+    medians = np.full((len(keys), len(means.columns)), np.nan)
+    known = ~np.isnan(values).all(axis=1)
+    medians[known] = np.nanmedian(values.swapaxes(1, 2)[known], axis=1)
+    return pd.DataFrame(medians, index=keys, columns=means.columns)
 
 
 def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd.DataFrame:

@@ -91,7 +91,7 @@ def judge_calls(
     before, after = (_arrays.median_of_rows(side) for side in (calls0, calls1))
     split = split_by_calls(before, mean_of_rows(time0), after, mean_of_rows(time1))
     contribution = split.by_calls / step
-    more, fewer = _beyond(calls0, calls1), _beyond(calls1, calls0)
+    more, fewer = beyond(calls0, calls1), beyond(calls1, calls0)
     with np.errstate(divide="ignore", invalid="ignore"):
         effect = np.abs(np.log(after / before)) >= limits.effect - rule.ROUNDING
     matters = np.abs(contribution) >= limits.min_contribution - rule.ROUNDING
@@ -120,7 +120,7 @@ def judge_calls(
     )
 
 
-def _beyond(low: F64, high: F64) -> BOOL:
+def beyond(low: F64, high: F64) -> BOOL:
     """Whether every known value of a row of `high` is larger than every one of `low`."""
     top = np.where(np.isnan(low), -np.inf, low).max(axis=1, initial=-np.inf)
     bottom = np.where(np.isnan(high), np.inf, high).min(axis=1, initial=np.inf)

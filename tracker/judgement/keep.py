@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial
 from typing import Any, get_args
 
 import numpy as np
@@ -11,6 +13,7 @@ from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
 from tracker.detectors.life import NOTIFIED, Acted
+from tracker.judgement.apart import are_there, write_apart
 from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
 from tracker.judgement.follow.tracks import Change
@@ -30,41 +33,61 @@ _DATED_BY = 30
 """Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """The findings of a line, with all that they were made from."""
+
+    runs: Sequence[LineRun]
+    actions: Sequence[Action]
+    fingerprint: bytes
+    findings: Sequence[MadeFinding]
+    checkpoint: Checkpoint | None
+
+
 def keep(store: Store, line: Line, *, now_ns: int) -> bool:
     """Make the findings of a line again if what they rest on has changed, or a mute is over; whether that was so."""
     with store.connect() as connection:
-        if _is_fresh(connection, line, now_ns):
+        if _is_fresh(connection, line, _rests_on(connection, line)[2], now_ns):
             return False
-    return store.transact(lambda connection: _keep(connection, line, now_ns))
+    return write_apart(store, line, partial(_make, now_ns=now_ns), _holds, _write)
 
 
-def _keep(connection: Connection, line: Line, now_ns: int) -> bool:
-    judged.lock(connection, line)
-    if _is_fresh(connection, line, now_ns):
-        return False
-    runs = judged.runs_of(connection, line)
+def _make(connection: Connection, line: Line, now_ns: int) -> _Kept | None:
+    """None where they are as they should be."""
+    # first of all: whatever comes while they are made must find that they do not rest on it
+    runs, actions, fingerprint = _rests_on(connection, line)
+    if _is_fresh(connection, line, fingerprint, now_ns):
+        return None
     known = findings.checkpoint_of(connection, line)
     made, kept = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
-    checkpoint = None if kept is None else (kept.runs, kept.key, kept.state)
-    findings.write(connection, line, made, _fingerprint(connection, line), checkpoint)
-    return True
+    return _Kept(runs, actions, fingerprint, made, kept)
 
 
-def _is_fresh(connection: Connection, line: Line, now_ns: int) -> bool:
+def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
+    return are_there(connection, line, kept.runs) and findings.actions_of(connection, line) == kept.actions
+
+
+def _write(connection: Connection, line: Line, kept: _Kept) -> None:
+    checkpoint = None if kept.checkpoint is None else astuple(kept.checkpoint)
+    findings.write(connection, line, kept.findings, kept.fingerprint, checkpoint)
+
+
+def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: int) -> bool:
     known = findings.fingerprint_of(connection, line)
-    return known == _fingerprint(connection, line) and not findings.expired(connection, line, now_ns)
+    return known == fingerprint and not findings.expired(connection, line, now_ns)
 
 
-def _fingerprint(connection: Connection, line: Line) -> bytes:
-    """Rule, limits, runs in their order, and what users did."""
+def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[Action], bytes]:
+    """The runs in their order, what users did, and what stands for both, the rule and the limits."""
     runs = judged.runs_of(connection, line)
     actions = findings.actions_of(connection, line)
-    return judged.fingerprint(
+    fingerprint = judged.fingerprint(
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
         *((action.key, action.action, action.when_ns) for action in actions),
     )
+    return runs, actions, fingerprint
 
 
 def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) -> tuple[Watched, list[int]]:

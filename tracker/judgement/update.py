@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
+from tracker.judgement.apart import are_there, write_apart
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
 from tracker.judgement.bistable import jumping_rows
 from tracker.judgement.families import RUN, leaf_of
@@ -57,11 +58,24 @@ class Task:
         return self.before[-1] if self.before else None
 
     @property
+    def sides(self) -> list[Version]:
+        """All versions that the judgement rests on."""
+        return [*self.before, self.version, *([self.pinned] if self.pinned else [])]
+
+    @property
     def fingerprint(self) -> bytes:
         """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
-        sides = [*self.before, self.version, *([self.pinned] if self.pinned else [])]
-        runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in sides]
+        runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in self.sides]
         return judged.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """How a version was judged: `rows` of `diff_history`, see `judged.write`."""
+
+    task: Task
+    result: JudgedVersion
+    rows: list[Column]
 
 
 def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str | None = None) -> list[Line]:
@@ -73,8 +87,8 @@ def lines_of(store: Store, run_ids: Iterable[int] | None = None, workload: str |
 def update(store: Store, lines: Iterable[Line]) -> int:
     """Judge what is out of date in these lines, and follow their findings; how many versions were judged.
 
-    Runs without samples get them first. Every version is a transaction of its own: what is interrupted goes on the next
-    time.
+    Runs without samples get them first. Every version is a transaction of its own, which only writes: what is
+    interrupted goes on the next time.
     """
     count = 0
     for line in dict.fromkeys(lines):
@@ -122,22 +136,20 @@ def _update_line(store: Store, line: Line) -> int:
             store.transact(partial(judged.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in runs}
     count = 0
-    for version_id in [*(task.version.version_id for task in stale(runs, known, limits)), *sorted(gone)]:
-        count += store.transact(partial(_update_version, line=line, version_id=version_id))
+    for version_id in (task.version.version_id for task in stale(runs, known, limits)):
+        count += write_apart(store, line, partial(_make, version_id=version_id), _holds, _write)
+    for version_id in sorted(gone):
+        store.transact(partial(_forget, line=line, version_id=version_id))
     return count
 
 
-def _update_version(connection: Connection, line: Line, version_id: int) -> int:
-    """Judge one version, as its runs are now; 0 where somebody else did, or it has none any more."""
-    judged.lock(connection, line)
+def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
+    """The judgement of one version, as its runs are now; None where somebody else made it, or it has no runs now."""
     limits = Thresholds(thresholds.of_line(connection, line))
-    task = {task.version.version_id: task for task in tasks(judged.runs_of(connection, line), limits)}.get(version_id)
-    if task is None:
-        judged.forget(connection, line, version_id)
-        return 0
+    task = _task_of(judged.runs_of(connection, line), limits, version_id)
     known = judged.judged_of(connection, line).get(version_id)
-    if known is not None and known.fingerprint == task.fingerprint:
-        return 0
+    if task is None or (known is not None and known.fingerprint == task.fingerprint):
+        return None
     centre, rows = judge_task(connection, line, task)
     result = JudgedVersion(
         version_id,
@@ -147,8 +159,26 @@ def _update_version(connection: Connection, line: Line, version_id: int) -> int:
         task.pinned.version_id if task.pinned else None,
         centre,
     )
-    judged.write(connection, line, result, rows)
-    return 1
+    return _Made(task, result, rows)
+
+
+def _task_of(runs: Sequence[LineRun], limits: Thresholds, version_id: int) -> Task | None:
+    return next((task for task in tasks(runs, limits) if task.version.version_id == version_id), None)
+
+
+def _holds(connection: Connection, line: Line, made: _Made) -> bool:
+    return are_there(connection, line, [run for side in made.task.sides for run in side.runs])
+
+
+def _write(connection: Connection, line: Line, made: _Made) -> None:
+    judged.write(connection, line, made.result, made.rows)
+
+
+def _forget(connection: Connection, line: Line, version_id: int) -> None:
+    """Forget how a version was judged, unless it has runs again."""
+    judged.lock(connection, line)
+    if version_id not in {run.version_id for run in judged.runs_of(connection, line)}:
+        judged.forget(connection, line, version_id)
 
 
 def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | None, list[Column]]:

@@ -19,6 +19,9 @@ _LINK: Final = re.compile(r"://")
 _WEB: Final = re.compile(r"\b(www)\.", re.IGNORECASE)
 _CALLS: Final = re.compile(r"<(?=[!@#/]|at\b|users/)|@(?=(?:all|channel|everyone|here|room)\b)", re.IGNORECASE)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9 ,.:;%+/-]*")
+_AHEAD: Final = 8
+"""Characters behind a place that decide what becomes of it; what is made harmless never gets shorter."""
+
 ELLIPSIS: Final = "..."
 
 
@@ -47,6 +50,8 @@ def said(text: str, *, markdown: bool, longest: int | None = LONGEST_NAME) -> st
     >>> said("aten::mul_", markdown=True), said("a`b*", markdown=True), said("cpu", markdown=True)
     ('`aten::mul_`', '``a`b*``', 'cpu')
     """
+    if longest is not None:
+        text = text[: longest + _AHEAD]  # a name may have millions of characters
     text = harmless(text)
     if longest is not None and len(text) > longest:
         text = text[: longest - len(ELLIPSIS)] + ELLIPSIS

@@ -20,12 +20,13 @@ from sqlalchemy.pool import StaticPool
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
+from tracker.store.turns import TooLong, turn
 
 _Result = TypeVar("_Result")
 
 BUSY_TIMEOUT_MS: Final = 600_000
-"""How long a writer waits for the writers before it. On SQLite ingests queue up behind each other, in no fair order; on
-Postgres only those wait that write the same run or label.
+"""How long a writer waits for the writers before it. On SQLite all queue up behind each other, in the order in which
+they came; on Postgres only those wait that write the same run or label.
 """
 
 CROWDED_TIMEOUT_S: Final = 60
@@ -50,6 +51,7 @@ class Store:
         self.url = _name(url)
         self.read_only = read_only
         self._secrets = _secrets(url)
+        self._file = _file_of(url)
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     @property
@@ -68,8 +70,25 @@ class Store:
         """A transaction to write in: committed at the end, undone by any exception."""
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
-        with self._explained(), self.engine.execution_options(**_WRITES).begin() as connection:
+        with (
+            self.turn("writers"),
+            self._explained(),
+            self.engine.execution_options(**_WRITES).begin() as connection,
+        ):
             yield connection
+
+    @contextmanager
+    def turn(self, of: Literal["writers", "judges"]) -> Iterator[None]:
+        """Be the only one of these at this SQLite file within the block, after those that came before; StoreError where
+        that takes too long. On Postgres there is no such queue: its locks are fair, each for some rows only.
+        """
+        path = None if self._file is None else self._file.with_name(f"{self._file.name}-{of}")
+        try:
+            with turn(path, BUSY_TIMEOUT_MS / 1000):
+                yield
+        except TooLong as error:
+            problem = f"another process keeps it locked (waited {BUSY_TIMEOUT_MS / 1000:.4g} s in the queue of {of})"
+            raise StoreError(f"{self.url}: {problem}", remedy="try again when that process is done") from error
 
     def transact(self, work: Callable[[Connection], _Result]) -> _Result:
         """`work` in a transaction to write in; from its start again when another writer got in its way.
@@ -114,6 +133,13 @@ class Store:
             if known is None:
                 raise
             raise known from error
+
+
+def _file_of(url: URL) -> Path | None:
+    """The file of a SQLite database; None where it has none of a plain name."""
+    if url.get_backend_name() != "sqlite" or _in_memory(url) or (url.database or "").startswith("file:"):
+        return None
+    return Path(str(url.database)).resolve()
 
 
 def _let_others_go_first(attempt: int) -> None:
@@ -199,12 +225,10 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
-        # what the user says comes last, and so counts
-        options = [f"-c lock_timeout={BUSY_TIMEOUT_MS}", *_words(url.query.get("options", ""))]
-        options += ["-c default_transaction_read_only=on"] if read_only else []
-        arguments["options"] = " ".join(options)
+        options = " ".join(_words(url.query.get("options", "")))
+        arguments |= {"options": options} if options else {}
         engine = create_engine(url, connect_args=arguments)
-        _set_up_postgres(engine)
+        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
         return engine
     if _in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
@@ -218,7 +242,17 @@ def _words(values: str | tuple[str, ...]) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
-def _set_up_postgres(engine: Engine) -> None:
+def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> None:
+    """`own_timeout`: the URL says how long to wait for a lock."""
+
+    @event.listens_for(engine, "begin")
+    def begin(connection: Connection) -> None:
+        # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
+        settings = ["SET TRANSACTION READ ONLY"] if read_only else []
+        settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        if settings:
+            connection.exec_driver_sql("; ".join(settings))
+
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
         deadline = time.monotonic() + CROWDED_TIMEOUT_S

@@ -13,7 +13,9 @@ from sqlalchemy import Connection, text
 from tracker.store.connect import Store
 
 LIFETIME_NS: Final = 120 * 10**9
-"""How long a lease holds that is not renewed; longer than a write to SQLite mostly keeps a renewal waiting."""
+"""How long a lease holds that is not renewed; longer than writers of SQLite mostly keep a renewal waiting. Those that
+come after a renewal queue up behind it, so that a lease is lost only where a single write takes so long.
+"""
 
 _TAKE: Final = text(
     "INSERT INTO lease (name, owner, taken_ns, heartbeat_ns, expires_ns) "

@@ -8,12 +8,15 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from tests.readers import ascend_databases as made
 from tests.readers.ascend_databases import START, changed, span, task, write, write_capture
 from tests.readers.helpers import only, texts
+from tracker.errors import SourceError
 from tracker.profile import MISSING
 from tracker.readers import ascend_db
+from tracker.readers._source import ReadOptions
 
 
 def test_who_ran_is_read_and_secrets_are_not(tmp_path):
@@ -133,3 +136,15 @@ def test_order_of_rows_in_the_database_does_not_matter(database):
         assert sorted(texts(events, events.device.name)) == ["MEMCPY_ASYNC", "MatMulV2_1", "hcom_allReduce__097_0_1"]
     assert sorted(one.launches.correlation.tolist()) == sorted(turned.launches.correlation.tolist())
     assert np.sort(one.ops.start_ns).tolist() == np.sort(turned.ops.start_ns).tolist()
+
+
+def test_a_task_that_ends_before_it_starts_is_an_error_or_left_out_and_counted(tmp_path):
+    tables = made.tables()
+    good = only(ascend_db.read(write_capture(tmp_path / "good", tables)))
+    tables["TASK"].insert(1, task(99, "AI_CORE", 500, 400))
+    path = write_capture(tmp_path / "bad", tables)
+    with pytest.raises(SourceError, match="table TASK, row 2: starts at"):
+        ascend_db.read(path)
+    profile = ascend_db.read(path, ReadOptions(skip_bad_rows=True))
+    assert "1 rows of TASK with impossible times were left out" in profile.warnings
+    assert only(profile).events.device.start_ns.tolist() == good.events.device.start_ns.tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -29,25 +30,30 @@ def divide(values: F64, best_split: BestSplit) -> list[int]:
     """
     found: list[int] = []
     open_parts = [(0, len(values))]
+
+    @cache  # taking back looks at many parts again
+    def split(start: int, stop: int) -> int | None:
+        return best_split(values[start:stop])
+
     while open_parts:
         start, stop = open_parts.pop()
         if stop - start < 2 * MIN_SEGMENT:
             continue
-        place = best_split(values[start:stop])
+        place = split(start, stop)
         if place is not None:
             found.append(start + place)
             open_parts += [(start, start + place), (start + place, stop)]
-    return _kept(values, sorted(found), best_split)
+    return _kept(len(values), sorted(found), split)
 
 
-def _kept(values: F64, found: list[int], best_split: BestSplit) -> list[int]:
+def _kept(count: int, found: list[int], split: Callable[[int, int], int | None]) -> list[int]:
     settled = False
     while not settled:
         settled = True
         for index in range(len(found)):
             start = found[index - 1] if index else 0
-            stop = found[index + 1] if index + 1 < len(found) else len(values)
-            place = best_split(values[start:stop])
+            stop = found[index + 1] if index + 1 < len(found) else count
+            place = split(start, stop)
             if place is None:
                 del found[index]
                 settled = False

@@ -14,7 +14,7 @@ from tracker.detectors import rule
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
-from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.detectors.presence import beyond, judge_calls, judge_presence
 from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, cut, gathered
@@ -32,19 +32,21 @@ GATES: Final = (
 )  # fmt: skip
 """What a judgement of a series leaves behind; nan and None where a way of judging does not have it."""
 
-_CALLED: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED})
+_CALLED: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What runs say of all series in one way: `sign` per series (1 worse, -1 better, 0 nothing), `gates`: GATES."""
+    """What runs say of all series in one way: `sign` per series (1 worse, -1 better, 0 nothing), `gates`: those of
+    GATES that any series has.
+    """
 
     sign: I64
     gates: dict[str, NDArray[Any]]
 
     def of(self, row: int) -> dict[str, Any]:
         """The gates of one series; None for what this way of judging does not have."""
-        return {gate: _plain(values[row]) for gate, values in self.gates.items()}
+        return {gate: _plain(self.gates[gate][row]) if gate in self.gates else None for gate in GATES}
 
 
 def levels(
@@ -83,7 +85,7 @@ def levels(
                 x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
             )  # fmt: skip
         sign = _signs(judged.table, windows.enough(rows))
-        put(said, rows, sign, judged.table)
+        _put_called(said, rows, sign, judged.table)
         if family == watched.leaf:
             explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
     for way, rows in watched.ways.items() if of_runs else ():
@@ -119,7 +121,7 @@ def _totals(
     sign = _signs(table, windows.enough(rows))
     if suspects is not None:
         sign = np.where(sign == suspects[rows], sign, 0)
-    put(said, rows, sign, table)
+    _put_called(said, rows, sign, table)
 
 
 def calls(
@@ -143,12 +145,12 @@ def calls(
             for values in (watched.calls, watched.centred)
         ]
         (calls0, calls1), (time0, time1) = sides
-        if np.isnan(calls1).all() or np.isnan(calls0).all():
-            continue
+        if not (beyond(calls0, calls1) | beyond(calls1, calls0)).any():
+            continue  # as nearly always
         table = judge_calls(calls0, calls1, time0, time1, step, limits=watched.limits[family].calls)
         with np.errstate(divide="ignore", invalid="ignore"):
             table["ratio"] = table["candidate_calls"] / table["baseline_calls"] - 1.0
-        put(said, rows, _signs(table, windows.enough(rows)), table)
+        _put_called(said, rows, _signs(table, windows.enough(rows)), table)
     return said
 
 
@@ -174,27 +176,38 @@ def presence(
         x, y = x[:, ~np.isnan(x).all(axis=0)], y[:, ~np.isnan(y).all(axis=0)]
         if x.shape[1] < ENOUGH or y.shape[1] < len(run):
             continue
+        if (np.isnan(x).all(axis=1) == np.isnan(y).all(axis=1)).all():
+            continue  # as nearly always
         timed = family[0] == RUN or (watched.is_time(family) and not np.isnan(step))
         whole = step if timed else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
         least = rule.MIN_CONTRIBUTION if family[0] == RUN else watched.limits[family].level.min_contribution
         table = judge_presence(x, y, whole, min_contribution=least)
         sign = np.where(table["verdict"] == "", 0, np.sign(np.nan_to_num(table["contribution"])))
-        called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy() & (early <= len(baseline) - ENOUGH)
-        put(said, rows, np.where(called, sign, 0).astype(np.int64), table)
+        called = _is_called(table) & (early <= len(baseline) - ENOUGH)
+        _put_called(said, rows, np.where(called, sign, 0).astype(np.int64), table)
     return said
 
 
 def nothing(series: int) -> Said:
     """What says nothing of any series."""
-    gates: dict[str, NDArray[Any]] = {gate: np.full(series, None, dtype=object) for gate in GATES}
-    return Said(np.zeros(series, dtype=np.int64), gates)
+    return Said(np.zeros(series, dtype=np.int64), {})
 
 
 def _signs(table: pd.DataFrame, enough: NDArray[np.bool_]) -> I64:
     """1 for what is worse, -1 for what is better, where a verdict says so."""
-    called = table["verdict"].isin([*_CALLED, rule.SUSPECT]).to_numpy() & enough
+    called = _is_called(table) & enough
     ratio = np.nan_to_num(table["ratio"].to_numpy(dtype=np.float64))
     return np.where(called, np.sign(ratio), 0).astype(np.int64)
+
+
+def _is_called(table: pd.DataFrame) -> NDArray[np.bool_]:
+    return np.array([word in _CALLED for word in table["verdict"].tolist()], dtype=bool)
+
+
+def _put_called(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
+    """`put`, where the gates are asked for of those series alone that the judgement calls worse or better."""
+    if sign.any():
+        put(said, rows, sign, table)
 
 
 def put(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
@@ -202,6 +215,8 @@ def put(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
     said.sign[rows] = sign
     for gate in GATES:
         if gate in table.columns:
+            if gate not in said.gates:
+                said.gates[gate] = np.full(len(said.sign), None, dtype=object)
             said.gates[gate][rows] = table[gate].to_numpy()
 
 

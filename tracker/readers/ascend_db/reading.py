@@ -53,9 +53,10 @@ def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Captur
         db.require("STRING_IDS", "TASK")
         analysis = stack.enter_context(opened(files.analysis)) if files.analysis else None
         source = _Open(files, db, analysis, _metadata(files, db, beside), sources)
-        devices = tasks_of(db)
+        devices, left_out = tasks_of(db, skip_bad_rows=options.skip_bad_rows)
         captures = []
         warnings = list(filter(None, [journal_beside(files.database)]))
+        warnings += [f"{left_out} rows of TASK with impossible times were left out"] if left_out else []
         for place, (device, tasks) in enumerate(devices.items()):
             capture, said = _capture(source, device, tasks, is_first=place == 0, is_only=len(devices) == 1)
             captures.append(capture)

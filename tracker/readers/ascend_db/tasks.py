@@ -35,14 +35,20 @@ class Tasks:
         return first_rows(self.id, ids)
 
 
-def tasks_of(db: Database) -> dict[int, Tasks]:
-    """The tasks of each device, by its number; a SourceError for one that ends before its start or beyond all dates."""
+def tasks_of(db: Database, *, skip_bad_rows: bool = False) -> tuple[dict[int, Tasks], int]:
+    """The tasks of each device, by its number, and how many rows were left out.
+
+    SourceError for one that ends before its start or beyond all dates; with `skip_bad_rows` it is left out.
+    """
     required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
     columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid", "taskId", "contextId"))
     bad = (columns["endNs"] < columns["startNs"]) | (columns["endNs"] > MAX_NS)
     if bad.any():
         row = int(np.argmax(bad))
         problem = f"starts at {columns['startNs'][row]} and ends at {columns['endNs'][row]}"
-        raise SourceError(db.path, f"table TASK, row {row + 1}", problem, remedy=EXPORT_AGAIN)
+        if not skip_bad_rows or bad.all():
+            remedy = f"{EXPORT_AGAIN}, or leave such rows out with --skip-bad-rows"
+            raise SourceError(db.path, f"table TASK, row {row + 1}", problem, remedy=remedy)
+        columns = picked(columns, ~bad)
     devices = np.unique(columns["deviceId"]).tolist()
-    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}
+    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}, int(bad.sum())

@@ -1,0 +1,66 @@
+"""Judging takes long, writing does not: nobody who writes waits for what is still being worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, TypeVar
+
+from sqlalchemy import Connection
+
+from tracker.store import Store, judged
+from tracker.store.judged import Line, LineRun
+
+_Made = TypeVar("_Made")
+
+_ATTEMPTS: Final = 3
+
+
+def write_apart(
+    store: Store,
+    line: Line,
+    make: Callable[[Connection, Line], _Made | None],
+    holds: Callable[[Connection, Line, _Made], bool],
+    write: Callable[[Connection, Line, _Made], None],
+) -> bool:
+    """`write` what `make` has worked out of a line, None being nothing; whether there was something.
+
+    One process at a time does so for a line: those that come meanwhile wait and find it done. `make` only reads; on
+    SQLite, where a writer keeps all others out, it runs before the transaction that writes. `holds` says whether what
+    was made can still be written, as runs may be removed or relabelled meanwhile; if not, it is made again, in the end
+    inside of that transaction. Runs that come meanwhile do no harm: who brings them judges next.
+    """
+
+    def at_once(connection: Connection) -> bool:
+        judged.lock(connection, line)
+        for _ in range(_ATTEMPTS):
+            made = make(connection, line)
+            if made is None or holds(connection, line, made):
+                break
+        if made is not None:
+            write(connection, line, made)
+        return made is not None
+
+    def if_it_holds(made: _Made, connection: Connection) -> bool:
+        if not holds(connection, line, made):
+            return False
+        write(connection, line, made)
+        return True
+
+    if store.dialect == "postgresql":
+        return store.transact(at_once)
+    with store.turn("judges"):
+        for _ in range(_ATTEMPTS):
+            with store.connect() as connection:
+                made = make(connection, line)
+            if made is None:
+                return False
+            if store.transact(partial(if_it_holds, made)):
+                return True
+        return store.transact(at_once)
+
+
+def are_there(connection: Connection, line: Line, runs: Iterable[LineRun]) -> bool:
+    """Whether these runs are still in the line, each under the version that it was under."""
+    now = {(run.run_id, run.version_id) for run in judged.runs_of(connection, line)}
+    return {(run.run_id, run.version_id) for run in runs} <= now
