@@ -86,12 +86,19 @@ class Loaded:
             queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
         )
 
+    def kernel_metrics(self) -> pd.DataFrame:
+        """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
+        return self.once("kernel_metrics", lambda: queries.kernel_metrics(self.store, self.run_ids, ranks=self.ranks))
+
     def told(self) -> pd.DataFrame:
         """Which ranks have which tables; see `queries.told`."""
-        asked = (queries.told, (), False)
-        if asked not in self.answers:
-            self.answers[asked] = queries.told(self.store, self.run_ids)
-        return self.answers[asked]
+        return self.once("told", lambda: queries.told(self.store, self.run_ids))
+
+    def once(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """What `make` gives, made once for this side."""
+        if (name,) not in self.answers:
+            self.answers[name,] = make()
+        return self.answers[name,].copy(deep=False)
 
     def that_knows(self, what: str) -> Loaded:
         """The part of this side that knows `what`; see `knowing.part_that_knows`."""

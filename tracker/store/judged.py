@@ -115,17 +115,16 @@ def make_samples(connection: Connection, run_id: int) -> None:
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
     """All series of a line."""
-    rows = connection.execute(statement("line_series"), line.parameters).all()
-    ids = np.array([row.series_id for row in rows], dtype=np.int64)
-    return SeriesTable(ids, [(row.kind, row.metric, row.name, row.input_shapes, row.part) for row in rows])
+    rows = bulk.fetch(connection.execute(statement("line_series"), line.parameters))
+    return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
 
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
     """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series."""
     values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
-    rows = connection.execute(statement("run_values"), {"run_ids": list(run_ids) or [-1]}).all()
+    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_ids": list(run_ids) or [-1]}))
     if rows:
-        run, of, value, count = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+        run, of, value, count = np.array(rows, dtype=np.float64).T
         place = np.searchsorted(series.ids, of.astype(np.int64))
         order = np.argsort(run_ids)
         column = order[np.searchsorted(np.array(run_ids)[order], run.astype(np.int64))]
