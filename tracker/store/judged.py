@@ -115,7 +115,7 @@ def make_samples(connection: Connection, run_id: int) -> None:
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
     """All series of a line."""
-    rows = bulk.fetch(connection.execute(statement("line_series"), line.parameters))
+    rows = bulk.fetch(connection.execute(statement("line_series"), {**line.parameters, "name": None}))
     return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
 
@@ -130,6 +130,27 @@ def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTabl
         column = order[np.searchsorted(np.array(run_ids)[order], run.astype(np.int64))]
         values[place, column], calls[place, column] = value, count
     return values, calls
+
+
+def families_of(connection: Connection, line: Line) -> list[tuple[str, str]]:
+    """(kind, metric) of the series of a line."""
+    return [(row.kind, row.metric) for row in connection.execute(statement("line_families"), line.parameters)]
+
+
+def largest_of(connection: Connection, run_id: int, kind: str, metric: str, most: int) -> list[int]:
+    """The series of a kind and metric that are the largest in a run, at most so many, the largest first."""
+    wanted = {"run_id": run_id, "kind": kind, "metric": metric, "row_limit": most}
+    return [row[0] for row in bulk.fetch(connection.execute(statement("largest_series"), wanted))]
+
+
+def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
+    """What is judged of these series in these runs: (series, runs), in the order of both, nan for what is not there."""
+    values = np.full((len(series_ids), len(run_ids)), np.nan)
+    row_of, column_of = ({number: at for at, number in enumerate(numbers)} for numbers in (series_ids, run_ids))
+    wanted = {"run_ids": list(run_ids) or [-1], "series_ids": list(series_ids) or [-1]}
+    for run_id, series_id, value in bulk.fetch(connection.execute(statement("series_values"), wanted)):
+        values[row_of[series_id], column_of[run_id]] = value
+    return values
 
 
 def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
