@@ -15,8 +15,7 @@ from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, judged, thresholds
-from tracker.store.chosen import ChosenRuns, Key, values_of_runs
-from tracker.store.judged import Line, SeriesTable
+from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
@@ -50,15 +49,15 @@ def verdicts_of(
     older runs of the line (see `jumping`) is UNCLEAR.
     """
     sides, limits = [], []
-    series: dict[Store, dict[Line, SeriesTable]] = {store: {}, candidate_store or store: {}}
+    known = {store: Known(), candidate_store or store: Known()}
     for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
         with side.connect() as connection:
-            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, series[side])))
+            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, known[side]), known[side]))
             limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
     own = Thresholds(next(filter(None, limits), ()))
     keys = sorted({key for side in sides for key in side.found.keys})
     with store.connect() as connection:
-        past = values_of_runs(connection, list(chain.from_iterable(older)), series[store])
+        past = values_of_runs(connection, list(chain.from_iterable(older)), known[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)
     index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
     return Verdicts(compared.table.set_index(index), compared.centre, own)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,28 @@ class ChosenRuns:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was read before of a database: series of lines, and per run what it says of those of its line."""
+
+    series: dict[Line, SeriesTable] = field(default_factory=dict)
+    runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
+
+    def series_of(self, connection: Connection, line: Line) -> SeriesTable:
+        """The series of a line."""
+        if line not in self.series:
+            self.series[line] = judged.series_of(connection, line)
+        return self.series[line]
+
+    def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
+        """As `judged.values_of`, each run read once; `series`: of the line of these runs."""
+        for run_id in run_ids:
+            if run_id not in self.runs:
+                self.runs[run_id] = judged.values_of_run(connection, run_id, series)
+        values, calls = (np.stack([self.runs[run_id][part] for run_id in run_ids], axis=1) for part in (0, 1))
+        return values, calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
     """What the runs at `places` say of `keys`: (keys, places) arrays."""
 
@@ -42,13 +64,11 @@ class _Part:
     calls: F64
 
 
-def values_of_runs(
-    connection: Connection, run_ids: Sequence[int], known: dict[Line, SeriesTable] | None = None
-) -> ChosenRuns:
+def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known | None = None) -> ChosenRuns:
     """The samples of these runs, in their order. Reads only: samples that are missing or by older rules are made for
-    the answer and not stored, where the details are here. `known`: the series of lines that were read before; those
-    that are read now come to them.
+    the answer and not stored, where the details are here. `known`: of this database; what is read comes to it.
     """
+    known = Known() if known is None else known
     rows = {row.run_id: row for row in connection.execute(statement("run_lines"), {"run_ids": list(run_ids) or [-1]})}
     parts: list[_Part] = []
     up_to_date: dict[Line, list[int]] = {}
@@ -59,12 +79,9 @@ def values_of_runs(
             up_to_date.setdefault(line, []).append(at)
             continue
         parts.append(_made(connection, run_id, at))
-    series_of = {} if known is None else known
     for line, places in up_to_date.items():
-        if line not in series_of:
-            series_of[line] = judged.series_of(connection, line)
-        series = series_of[line]
-        values, calls = judged.values_of(connection, [run_ids[at] for at in places], series)
+        series = known.series_of(connection, line)
+        values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
         there = np.flatnonzero(~np.isnan(values).all(axis=1))
         parts.append(_Part([series.keys[row] for row in there.tolist()], places, values[there], calls[there]))
     return _together(parts, tuple(rows[run_id].timeline for run_id in run_ids))

@@ -122,13 +122,19 @@ def series_of(connection: Connection, line: Line) -> SeriesTable:
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
     """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series."""
     values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
-    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_ids": list(run_ids) or [-1]}))
+    for column, run_id in enumerate(run_ids):
+        values[:, column], calls[:, column] = values_of_run(connection, run_id, series)
+    return values, calls
+
+
+def values_of_run(connection: Connection, run_id: int, series: SeriesTable) -> tuple[F64, F64]:
+    """The same of one run, an array each."""
+    values, calls = np.full((2, len(series.ids)), np.nan)
+    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
     if rows:
-        run, of, value, count = np.array(rows, dtype=np.float64).T
+        of, value, count = np.array(rows, dtype=np.float64).T
         place = np.searchsorted(series.ids, of.astype(np.int64))
-        order = np.argsort(run_ids)
-        column = order[np.searchsorted(np.array(run_ids)[order], run.astype(np.int64))]
-        values[place, column], calls[place, column] = value, count
+        values[place], calls[place] = value, count
     return values, calls
 
 
