@@ -11,16 +11,18 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
 from tracker.compare import knowing
 from tracker.errors import UsageError
-from tracker.intake import IngestOptions, ingest
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
 from tracker.units import format_numbers, steps_words
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestOptions
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -128,6 +130,8 @@ def load(
     if not reference.strip():
         raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
     if _is_path(reference):
+        from tracker.intake import ingest
+
         memory = stack.enter_context(open_store("sqlite://"))
         results = ingest(
             memory,
@@ -209,6 +213,8 @@ def _is_path(reference: str) -> bool:
 
 
 def _ingest_options(options: Selection) -> IngestOptions:
+    from tracker.intake import IngestOptions
+
     chosen = IngestOptions(
         format=options.format,
         flow_category=options.flow_category,
