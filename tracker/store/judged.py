@@ -153,9 +153,12 @@ def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequen
     """What is judged of these series in these runs: (series, runs), in the order of both, nan for what is not there."""
     values = np.full((len(series_ids), len(run_ids)), np.nan)
     row_of, column_of = ({number: at for at, number in enumerate(numbers)} for numbers in (series_ids, run_ids))
-    wanted = {"run_ids": list(run_ids) or [-1], "series_ids": list(series_ids) or [-1]}
+    # a span of runs is one place of the index per series; a list would be one per series and run
+    span = {"first_run_id": min(run_ids, default=-1), "last_run_id": max(run_ids, default=-1)}
+    wanted = {"series_ids": list(series_ids) or [-1], **span}
     for run_id, series_id, value in bulk.fetch(connection.execute(statement("series_values"), wanted)):
-        values[row_of[series_id], column_of[run_id]] = value
+        if run_id in column_of:
+            values[row_of[series_id], column_of[run_id]] = value
     return values
 
 

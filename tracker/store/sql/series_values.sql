@@ -1,5 +1,5 @@
--- What do these runs say of these series? One row per run and series.
--- Parameters: run_ids (list); series_ids (list)
+-- What do runs from one to another say of these series? One row per series and run.
+-- Parameters: series_ids (list); first_run_id, last_run_id: the numbers between which the runs are
 -- Columns: run_id, series_id; value: what is judged, per step
 SELECT
     d.run_id,
@@ -7,6 +7,6 @@ SELECT
     d.value
 FROM sample AS d
 WHERE
-    d.run_id IN :run_ids
-    AND d.series_id IN :series_ids
-ORDER BY d.run_id, d.series_id
+    d.series_id IN :series_ids
+    AND d.run_id BETWEEN :first_run_id AND :last_run_id
+ORDER BY d.series_id, d.run_id
