@@ -165,6 +165,13 @@ def test_help_loads_nothing_heavy():
     assert not {"pandas", "numpy", "sqlalchemy", "sqlmodel", "alembic", "openpyxl", "rich", "msgspec"} & set(loaded)
 
 
+def test_a_diff_of_stored_runs_loads_no_reader():
+    """They are for files, and take a twentieth of a second."""
+    code = "import sys, tracker.compare, tracker.reports.to_text; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert not [name for name in loaded if name.startswith(("tracker.readers", "tracker.timeline", "tracker.doctor"))]
+
+
 def test_help_makes_no_classes_of_results():
     """They take 10 ms, which the help can do without."""
     code = "import sys, tracker.cli; sys.exit('tracker.results' in sys.modules)"

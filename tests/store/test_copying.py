@@ -51,6 +51,16 @@ def test_a_copy_holds_the_same_rows_and_goes_on_numbering(filled, kind, request,
         assert save(copied, "v3", ops=OPS) == [6], "5 was a run that was purged, and means no other one"
 
 
+def test_postgres_knows_the_size_of_what_was_copied(memory_store, postgres_server):
+    """Without that it would plan as if the tables were empty."""
+    save(memory_store, "v1", runs=3, ops=OPS)
+    with open_store(postgres_server.migrated_database()) as copied:
+        counts = copying.copy(memory_store, copied)
+        with copied.connect() as connection:
+            told = connection.exec_driver_sql("SELECT reltuples FROM pg_class WHERE relname = 'sample'").scalar_one()
+    assert told == counts["sample"] > 0
+
+
 def test_rows_are_never_mixed(filled, tmp_path):
     with open_store(str(tmp_path / "copy.db")) as copied:
         save(copied, ops=OPS)

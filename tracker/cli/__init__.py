@@ -5,6 +5,7 @@ Importing this room stays cheap, so that `tracker --help` starts fast: a command
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 from typing import Annotated, Any, NoReturn
@@ -38,6 +39,11 @@ from tracker.cli import (
 from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
+
+_NEW_OBJECTS = 200_000
+"""New objects after which Python looks for garbage. A command is short and reads many rows: by itself it would look
+through all of them and all modules dozens of times.
+"""
 
 _ORDER = (
     "demo", "doctor", "ingest", "pack", "run", "runs", "versions", "show", "diff", "history", "log", "findings",
@@ -130,6 +136,7 @@ app.add_typer(db.app, name="db", short_help="The database: where it is, whether 
 
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
         sys.exit(app(prog_name="tracker", standalone_mode=False))
     except typer.TyperException as error:

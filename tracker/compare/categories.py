@@ -103,7 +103,7 @@ def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
 
 def _cube_metrics(side: Loaded) -> pd.Series:
     """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
-    metrics = queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)
+    metrics = side.kernel_metrics()
     names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
     return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
 

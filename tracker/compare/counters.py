@@ -20,7 +20,10 @@ _KEY: Final = list(COUNTER_KEY)
 
 def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     """The `counters` frame of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
-    before, after = (_medians(side) for side in (baseline, candidate))
+    frames = [of_side(side, ("run",)) for side in (baseline, candidate)]
+    if any(frame.empty for frame in frames):
+        return join.nothing("counters")
+    before, after = map(_medians, frames)
     joined = join.outer(before, after)
     joined = joined[joined["status"] == BOTH]
     delta = joined["candidate_mean"] - joined["baseline_mean"]
@@ -38,9 +41,8 @@ def of_side(side: Loaded, by: Sequence[str]) -> pd.DataFrame:
     return frame[frame["source"] != MODULE_CALLS].reset_index(drop=True)
 
 
-def _medians(side: Loaded) -> pd.DataFrame:
+def _medians(frame: pd.DataFrame) -> pd.DataFrame:
     """Means over all values of a run, the median over the runs; index: source, name, attribute."""
-    frame = of_side(side, ("run",))
     frame = frame[~frame["source"].isin(list(REPEATED_COUNTERS))]
     numbers = {name: frame[name].astype("Float64").astype("float64") for name in ("calls", "mean", "min", "max")}
     grouped = frame.assign(**numbers).groupby(_KEY)

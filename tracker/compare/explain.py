@@ -13,7 +13,7 @@ from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
-from tracker.compare.renames import find_renames
+from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.lazy import pd
 from tracker.results import Cause, Explanation, Part
@@ -235,13 +235,12 @@ def _by_name(ops: pd.DataFrame) -> pd.DataFrame:
     """Ops summed over shapes: the roll-up that a reader must see first."""
     columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
     rolled = ops.groupby("name", sort=False)[columns].sum(min_count=1).reset_index()
-    statuses = ops.groupby("name")["status"].agg(lambda values: values.iloc[0] if values.nunique() == 1 else "both")
     calls0 = rolled["baseline_calls"]
     price0 = rolled["baseline_ns"] / calls0.where(calls0 > 0)
     by_calls = (rolled["candidate_calls"] - calls0) * price0
     rolled = rolled.assign(
         input_shapes="",
-        status=rolled["name"].map(statuses),
+        status=rolled["name"].map(status_of_names(ops)),
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
         _size=rolled["delta_ns"].abs(),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import means, sums
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
-from tracker.store import queries
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def fused_sums(side: Loaded, compute: pd.DataFrame) -> Sums:
 
 def _computing_ns(side: Loaded, fused: pd.DataFrame) -> pd.Series:
     """Per row of `fused` the computing time of a call in ns, NaN where a pipe was not measured."""
-    metrics = queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)
+    metrics = side.kernel_metrics()
     pipe = metrics["metric"].map(_PIPES)
     of_pipes = metrics[pipe.notna()].assign(pipe=pipe)
     by_pipe = of_pipes.groupby([*KERNEL, "pipe"])["mean"].mean().unstack("pipe")

@@ -7,7 +7,27 @@ from collections.abc import Sequence
 import numpy as np
 
 from tracker.lazy import pd
-from tracker.results import ADDED, BOTH, REMOVED, VERDICT_COLUMNS
+from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+
+_JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
+_TEXT_KEYS = frozenset(
+    {
+        "attribute", "component", "core_type", "data_type", "group_role", "input_shapes", "input_types", "kind",
+        "level", "module", "name", "phase", "plane", "source", "status", "transport", "type",
+    }
+)  # fmt: skip
+_NUMBER_KEYS = frozenset({"group_size", "size_class_bytes", "source_rank", "target_rank"})
+
+
+def nothing(table: str) -> pd.DataFrame:
+    """The frame `table` of a Diff where neither side has a row: to join nothing with nothing takes as long as rows."""
+    return pd.DataFrame({name: pd.Series(dtype=_dtype(name)) for name in DIFF_COLUMNS[table]})
+
+
+def _dtype(name: str) -> str:
+    if name in _TEXT_KEYS:
+        return "string"
+    return "Int64" if name in _NUMBER_KEYS else "object" if name in _JUDGED_TEXTS else "float64"
 
 
 def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
@@ -51,8 +71,7 @@ def ratio(baseline: pd.Series, candidate: pd.Series) -> pd.Series:
 
 def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame` with VERDICT_COLUMNS in which nothing stands yet: `verdicts` fills them."""
-    texts = ("verdict", "calls_verdict", "reason")
-    return frame.assign(**{name: None if name in texts else np.nan for name in VERDICT_COLUMNS})
+    return frame.assign(**{name: None if name in _JUDGED_TEXTS else np.nan for name in VERDICT_COLUMNS})
 
 
 def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.DataFrame:

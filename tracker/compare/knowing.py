@@ -9,9 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
 
 TIMES: Final = "compute_ns"
@@ -40,8 +46,8 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
         steps = side.steps[side.steps[what].notna()]
         if what in (TIMES, EXPOSED) and steps[_LEAST_TOLD].notna().any():
             steps = steps[steps[_LEAST_TOLD].notna()]
-        without_steps = ~_pairs(side.captures).isin(_pairs(side.steps)) & side.captures[what].notna()
-        known = side.captures[_pairs(side.captures).isin(_pairs(steps)) | without_steps]
+        without_steps = ~_are_of(side.captures, side.steps) & side.captures[what].notna()
+        known = side.captures[_are_of(side.captures, steps) | without_steps]
     steps = _only(steps, known)
     if known.empty or (len(known) == len(side.captures) and len(steps) == len(side.steps)):
         return side
@@ -79,8 +85,12 @@ def has(side: Loaded, table: str) -> bool:
 
 def _with_table(side: Loaded, table: str) -> pd.DataFrame:
     """The captures that have `table`."""
-    told = side.told()
-    return _only(side.captures, told[told[table] == 1])
+
+    def having() -> pd.DataFrame:
+        told = side.told()
+        return _only(side.captures, told[told[table] == 1])
+
+    return side.once(table, having)
 
 
 def _emptied(side: Loaded) -> Loaded:
@@ -105,8 +115,15 @@ def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
 
 
 def _only(frame: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
-    return frame[_pairs(frame).isin(_pairs(ranks))]
+    return frame[_are_of(frame, ranks)]
 
 
-def _pairs(frame: pd.DataFrame) -> pd.MultiIndex:
-    return pd.MultiIndex.from_frame(frame[_RANK].astype("int64"))
+def _are_of(frame: pd.DataFrame, ranks: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which rows of `frame` are of one of `ranks`."""
+    known = set(_pairs(ranks))
+    return np.fromiter((pair in known for pair in _pairs(frame)), dtype=bool, count=len(frame))
+
+
+def _pairs(frame: pd.DataFrame) -> Iterator[tuple[int, int]]:
+    run_ids, ranks = (frame[name].to_numpy(dtype="int64").tolist() for name in _RANK)
+    return zip(run_ids, ranks, strict=True)

@@ -84,12 +84,13 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     sides = (baseline, candidate)
     if any(side.is_part for side in sides):  # the profiler does not say in which step
         return nothing
+    stated = [canonical(side.kernel_metrics()) for side in sides]
+    if any(frame.empty for frame in stated):
+        notes = () if all(frame.empty for frame in stated) else (_lacking(sides, stated),)
+        return replace(nothing, notes=notes)
     kernels = [canonical(queries.kernels(side.store, side.run_ids, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
-    before, after = (_means(side, cores) for side in sides)
-    if before.empty or after.empty:
-        notes = () if before.empty and after.empty else (_lacking(sides, (before, after)),)
-        return replace(nothing, notes=notes)
+    before, after = (_means(frame, cores) for frame in stated)
     table = join.outer(before, after)
     table = table[table["status"] == BOTH].drop(columns="status")
     table = _with_kernel_times([with_cores(frame, cores) for frame in kernels], table)
@@ -152,9 +153,10 @@ def _reason(cause: Cause, kernels: pd.DataFrame, measured: Measured) -> str:
     return ""
 
 
-def _means(side: Loaded, cores: pd.Series) -> pd.DataFrame:
-    """Each metric of each kernel: the mean over the calls of a run, the median over runs; index: KERNEL, metric."""
-    frame = canonical(queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks))
+def _means(frame: pd.DataFrame, cores: pd.Series) -> pd.DataFrame:
+    """Each metric of each kernel: the mean over the calls of a run, the median over runs; index: KERNEL, metric.
+    `frame`: of `canonical`.
+    """
     frame = with_cores(frame, cores)
     key = [*KERNEL, "metric"]
     calls = frame["calls"].astype("float64")
@@ -235,8 +237,8 @@ def _span(row: Mapping[Any, Any]) -> str:
     return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
 
 
-def _lacking(sides: Sequence[Loaded], means_of: Sequence[pd.DataFrame]) -> str:
-    side = next(side for side, found in zip(sides, means_of, strict=True) if found.empty)
+def _lacking(sides: Sequence[Loaded], stated: Sequence[pd.DataFrame]) -> str:
+    side = next(side for side, found in zip(sides, stated, strict=True) if found.empty)
     return f"Kernel metrics cannot be compared: the profiler of {side.side.label} measured none{_groups(sides)}."
 
 

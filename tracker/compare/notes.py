@@ -133,7 +133,7 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
     found = [f"Chosen: {' and '.join(whose)}."]
     parts = [side for side in sides if side.is_part]
     lacking = []
-    if any(len(queries.kernel_metrics(side.store, side.run_ids, ranks=side.ranks)) for side in parts):
+    if any(len(side.kernel_metrics()) for side in parts):
         lacking.append("kernel metrics")
     without = set()
     for side in parts:

@@ -50,11 +50,11 @@ def own_time(side: Loaded) -> str:
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
     """The `ops` and `op_details` frames of a Diff."""
     baseline, candidate = sides = knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
-    trees = [side.op_tree() for side in sides]
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
         parts = [_kernel_parts(side) for side in sides]
     else:
+        trees = [side.op_tree() for side in sides]
         drilled = _drilled(trees, options.max_kernels)
         whole = (set(options.op_map), set(options.op_map.values()))
         listed = [

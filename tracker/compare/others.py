@@ -67,6 +67,8 @@ def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> p
     sides, found = _kernels(baseline, candidate, options)
     typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
     frames = paired_cores(typed[0], typed[1], ["type"])
+    if all(frame.empty for frame in typed):
+        return join.nothing("kernel_types")
     tables = [_timed(*pair, KERNEL_TYPE_KEY) for pair in zip(sides, frames, strict=True)]
     joined = join.with_difference(join.average(join.outer(*tables), "ns", "calls", "average_ns"), "ns")
     return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernel_types"])]
@@ -76,6 +78,9 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     key = list(COMMUNICATION_KEY)
     sides, tables = knowing.both(baseline, candidate, knowing.COLLECTIVES), []
+    asked_of = (queries.communication, queries.communication_tasks)
+    if all(side.ask(question).empty for side in sides for question in asked_of):
+        return join.nothing("communication"), join.nothing("communication_details")
     roles = roles_by_size(*sides)
     for side, names in zip(sides, roles, strict=True):
         frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options, names)
@@ -125,6 +130,8 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
     match = ["name", "input_shapes"] if options.match == "shape" else ["name"]
     frames, tables, parts = [], [], []
     sides = knowing.both(baseline, candidate, knowing.MEMORY)
+    if all(side.ask(queries.memory).empty for side in sides):
+        return join.nothing("memory"), join.nothing("memory_details")
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         frame = side.ask(queries.memory)
         frame = frame.rename(columns={"op": "name"})
@@ -150,14 +157,17 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     """The `modules` frame of a Diff: own time of the ops of each module and phase; ops outside all modules and phases
     are left out.
     """
-    key = list(MODULE_KEY)
-    sides = []
-    for side in knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES):
-        frame = side.ask(queries.ops)
-        frame = frame[(frame["module"] != "") | (frame["phase"] != "")]
-        frame = matching(frame, "module", options.module)
-        sides.append(means.per_step(side, frame.assign(ns=frame[own_time(side)]), key, ["calls", "ns"]))
-    joined = join.with_difference(join.outer(*sides), "ns")
+    sides = knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
+    asked = [side.ask(queries.ops) for side in sides]
+    placed = [frame[(frame["module"] != "") | (frame["phase"] != "")] for frame in asked]
+    frames = [matching(frame, "module", options.module) for frame in placed]
+    if all(frame.empty for frame in frames):
+        return join.nothing("modules")
+    tables = [
+        means.per_step(side, frame.assign(ns=frame[own_time(side)]), list(MODULE_KEY), ["calls", "ns"])
+        for side, frame in zip(sides, frames, strict=True)
+    ]
+    joined = join.with_difference(join.outer(*tables), "ns")
     return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["modules"])]
 
 

@@ -99,6 +99,10 @@ def step_numbers(side: Loaded) -> dict[str, float]:
 
 def run_numbers(side: Loaded) -> pd.DataFrame:
     """The same for each run by itself, as float64; index: run_id."""
+    return side.once("run_numbers", lambda: _run_numbers(side))
+
+
+def _run_numbers(side: Loaded) -> pd.DataFrame:
     timed = side.that_knows(knowing.TIMES)
     steps = timed.steps.drop(columns=["rank", "step", "start_ns", "timeline"])
     steps = steps.rename(columns={"duration_ns": "step_ns"})

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tracker.lazy import pd
-from tracker.results import ADDED, REMOVED, Rename
+from tracker.results import ADDED, BOTH, REMOVED, Rename
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -24,11 +24,8 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
     The parent is the nearest op above that both sides have, so that a renamed wrapper does not hide a renamed child.
     Largest first.
     """
-    names = ops.groupby("name").agg(
-        status=("status", lambda values: values.iloc[0] if values.nunique() == 1 else "both")
-    )
-    gone = {name for name, status in names["status"].items() if status == REMOVED}
-    come = {name for name, status in names["status"].items() if status == ADDED}
+    statuses = status_of_names(ops)
+    gone, come = (set(statuses.index[statuses == status]) for status in (REMOVED, ADDED))
     if not gone or not come:
         return ()
     time = ops.groupby("name")[["baseline_ns", "candidate_ns"]].sum()
@@ -43,6 +40,13 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
         removed, added = (" + ".join(sorted(group[parent])) for group in (before, after))
         found.append(Rename(removed, added, parent, float(removed_ns), float(added_ns)))
     return tuple(sorted(found, key=lambda rename: (-rename.removed_ns, rename.parent)))
+
+
+def status_of_names(ops: pd.DataFrame) -> pd.Series:
+    """The status that all ops of a name share, BOTH where they differ; index: name."""
+    pairs = ops[["name", "status"]].drop_duplicates()
+    several = pairs["name"].duplicated(keep=False)
+    return pairs["status"].mask(several, BOTH).set_axis(pairs["name"]).groupby(level=0).first()
 
 
 def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:

@@ -10,16 +10,18 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracker.compare import knowing
 from tracker.config.places import user_path
 from tracker.errors import UsageError
-from tracker.intake import IngestOptions, ingest
 from tracker.lazy import pd
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
 from tracker.units import format_numbers, steps_words
+
+if TYPE_CHECKING:
+    from tracker.intake import IngestOptions
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -85,12 +87,19 @@ class Loaded:
             queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
         )
 
+    def kernel_metrics(self) -> pd.DataFrame:
+        """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
+        return self.once("kernel_metrics", lambda: queries.kernel_metrics(self.store, self.run_ids, ranks=self.ranks))
+
     def told(self) -> pd.DataFrame:
         """Which ranks have which tables; see `queries.told`."""
-        asked = (queries.told, (), False)
-        if asked not in self.answers:
-            self.answers[asked] = queries.told(self.store, self.run_ids)
-        return self.answers[asked]
+        return self.once("told", lambda: queries.told(self.store, self.run_ids))
+
+    def once(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
+        """What `make` gives, made once for this side."""
+        if (name,) not in self.answers:
+            self.answers[name,] = make()
+        return self.answers[name,].copy(deep=False)
 
     def that_knows(self, what: str) -> Loaded:
         """The part of this side that knows `what`; see `knowing.part_that_knows`."""
@@ -120,6 +129,8 @@ def load(
     if not reference.strip():
         raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
     if _is_path(reference):
+        from tracker.intake import ingest
+
         memory = stack.enter_context(open_store("sqlite://"))
         results = ingest(
             memory,
@@ -201,6 +212,8 @@ def _is_path(reference: str) -> bool:
 
 
 def _ingest_options(options: Selection) -> IngestOptions:
+    from tracker.intake import IngestOptions
+
     chosen = IngestOptions(
         format=options.format,
         flow_category=options.flow_category,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
 from tracker.results.verdicts import JUMPS
 from tracker.store import Store, judged, queries
-from tracker.store.chosen import ChosenRuns, Key, values_of_runs
+from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_bytes, format_ns, size_unit, time_unit
 
@@ -25,11 +25,12 @@ F64 = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChosenSide:
-    """Runs in a database, and what they say."""
+    """Runs in a database, and what they say. `known`: what was read of it before."""
 
     store: Store
     run_ids: Sequence[int]
     found: ChosenRuns
+    known: Known = field(default_factory=Known)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class _Older:
     """The last runs of a line before the newer of two sides, oldest first. `runs`: all of the line."""
 
     store: Store
+    known: Known
     line: Line
     runs: Sequence[LineRun]
     last: Sequence[LineRun]
@@ -54,7 +56,7 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     if older is None or not older.last:
         return {}
     with older.store.connect() as connection:
-        past = values_of_runs(connection, [run.run_id for run in older.last])
+        past = values_of_runs(connection, [run.run_id for run in older.last], older.known)
     rows = sorted({*past.keys, *baseline.found.keys, *candidate.found.keys})
     watched = _watched(rows, (past, newer.found, other.found), thresholds)
     bad = bad_runs(older.store, older.line, _workload(older), older.runs)
@@ -126,26 +128,27 @@ def _older(baseline: ChosenSide, candidate: ChosenSide) -> tuple[_Older | None, 
     """What is known of the time before the newer side, and that side."""
     if baseline.store is not candidate.store:
         # runs of two databases have no common order; the longer history is the one that tells something
-        found = [
-            (_all_of(side.store, side.run_ids), other) for side, other in ((baseline, candidate), (candidate, baseline))
-        ]
+        found = [(_all_of(side, side.run_ids), other) for side, other in ((baseline, candidate), (candidate, baseline))]
         return max(found, key=lambda pair: 0 if pair[0] is None else len(pair[0].last))
-    known = _all_of(baseline.store, [*baseline.run_ids, *candidate.run_ids])
+    known = _all_of(baseline, [*baseline.run_ids, *candidate.run_ids])
     if known is None:
         return None, candidate
     place = {run.run_id: at for at, run in enumerate(known.runs)}
     spans = [[place[number] for number in side.run_ids if number in place] for side in (baseline, candidate)]
     newer = baseline if max(spans[0], default=-1) > max(spans[1], default=-1) else candidate
     first = min(spans[0] if newer is baseline else spans[1], default=len(known.runs))
-    return _Older(known.store, known.line, known.runs, known.runs[max(0, first - MODES_OF) : first]), newer
+    return _Older(known.store, known.known, known.line, known.runs, known.runs[max(0, first - MODES_OF) : first]), newer
 
 
-def _all_of(store: Store, run_ids: Sequence[int]) -> _Older | None:
-    """The line of runs, with its last runs up to the newest of them; None where they are of several lines."""
-    with store.connect() as connection:
+def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
+    """The line of runs in the database of a side, with its last runs up to the newest of them; None where they are of
+    several lines.
+    """
+    with side.store.connect() as connection:
         line, runs = judged.line_of_runs(connection, run_ids)
     end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
-    return None if line is None else _Older(store, line, runs, runs[max(0, end - MODES_OF) : end])
+    last = runs[max(0, end - MODES_OF) : end]
+    return None if line is None else _Older(side.store, side.known, line, runs, last)
 
 
 def _workload(older: _Older) -> str:

@@ -17,6 +17,7 @@ from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
 _LIST = "tracker history '*' lists them"
+_PATTERN = "*?["
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,11 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
         raise UsageError(
             "an op is not followed module by module", remedy="give the name of an op, or --module PATTERN alone"
         )
-    all_of = [_filtered(queries.line_series(store, place.line), options) for place in found]
+    # one name is looked up; patterns, and names that are not there, take all
+    name = None if key is None or key.isdigit() or any(char in key for char in _PATTERN) else key
+    all_of = _series(store, found, options, name)
+    if name is not None and all(frame.empty for frame in all_of):
+        all_of = _series(store, found, options)
     if key is not None and key.isascii() and key.isdigit():
         matching = [frame[frame["series_id"] == int(key)] for frame in all_of]
     elif options.module is not None:
@@ -82,6 +87,12 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
     if all(frame.empty for frame in matching):
         raise _nothing(all_of, options)
     return matching
+
+
+def _series(
+    store: Store, found: Sequence[Place], options: HistoryOptions, name: str | None = None
+) -> list[pd.DataFrame]:
+    return [_filtered(queries.line_series(store, place.line, name), options) for place in found]
 
 
 def _filtered(series: pd.DataFrame, options: HistoryOptions) -> pd.DataFrame:
@@ -99,7 +110,7 @@ def _filtered(series: pd.DataFrame, options: HistoryOptions) -> pd.DataFrame:
 def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
     """The kind that is meant where several have the name; a pattern of all names means ops."""
     order = SERIES_KINDS if options.key is not None else SERIES_KINDS[1:]
-    if options.key is not None and any(char in options.key for char in "*?["):
+    if options.key is not None and any(char in options.key for char in _PATTERN):
         order = (*SERIES_KINDS[1:], SERIES_KINDS[0])
     return next((kind for kind in order if kind in kinds), None)
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points
@@ -14,15 +13,12 @@ from tracker.detectors.vote import LAST_RUNS
 from tracker.errors import UsageError
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
-from tracker.judgement.families import family_of, leaf_of, unit_of
+from tracker.judgement.families import leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.update import stale
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
-from tracker.store.judged import SeriesTable
-
-F64 = NDArray[np.float64]
 
 _LEAVES = 200
 """Leaf series, the largest ones, that say what all operators of a run share."""
@@ -187,27 +183,16 @@ def _centre(store: Store, place: Place) -> dict[int, float]:
     """What the largest leaves of the last runs share, per run, as a log."""
     runs = [run.run_id for run in place.runs[-LAST_RUNS:]]
     with store.connect() as connection:
-        series = judged.series_of(connection, place.line)
-        families = [family_of(key[0], key[1], key[4]) for key in series.keys]
-        leaf = leaf_of(families)
-        leaves = [row for row, family in enumerate(families) if family == leaf]
-        newest = _newest(connection, runs, series, leaves)
-        rows = [row for row in leaves if not np.isnan(newest[row])]
-        rows.sort(key=lambda row: (-newest[row], row))
-        wanted = [int(series.ids[row]) for row in rows[:_LEAVES]]
-    table = queries.series_runs(store, wanted)
-    wide = table.pivot_table(index="series_id", columns="run_id", values="per_step").reindex(columns=runs)
-    factor = shared_factor(wide.to_numpy(dtype=float))
-    return dict(zip(runs, factor.tolist(), strict=True))
+        leaf = leaf_of(judged.families_of(connection, place.line))
+        leaves = _largest(connection, runs, *leaf) if leaf else []
+        values = judged.values_in(connection, runs, sorted(leaves))
+    return dict(zip(runs, shared_factor(values).tolist(), strict=True))
 
 
-def _newest(connection: Connection, runs: Sequence[int], series: SeriesTable, leaves: Sequence[int]) -> F64:
-    """What the newest run that has any of the leaves says of all series: a training log says nothing of operators."""
-    for run in reversed(runs if leaves else ()):
-        values, _ = judged.values_of(connection, [run], series)
-        if not np.isnan(values[leaves]).all():
-            return np.asarray(values[:, 0])
-    return np.full(len(series.ids), np.nan)
+def _largest(connection: Connection, runs: Sequence[int], kind: str, metric: str) -> list[int]:
+    """The largest leaves of the newest run that has any: a training log says nothing of operators."""
+    found = (judged.largest_of(connection, run, kind, metric, _LEAVES) for run in reversed(runs))
+    return next(filter(None, found), [])
 
 
 def _runs(samples: pd.DataFrame) -> pd.DataFrame:

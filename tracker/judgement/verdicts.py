@@ -14,7 +14,7 @@ from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.store import Store, judged, thresholds
-from tracker.store.chosen import Key, values_of_runs
+from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
@@ -48,28 +48,32 @@ def verdicts_of(
     older runs of the line (see `jumping`) is UNCLEAR.
     """
     sides, limits = [], []
+    known = {store: Known(), candidate_store or store: Known()}
     for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
         with side.connect() as connection:
-            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids)))
+            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, known[side]), known[side]))
             limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
     own = Thresholds(next(filter(None, limits), ()))
     keys = sorted({key for side in sides for key in side.found.keys})
-    compared = _compared(keys, sides, older, own)
+    with store.connect() as connection:
+        past = values_of_runs(connection, list(chain.from_iterable(older)), known[store])
+    compared = _compared(keys, sides, past, list(map(len, older)), own)
     index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
     return Verdicts(compared.table.set_index(index), compared.centre, own)
 
 
 def _compared(
-    keys: Sequence[Key], sides: Sequence[ChosenSide], older: Sequence[Sequence[int]], limits: Thresholds
+    keys: Sequence[Key], sides: Sequence[ChosenSide], past: ChosenRuns, versions: Sequence[int], limits: Thresholds
 ) -> Compared:
-    """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR."""
+    """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR.
+
+    `past`: older runs, so many of each of the older `versions`.
+    """
     baseline, candidate = sides
-    with baseline.store.connect() as connection:
-        past = values_of_runs(connection, list(chain.from_iterable(older)))
     told = (baseline.found, candidate.found, past)
     values, calls = beside(told, keys)
     count = len(baseline.run_ids)
-    ends = list(accumulate(map(len, older), initial=count + len(candidate.run_ids)))
+    ends = list(accumulate(versions, initial=count + len(candidate.run_ids)))
     judge = partial(
         compare,
         Values.of_keys(keys, values, calls, [range(*bounds) for bounds in pairwise(ends)]),

@@ -7,12 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tracker.doctor import CaptureFound, Findings, Lack, RunFormed
 from tracker.reports._human import UNDER, WORDS, Column, Table, make, number
 from tracker.reports._shared import command
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges
+
+if TYPE_CHECKING:
+    from tracker.doctor import CaptureFound, Findings, Lack, RunFormed
 
 _COUNTS: Final = ("ops", "kernels", "copies", "collectives", "allocations", "host API calls")
 _DROP: Final = {"copies": 2, "host API calls": 3}

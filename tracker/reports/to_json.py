@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracker.doctor import Findings
 from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_matrix
 from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
@@ -28,6 +27,9 @@ from tracker.results import (
     Status,
 )
 from tracker.results import Findings as Found
+
+if TYPE_CHECKING:
+    from tracker.doctor import Findings
 
 TITLE = "JSON for scripts (schema 1)"
 SUFFIX = ".json"

@@ -5,14 +5,13 @@ from __future__ import annotations
 import io
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tracker.doctor import Findings
 from tracker.reports import (
     _empty,
     _human_bottleneck,
@@ -34,6 +33,9 @@ from tracker.reports._shared import Style, chosen_sections, printable
 from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
 from tracker.results import Findings as Found
 from tracker.units import format_moment
+
+if TYPE_CHECKING:
+    from tracker.doctor import Findings
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"

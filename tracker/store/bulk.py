@@ -12,7 +12,7 @@ from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, CursorResult
 
 from tracker.profile import MISSING
 
@@ -115,6 +115,11 @@ def insert(
         cursor.execute(statement, list(chain.from_iterable(batch)))
         inserted += cursor.rowcount
     return inserted
+
+
+def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
+    """All rows of an answer as the plain tuples of the driver: an object per row of a large one costs more than SQL."""
+    return list(result.cursor.fetchall()) if result.cursor is not None else []
 
 
 def _cursor(connection: Connection) -> Any:

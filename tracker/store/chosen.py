@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.store import judged, samples
-from tracker.store.judged import Line
+from tracker.store.judged import Line, SeriesTable
 from tracker.store.samples import CALLS, SAMPLE_RULES, VALUE
 from tracker.store.sql import statement
 
@@ -32,16 +32,45 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
-def values_of_runs(connection: Connection, run_ids: Sequence[int]) -> ChosenRuns:
+@dataclass(frozen=True, slots=True, eq=False)
+class Known:
+    """What was read before of a database: series of lines, and per run what it says of those of its line."""
+
+    series: dict[Line, SeriesTable] = field(default_factory=dict)
+    runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
+
+    def series_of(self, connection: Connection, line: Line) -> SeriesTable:
+        """The series of a line."""
+        if line not in self.series:
+            self.series[line] = judged.series_of(connection, line)
+        return self.series[line]
+
+    def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
+        """As `judged.values_of`, each run read once; `series`: of the line of these runs."""
+        for run_id in run_ids:
+            if run_id not in self.runs:
+                self.runs[run_id] = judged.values_of_run(connection, run_id, series)
+        values, calls = (np.stack([self.runs[run_id][part] for run_id in run_ids], axis=1) for part in (0, 1))
+        return values, calls
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """What the runs at `places` say of `keys`: (keys, places) arrays."""
+
+    keys: Sequence[Key]
+    places: Sequence[int]
+    values: F64
+    calls: F64
+
+
+def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known | None = None) -> ChosenRuns:
     """The samples of these runs, in their order. Reads only: samples that are missing or by older rules are made for
-    the answer and not stored, where the details are here.
+    the answer and not stored, where the details are here. `known`: of this database; what is read comes to it.
     """
+    known = Known() if known is None else known
     rows = {row.run_id: row for row in connection.execute(statement("run_lines"), {"run_ids": list(run_ids) or [-1]})}
-    found: dict[Key, tuple[F64, F64]] = {}
-
-    def cells(key: Key) -> tuple[F64, F64]:
-        return found.setdefault(key, (np.full(len(run_ids), np.nan), np.full(len(run_ids), np.nan)))
-
+    parts: list[_Part] = []
     up_to_date: dict[Line, list[int]] = {}
     for at, run_id in enumerate(run_ids):
         row = rows[run_id]
@@ -49,17 +78,28 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int]) -> ChosenRuns
             line = Line(row.workload_id, row.configuration_id, row.device_id)
             up_to_date.setdefault(line, []).append(at)
             continue
-        made = samples.samples_of(connection, run_id)
-        for key, numbers in zip(made.keys, made.numbers, strict=True):
-            value, calls = cells((key.kind, key.metric, key.name, key.input_shapes, key.part))
-            value[at], calls[at] = numbers[VALUE], numbers[CALLS]
+        parts.append(_made(connection, run_id, at))
     for line, places in up_to_date.items():
-        series = judged.series_of(connection, line)
-        tables = judged.values_of(connection, [run_ids[at] for at in places], series)
-        for place in np.flatnonzero(~np.isnan(tables[0]).all(axis=1)).tolist():
-            for numbers, table in zip(cells(series.keys[place]), tables, strict=True):
-                numbers[places] = table[place]
-    keys = tuple(sorted(found))
-    shape = (len(keys), len(run_ids))
-    values, calls = (np.array([found[key][part] for key in keys]).reshape(shape) for part in (0, 1))
-    return ChosenRuns(keys, values, calls, tuple(rows[run_id].timeline for run_id in run_ids))
+        series = known.series_of(connection, line)
+        values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
+        there = np.flatnonzero(~np.isnan(values).all(axis=1))
+        parts.append(_Part([series.keys[row] for row in there.tolist()], places, values[there], calls[there]))
+    return _together(parts, tuple(rows[run_id].timeline for run_id in run_ids))
+
+
+def _made(connection: Connection, run_id: int, at: int) -> _Part:
+    """The samples of a run, made from its details."""
+    made = samples.samples_of(connection, run_id)
+    numbers = np.array([(row[VALUE], row[CALLS]) for row in made.numbers], dtype=np.float64).reshape(-1, 2)
+    keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
+    return _Part(keys, [at], numbers[:, :1], numbers[:, 1:])
+
+
+def _together(parts: Sequence[_Part], timelines: tuple[str, ...]) -> ChosenRuns:
+    keys = tuple(sorted({key for part in parts for key in part.keys}))
+    row_of = {key: row for row, key in enumerate(keys)}
+    values, calls = np.full((2, len(keys), len(timelines)), np.nan)
+    for part in parts:
+        cells = np.ix_([row_of[key] for key in part.keys], list(part.places))
+        values[cells], calls[cells] = part.values, part.calls
+    return ChosenRuns(keys, values, calls, timelines)

@@ -59,6 +59,9 @@ def copy(source: Store, target: Store, *, on_progress: Report | None = None) -> 
                     on_progress(table.name, done, total)
             if "id" in table.columns:
                 _keep_numbering(reading, writing, table)
+        if target.dialect == "postgresql":
+            # it plans by what it knows of the tables, and looks at them by itself only after a while
+            writing.execute(text("ANALYZE"))
     return {name: count for name, count in counts.items() if count}
 
 

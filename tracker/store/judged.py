@@ -121,22 +121,51 @@ def make_samples(connection: Connection, run_id: int) -> None:
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
     """All series of a line."""
-    rows = connection.execute(statement("line_series"), line.parameters).all()
-    ids = np.array([row.series_id for row in rows], dtype=np.int64)
-    return SeriesTable(ids, [(row.kind, row.metric, row.name, row.input_shapes, row.part) for row in rows])
+    rows = bulk.fetch(connection.execute(statement("line_series"), {**line.parameters, "name": None}))
+    return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
 
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
     """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series."""
     values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
-    rows = connection.execute(statement("run_values"), {"run_ids": list(run_ids) or [-1]}).all()
-    if rows:
-        run, of, value, count = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
-        place = np.searchsorted(series.ids, of.astype(np.int64))
-        order = np.argsort(run_ids)
-        column = order[np.searchsorted(np.array(run_ids)[order], run.astype(np.int64))]
-        values[place, column], calls[place, column] = value, count
+    for column, run_id in enumerate(run_ids):
+        values[:, column], calls[:, column] = values_of_run(connection, run_id, series)
     return values, calls
+
+
+def values_of_run(connection: Connection, run_id: int, series: SeriesTable) -> tuple[F64, F64]:
+    """The same of one run, an array each."""
+    values, calls = np.full((2, len(series.ids)), np.nan)
+    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
+    if rows:
+        of, value, count = np.array(rows, dtype=np.float64).T
+        place = np.searchsorted(series.ids, of.astype(np.int64))
+        values[place], calls[place] = value, count
+    return values, calls
+
+
+def families_of(connection: Connection, line: Line) -> list[tuple[str, str]]:
+    """(kind, metric) of the series of a line."""
+    return [(row.kind, row.metric) for row in connection.execute(statement("line_families"), line.parameters)]
+
+
+def largest_of(connection: Connection, run_id: int, kind: str, metric: str, most: int) -> list[int]:
+    """The series of a kind and metric that are the largest in a run, at most so many, the largest first."""
+    wanted = {"run_id": run_id, "kind": kind, "metric": metric, "row_limit": most}
+    return [row[0] for row in bulk.fetch(connection.execute(statement("largest_series"), wanted))]
+
+
+def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
+    """What is judged of these series in these runs: (series, runs), in the order of both, nan for what is not there."""
+    values = np.full((len(series_ids), len(run_ids)), np.nan)
+    row_of, column_of = ({number: at for at, number in enumerate(numbers)} for numbers in (series_ids, run_ids))
+    # a span of runs is one place of the index per series; a list would be one per series and run
+    span = {"first_run_id": min(run_ids, default=-1), "last_run_id": max(run_ids, default=-1)}
+    wanted = {"series_ids": list(series_ids) or [-1], **span}
+    for run_id, series_id, value in bulk.fetch(connection.execute(statement("series_values"), wanted)):
+        if run_id in column_of:
+            values[row_of[series_id], column_of[run_id]] = value
+    return values
 
 
 def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:

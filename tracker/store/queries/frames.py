@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tracker.lazy import pd
-from tracker.store.bulk import LARGEST
+from tracker.store.bulk import LARGEST, fetch
 from tracker.store.connect import Store
 from tracker.store.sql import statement
 
@@ -140,7 +140,7 @@ def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.Data
     with store.connect() as connection:
         result = connection.execute(statement(question), dict(parameters))
         names = list(result.keys())
-        rows = result.all()
+        rows = fetch(result)
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
 
 

@@ -20,9 +20,9 @@ def lines(store: Store, workload: str | None = None) -> pd.DataFrame:
     return frame(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
 
 
-def line_series(store: Store, line: Line) -> pd.DataFrame:
-    """The series of a line. Columns: see sql/line_series.sql."""
-    return frame(store, "line_series", line.parameters)
+def line_series(store: Store, line: Line, name: str | None = None) -> pd.DataFrame:
+    """The series of a line, of a name or all. Columns: see sql/line_series.sql."""
+    return frame(store, "line_series", {**line.parameters, "name": name})
 
 
 def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

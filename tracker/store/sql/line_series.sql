@@ -1,5 +1,5 @@
 -- Which series does this line have? One row per series.
--- Parameters: workload_id, configuration_id, device_id
+-- Parameters: workload_id, configuration_id, device_id; name (NULL = all)
 -- Columns: series_id; kind, metric: its family; name, input_shapes, part
 SELECT
     s.id AS series_id,
@@ -13,4 +13,5 @@ WHERE
     s.workload_id = :workload_id
     AND s.configuration_id = :configuration_id
     AND s.device_id = :device_id
+    AND (CAST(:name AS TEXT) IS NULL OR s.name = :name)
 ORDER BY s.id

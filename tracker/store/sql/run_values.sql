@@ -1,11 +1,10 @@
--- What is judged of these runs? One row per run and series.
--- Parameters: run_ids (list)
--- Columns: run_id, series_id; value: per step, ns, bytes or samples per second; calls: per step, NULL: not counted
+-- What is judged of this run? One row per series.
+-- Parameters: run_id
+-- Columns: series_id; value: per step, ns, bytes or samples per second; calls: per step, NULL: not counted
 SELECT
-    d.run_id,
     d.series_id,
     d.value,
     d.calls
 FROM sample AS d
-WHERE d.run_id IN :run_ids
-ORDER BY d.run_id, d.series_id
+WHERE d.run_id = :run_id
+ORDER BY d.series_id

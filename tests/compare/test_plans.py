@@ -1,0 +1,91 @@
+"""What `tracker diff` and `tracker history` ask is found by an index: nothing reads a table that grows from its start
+to its end.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+
+import pytest
+from sqlalchemy import event
+
+from tests.factories import save
+from tracker import compare, judgement
+from tracker.judgement import lines_of, update
+from tracker.results import DiffOptions, HistoryOptions
+from tracker.store.partitions import DETAIL_TABLES
+
+GROWING = {*DETAIL_TABLES, "sample", "diff_history", "capture", "source", "run_fact"}
+FROM = re.compile(r"\b(?:FROM|JOIN) (\w+)(?: AS (\w+))?")
+
+
+@pytest.fixture
+def filled(store):
+    """Five versions with two runs each, the last one slower, all judged."""
+    for version in range(1, 6):
+        save(
+            store, f"v{version}", runs=2, ops=[("mm", 100 + 50 * (version == 5)), ("relu", 10)], kernels=[("gemm", 90)]
+        )
+    update(store, lines_of(store))
+    return store
+
+
+@contextmanager
+def questions(store):
+    """Every (statement, parameters) that is asked, as the driver gets it."""
+    asked = []
+
+    def note(_connection, _cursor, statement, parameters, _context, _executemany):
+        if statement.lstrip().startswith(("SELECT", "WITH")):
+            asked.append((statement, parameters))
+
+    event.listen(store.engine, "before_cursor_execute", note)
+    yield asked
+    event.remove(store.engine, "before_cursor_execute", note)
+
+
+def read_whole(store, statement, parameters):
+    """The tables that a statement reads from their start to their end."""
+    with store.connect() as connection:
+        if store.dialect == "sqlite":
+            plan = [row.detail for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)]
+            scanned = {line.split()[1] for line in plan if line.startswith("SCAN ")}
+            return {table for table, alias in FROM.findall(statement) if (alias or table) in scanned}
+        # a table of few rows is read whole though it has an index: what counts is whether there is one that serves
+        connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        plan = [row[0] for row in connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)]
+        return {name.partition("_p0")[0] for line in plan for name in re.findall(r"Seq Scan on (\w+)", line)}
+
+
+ASKS = {
+    "one run against one": lambda store: compare.diff(store, "run:9", "run:10"),
+    "two versions": lambda store: compare.diff(store, "v4", "v5"),
+    "a tree": lambda store: compare.diff(store, "v4", "v5", options=DiffOptions(by=("op",))),
+    "the history of an op": lambda store: judgement.history(store, options=HistoryOptions(key="mm")),
+    "the history of the step": lambda store: judgement.history(store, options=HistoryOptions(key="step")),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=list(ASKS))
+def test_no_question_reads_a_growing_table_whole(filled, ask):
+    with questions(filled) as asked:
+        ask(filled)
+    assert any("FROM sample" in statement for statement, _ in asked), "what runs say was asked for"
+    whole = {
+        (table, statement) for statement, parameters in asked for table in read_whole(filled, statement, parameters)
+    }
+    assert [pair for pair in whole if pair[0] in GROWING] == []
+
+
+def test_a_question_without_an_index_would_be_told(filled):
+    assert read_whole(filled, "SELECT d.run_id FROM sample AS d WHERE d.value > 5", ()) == {"sample"}
+
+
+def test_one_run_against_one_reads_no_more_than_thirty_older_runs(filled):
+    for version in range(6, 16):
+        save(filled, f"v{version}", runs=4, ops=[("mm", 100), ("relu", 10)])
+    with questions(filled) as asked:
+        compare.diff(filled, "run:49", "run:50")
+    read = [parameters for statement, parameters in asked if "FROM sample AS d" in statement]
+    assert len(read) == 2 + 28, "v8 to v14 have 4 runs each; with v7 they would be 32"
