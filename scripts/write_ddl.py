@@ -7,6 +7,8 @@ Run it after a change of the tables, with its migration:
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from sqlalchemy import create_mock_engine
 from sqlalchemy.schema import ExecutableDDLElement
 
@@ -26,7 +28,13 @@ def ddl(dialect: str) -> str:
 
     engine = create_mock_engine(DRIVERS[dialect], keep)
     metadata.create_all(engine, checkfirst=False)
-    return "".join(f"{statement}{DDL_END}" for statement in found)
+    # SQLAlchemy keeps the indexes of a table as a set, in another order each time
+    ordered = [
+        statement
+        for is_index, own in groupby(found, key=lambda statement: " INDEX " in statement.splitlines()[0])
+        for statement in (sorted(own) if is_index else own)
+    ]
+    return "".join(f"{statement}{DDL_END}" for statement in ordered)
 
 
 def main() -> None:

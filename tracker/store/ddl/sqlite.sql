@@ -482,9 +482,9 @@ CREATE TABLE notification (
     CONSTRAINT uq_notification_key_channel UNIQUE ("key", channel)
 );
 
-CREATE INDEX ix_notification_told_by ON notification (told_by);
-
 CREATE INDEX ix_notification_state_next_try_ns ON notification (state, next_try_ns);
+
+CREATE INDEX ix_notification_told_by ON notification (told_by);
 
 CREATE TABLE silence (
     id INTEGER NOT NULL,
