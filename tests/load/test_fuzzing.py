@@ -63,7 +63,7 @@ def test_damaged_profile_is_a_run_or_an_error(fuzz, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", readers.NAMES)
 def test_many_damaged_profiles_are_runs_or_errors(fuzz, name):
-    play_some(fuzz, name, 300)
+    play_some(fuzz, name, 200)
 
 
 def test_both_ends_are_met_and_a_seed_plays_the_same_game_again(fuzz, tmp_path):

@@ -81,11 +81,15 @@ def ddl_file(dialect: str) -> Path:
 
 def make(connection: Connection) -> None:
     """Make all tables at SCHEMA_HEAD inside the open transaction of `connection`, to a database without tables."""
+    from tracker.store import partitions
+
     for statement in ddl_file(connection.dialect.name).read_text(encoding="utf-8").split(DDL_END)[:-1]:
         connection.exec_driver_sql(statement)
     columns = "version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS alembic_version ({columns})")
     connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": SCHEMA_HEAD})
+    # as the migrations do: who may write, but owns no table, can ingest the first runs
+    partitions.ensure(connection, 0)
 
 
 def make_or_upgrade(connection: Connection, name: str) -> None:
