@@ -151,7 +151,8 @@ class EventTexts(Generic[Events]):
         return block
 
     def hash_rest(self) -> None:
-        """Reads the rest of the source without looking for events."""
+        """Lets the rest of the source be hashed, without looking for events."""
+        self._source.leave_rest()
         for _ in self._blocks:
             pass
 

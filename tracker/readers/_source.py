@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import io
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ BLOCK_BYTES: Final = 1 << 20
 DIGEST_BYTES: Final = 16
 
 Progress = Callable[[int, int], None]
+
+_HASHED_BYTES: Final = 8 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +153,8 @@ class SourceText:
         self._block_bytes = block_bytes
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._bytes_on_disk = 0
+        self._rest_is_read = False
+        self._is_over = False
 
     def __iter__(self) -> Iterator[bytes]:
         from concurrent.futures import ThreadPoolExecutor
@@ -157,28 +162,44 @@ class SourceText:
         decoder = codecs.getincrementaldecoder("utf-8")()
         # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
-            hashed = beside.submit(self._digest.update, b"")
+            hashes_blocks = not self._start and file.read(2) == GZIP_MAGIC
+            hashed = beside.submit(self._hash_file if not (self._start or hashes_blocks) else lambda: None)
             self._bytes_on_disk = file.seek(0, 2)
-            file.seek(0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes, self._start):
                     self._check_text(block, decoder)
-                    hashed.result()
-                    if not self._start:
+                    if hashes_blocks:
+                        hashed.result()
                         hashed = beside.submit(self._digest.update, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
                         self._options.progress(file.tell(), self._bytes_on_disk)
                     yield block
+                    if self._rest_is_read and not hashes_blocks:
+                        break
+                hashed.result()
             except EOFError as error:
                 self._accept_early_end(error)
+            finally:
+                self._is_over = True
+
+    def leave_rest(self) -> None:
+        """Somebody else reads and checks the rest: it is only hashed, and the iteration ends where that is done."""
+        self._rest_is_read = True
 
     def source(self) -> Source:
         """What was read: path, bytes on disk, digest of the decompressed content."""
         from tracker.profile import Source
 
         return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
+
+    def _hash_file(self) -> None:
+        """Hashes the file in large blocks: after each of them this waits for the thread that decodes to let it on."""
+        block = bytearray(_HASHED_BYTES)
+        with io.FileIO(self.path) as file:
+            while not self._is_over and (count := file.readinto(block)):
+                self._digest.update(memoryview(block)[:count])
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         if block.isascii() and not decoder.getstate()[0]:
