@@ -22,6 +22,7 @@ from tracker.cli._ingested import (
     warnings_of,
 )
 from tracker.errors import UsageError
+from tracker.lazy import import_numpy
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def ingest(  # one parameter per option
         "max_bytes": settings.max_bytes,
     }
     # what takes long begins first: much is imported before a database can be asked anything
+    import_numpy()
     with ExitStack() as stack:
         if dask is None:
             stack.enter_context(readers.ahead(paths, readers.ReadOptions(**said), format))
