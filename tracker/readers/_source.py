@@ -165,6 +165,7 @@ class SourceText:
             hashes_blocks = not self._start and file.read(2) == GZIP_MAGIC
             hashed = beside.submit(self._hash_file if not (self._start or hashes_blocks) else lambda: None)
             self._bytes_on_disk = file.seek(0, 2)
+            file.seek(0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes, self._start):
                     self._check_text(block, decoder)
@@ -197,7 +198,7 @@ class SourceText:
     def _hash_file(self) -> None:
         """Hashes the file in large blocks: after each of them this waits for the thread that decodes to let it on."""
         block = bytearray(_HASHED_BYTES)
-        with io.FileIO(self.path) as file:
+        with cast("io.BufferedReader", open_source(self.path)) as file:
             while not self._is_over and (count := file.readinto(block)):
                 self._digest.update(memoryview(block)[:count])
 
