@@ -153,6 +153,16 @@ def rows_by_value(values: I64) -> dict[int, I64]:
     return dict(zip(distinct.tolist(), np.split(order, bounds[1:]), strict=True)) if len(order) else {}
 
 
+def distinct(codes: NDArray[np.integer]) -> list[int]:
+    """The codes that occur, in order; codes are small and not negative, so that counting is faster than sorting.
+
+    >>> distinct(np.array([3, 0, 3]))
+    [0, 3]
+    """
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
+    return found
+
+
 def texts_of(codes: NDArray[Any], texts: Sequence[str]) -> list[str]:
     """The text behind each code.
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow
-from tracker.timeline.aggregate import rows_by_value
+from tracker.timeline.aggregate import distinct, rows_by_value
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
 from tracker.timeline.keys import own_phases
@@ -111,7 +111,7 @@ def host_unions(joined: Joined) -> Unions:
     """
     events, ops = joined.events, joined.events.ops
     texts = events.strings.texts
-    hands_over = [code for code in np.unique(ops.name).tolist() if _HANDS_OVER.match(texts[code])]
+    hands_over = [code for code in distinct(ops.name) if _HANDS_OVER.match(texts[code])]
     computes = (
         (ops.is_annotation == 0) & (joined.collective_op < 0) & ~np.isin(ops.name, np.array(hands_over, dtype=np.int64))
     )

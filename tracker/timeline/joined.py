@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers
+from tracker.timeline.aggregate import distinct
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
 from tracker.timeline.modules import modules_of
@@ -121,8 +122,7 @@ def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
     A copy inside a collective, on a stream that collectives use, belongs to the collective.
     """
     device = events.device
-    names = np.unique(device.name)
-    telling = [code for code in names.tolist() if is_communication(events.strings[code])]
+    telling = [code for code in distinct(device.name) if is_communication(events.strings[code])]
     is_copy = (device.kind == DeviceKind.COPY) | (device.kind == DeviceKind.MEMSET)
     communicates = (device.kind == DeviceKind.COMMUNICATION) | (device.collective >= 0)
     communicates |= np.isin(device.name, np.array(telling, dtype=np.int64))

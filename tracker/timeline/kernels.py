@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
-from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
+from tracker.timeline.aggregate import Groups, distinct, group_by, rank_of_texts, texts_of
 from tracker.timeline.categories import (
     CATEGORIES,
     category_of_kernel,
@@ -86,10 +86,10 @@ def _metric_table(joined: Joined, keys: Groups) -> Table:
 def _is_npu(joined: Joined) -> bool:
     """Whether an NPU's profiler wrote the capture: it names types of kernels or cores, or has names like no other."""
     device, texts = joined.events.device, joined.events.strings.texts
-    named = {int(code) for column in (device.type, device.core_type) for code in np.unique(column)}
+    named = {code for column in (device.type, device.core_type) for code in distinct(column)}
     if any(_said(texts[code]) for code in named):
         return True
-    return any(is_npu_name(texts[code]) for code in np.unique(device.name).tolist())
+    return any(is_npu_name(texts[code]) for code in distinct(device.name))
 
 
 def _said(text: str) -> str:

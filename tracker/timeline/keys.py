@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.profile import I64, NO_OP, PHASES, UNLINKED_OP, Events
-from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+from tracker.timeline.aggregate import distinct, group_by, rank_of_texts, texts_of
 from tracker.timeline.tree import Tree
 
 _PHASE_PREFIXES = (
@@ -58,11 +58,11 @@ def own_phases(events: Events) -> I64:
     ops, texts, said = events.ops, events.strings.texts, events.extras.op_phase
     of_name = np.zeros(len(texts), dtype=np.int64)
     of_word = np.zeros(len(texts), dtype=np.int64)
-    for code in np.unique(ops.name).tolist():
+    for code in distinct(ops.name):
         for prefix, word in _PHASE_PREFIXES:
             if texts[code].startswith(prefix):
                 of_name[code] = PHASES.index(word)
-    for code in np.unique(said).tolist():
+    for code in distinct(said):
         of_word[code] = PHASES.index(texts[code])
     own = of_name[ops.name]
     return np.where(of_word[said] > 0, of_word[said], own) if len(said) else own

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tracker.profile import I32, I64, MISSING, Events, Table
-from tracker.timeline.aggregate import rows_by_value, texts_of
+from tracker.timeline.aggregate import distinct, rows_by_value, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
 
@@ -61,7 +61,7 @@ def framework_course(events: Events) -> Course:
     allocations = events.allocations
     on_device = allocations.on_device == int((allocations.on_device == 1).any())
     course = _joined(_of_allocations(events, np.flatnonzero(on_device)), _of_points(events))
-    names = {code: events.strings[code] for code in np.unique(course.component).tolist()}
+    names = {code: events.strings[code] for code in distinct(course.component)}
     own = [code for code, name in names.items() if name in _FRAMEWORKS]
     own = own or [code for code, name in names.items() if name not in _NO_FRAMEWORK]
     return _rows(course, np.flatnonzero(np.isin(course.component, np.array(own, dtype=np.int64))))

@@ -75,8 +75,13 @@ def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list
     np.maximum.at(most, key_of, groups.counts)
     wanted = groups.counts == most[key_of]
     best = [""] * len(keys)
+    known: dict[int, str] = {}
     for key, stack in zip(key_of[wanted].tolist(), stacks.of_op[first[wanted]].tolist(), strict=True):
-        text = events.strings[stack] if stack > 0 else _text(stacks, -1 - stack, events.strings.texts)
+        text = known.get(stack)
+        if text is None:
+            text = known[stack] = (
+                events.strings[stack] if stack > 0 else _text(stacks, -1 - stack, events.strings.texts)
+            )
         best[key] = min(best[key] or text, text)
     return best
 

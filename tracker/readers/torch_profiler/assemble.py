@@ -194,8 +194,9 @@ class _Assembly:
             name: self._of_process(getattr(self, name), process) for name in ("ops", "frames", "launches", "memory")
         }
         host["memory"] = self._memory_of(host["memory"], ordinal, ordinals, is_first=is_first)
-        threads = np.unique(np.concatenate([table["thread"] for table in host.values()]))
-        renumber = np.full(len(self.thread_keys), -1, dtype=np.int32)
+        count = len(self.thread_keys)
+        threads = np.flatnonzero(sum(np.bincount(table["thread"], minlength=count) for table in host.values()))
+        renumber = np.full(count, -1, dtype=np.int32)
         renumber[threads] = np.arange(len(threads), dtype=np.int32)
         for table in host.values():
             table["thread"] = renumber[table["thread"]]
