@@ -104,6 +104,7 @@ def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, s
         assert len(started) == 2
         ahead = stored(tmp_path, "ahead.db", ranks, IngestOptions(on_progress=lambda *_: None))
         assert len(started) == 2
+        assert all(process.returncode is not None for process in started)  # not only when the command ends
     assert ahead == stored(tmp_path, "one.db", ranks, ALONE)
     assert all(process.returncode is not None for process in started)
 
@@ -112,6 +113,7 @@ def test_what_was_begun_under_other_options_is_read_anew(tmp_path, ranks, starte
     with at_once.ahead(ranks, IngestOptions(device="cpu")):
         device = at_once.read_all(ranks, IngestOptions())[0].capture.device
         assert len(started) == 4
+        assert all(process.returncode is not None for process in started)
     assert device.model == at_once.read_all(ranks, ALONE)[0].capture.device.model
 
 

@@ -25,7 +25,7 @@ def run() -> NoReturn:
             raise
         code = end.code or 0
     atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None: it was closed from the start
         with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
             stream.flush()
     os._exit(code)

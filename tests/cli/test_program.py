@@ -79,3 +79,8 @@ def test_a_thread_that_still_works_is_waited_for():
     thread = "import threading, time; threading.Thread(target=lambda: (time.sleep(0.2), print('done'))).start()"
     done = run(ENDING.format(end=f"{thread}; sys.exit(4)"))
     assert (done.returncode, done.stdout[-5:]) == (4, "done\n")
+
+
+def test_where_nobody_hears_errors_success_is_success():
+    done = subprocess.run(["sh", "-c", f"{sys.executable} -m tracker --version 2>&-"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout[:8]) == (0, "tracker ")

@@ -11,6 +11,8 @@ import pytest
 
 from tracker.readers import _process
 
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is copied, and there is no /proc")
+
 
 def main():
     """Says what it is told, and what else it holds; ends with an error when told so."""
@@ -24,7 +26,9 @@ def main():
 
 
 @pytest.fixture(params=[False, True], ids=["anew", "copied"])
-def start(request):
+def start(request, monkeypatch):
+    monkeypatch.setattr(_process, "_is_alone", lambda: True)  # other tests may have left threads of libraries
+
     def begin(word: bytes) -> _process.Process:
         process = _process.start_process("tests.readers.test_process", may_fork=request.param)
         assert isinstance(process, _process._Forked) is request.param
@@ -59,8 +63,20 @@ def test_one_that_is_killed_ends_at_once_and_may_be_killed_again(start):
     process.stdout.close()
 
 
+def test_one_that_the_system_has_buried_already_has_ended(start):
+    """Where SIGCHLD is ignored, nobody is told of the end of a process."""
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        process = start(b"hello")
+        process.stdout.read()
+        assert process.wait() == 0
+        process.stdout.close()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
 def test_beside_threads_nothing_is_copied(monkeypatch):
-    monkeypatch.setattr(_process.threading, "active_count", lambda: 2)
+    monkeypatch.setattr(_process, "_is_alone", lambda: False)
     process = _process.start_process("tests.readers.test_process", may_fork=True)
     assert not isinstance(process, _process._Forked)
     process.kill()

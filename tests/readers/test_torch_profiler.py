@@ -143,6 +143,13 @@ def test_call_stack_module_path_and_backward_flag_come_from_args(tmp_path):
     assert (events.ops.is_backward.tolist(), events.ops.sequence.tolist()) == ([1, 0], [7, -1])
 
 
+@pytest.mark.parametrize("value", [[], {}, ["a"], {"a": 1}, 7, False, 0.0, None])
+@pytest.mark.parametrize("key", ["Call stack", "Module Hierarchy"])
+def test_a_stack_or_module_that_is_no_text_is_none(tmp_path, key, value):
+    events = only(write(tmp_path, [op("a", 1, 1, **{key: value}), op("b", 3, 1)])).events
+    assert events.ops.call_stack.tolist() == events.ops.module.tolist() == [0, 0]
+
+
 def test_frames_kineto_could_not_place_go_to_the_thread_of_the_marker(tmp_path):
     frame = {"cat": "python_function", "pid": 0, "tid": 0}
     events = only(

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -28,8 +28,17 @@ MIN_BYTES: Final = 96 << 20
 
 _Content = list[Piece] | TrackerError | None
 
-_AHEAD: Final[dict[tuple[Found, ...], tuple[IngestOptions, Sequence[Future[_Content]]]]] = {}
-"""What was begun before it is asked for: of these profiles, under these options."""
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """What was begun before it is asked for. `end` ends the processes."""
+
+    options: IngestOptions
+    contents: Sequence[Future[_Content]]
+    end: ExitStack
+
+
+_AHEAD: Final[dict[tuple[Found, ...], _Begun]] = {}
 
 
 def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
@@ -50,8 +59,9 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
     if count < 2:
         yield
         return
-    with _reading(found, options, count, may_fork=True) as content:
-        _AHEAD[tuple(found)] = _alone(options), content
+    with ExitStack() as end:
+        contents = end.enter_context(_reading(found, options, count, may_fork=True))
+        _AHEAD[tuple(found)] = _Begun(_alone(options), contents, end)
         try:
             yield
         finally:
@@ -69,9 +79,12 @@ def _find_all(paths: Sequence[Path], options: IngestOptions) -> list[Found]:
 def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
     count = _processes_for(found, options)
     begun = _AHEAD.pop(tuple(found), None)
-    if begun is not None and begun[0] == _alone(options):
-        yield from _received(begun[1], found, options)
-    elif count < 2:
+    if begun is not None:
+        with begun.end:  # neither is needed any longer: the processes that have read, those that read otherwise
+            if begun.options == _alone(options):
+                yield from _received(begun.contents, found, options)
+                return
+    if count < 2:
         yield from (read_pieces(item, options) for item in found)
     else:
         yield from read_at_once(found, options, count)

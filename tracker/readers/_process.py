@@ -6,9 +6,8 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from importlib import import_module
 from pathlib import Path
 from typing import IO, Final, NoReturn, Protocol
@@ -38,7 +37,7 @@ def start_process(module: str, *, may_fork: bool = False) -> Process:
     caller has opened nothing that a copy of this process must not hold (a database); then the copy is made, which has
     imported already what this one has.
     """
-    if may_fork and sys.platform == "linux" and threading.active_count() == 1:
+    if may_fork and sys.platform == "linux" and _is_alone():
         return _Forked(import_module(module).main)
     package = Path(__file__).parents[2]
     paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
@@ -56,14 +55,11 @@ class _Forked:
 
     def __init__(self, main: Callable[[], None]) -> None:
         self.returncode: int | None = None
-        theirs_in, ours_in = os.pipe()
-        ours_out, theirs_out = os.pipe()
-        try:
+        with ExitStack() as ends:
+            theirs_in, ours_in = _pipe(ends)
+            ours_out, theirs_out = _pipe(ends)
             self.pid = os.fork()
-        except OSError:
-            for end in (theirs_in, ours_in, ours_out, theirs_out):
-                os.close(end)
-            raise
+            ends.pop_all()
         if self.pid == 0:
             _be_the_copy(main, theirs_in, theirs_out)
         os.close(theirs_in)
@@ -78,8 +74,24 @@ class _Forked:
 
     def wait(self) -> int:
         if self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            try:
+                self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            except ChildProcessError:  # whoever started this one ignores SIGCHLD: the system told nobody
+                self.returncode = 0
         return self.returncode
+
+
+def _pipe(ends: ExitStack) -> tuple[int, int]:
+    """The ends of a pipe to read from and to write to, closed with `ends`."""
+    pair = os.pipe()
+    for end in pair:
+        ends.callback(os.close, end)
+    return pair
+
+
+def _is_alone() -> bool:
+    """Whether this process has one thread, those of libraries counted as well."""
+    return len(os.listdir("/proc/self/task")) == 1
 
 
 def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:

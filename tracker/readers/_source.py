@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import io
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -155,6 +155,7 @@ class SourceText:
         self._bytes_on_disk = 0
         self._rest_is_read = False
         self._is_over = False
+        self._hashed_bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
         from concurrent.futures import ThreadPoolExecutor
@@ -162,10 +163,11 @@ class SourceText:
         decoder = codecs.getincrementaldecoder("utf-8")()
         # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
-            hashes_blocks = not self._start and file.read(2) == GZIP_MAGIC
-            hashed = beside.submit(self._hash_file if not (self._start or hashes_blocks) else lambda: None)
+            hashes_file = not self._start and file.read(2) != GZIP_MAGIC and hasattr(os, "preadv")
+            hashes_blocks = not self._start and not hashes_file
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
+            hashed = beside.submit(self._hash_file, file.fileno(), self._bytes_on_disk if hashes_file else 0)
             try:
                 for block in content_blocks(self.path, file, self._block_bytes, self._start):
                     self._check_text(block, decoder)
@@ -177,16 +179,20 @@ class SourceText:
                     if self._options.progress:
                         self._options.progress(file.tell(), self._bytes_on_disk)
                     yield block
-                    if self._rest_is_read and not hashes_blocks:
+                    if self._rest_is_read and hashes_file:
                         break
                 hashed.result()
+                if hashes_file:
+                    self._check_hashed(file.fileno())
             except EOFError as error:
                 self._accept_early_end(error)
             finally:
                 self._is_over = True
 
     def leave_rest(self) -> None:
-        """Somebody else reads and checks the rest: it is only hashed, and the iteration ends where that is done."""
+        """Somebody else reads and checks the rest of what was there at first: it is only hashed, and the iteration ends
+        where that is done.
+        """
         self._rest_is_read = True
 
     def source(self) -> Source:
@@ -195,12 +201,30 @@ class SourceText:
 
         return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
 
-    def _hash_file(self) -> None:
-        """Hashes the file in large blocks: after each of them this waits for the thread that decodes to let it on."""
+    def _hash_file(self, file: int, end: int) -> None:
+        """Hashes the file up to its byte `end`, in large blocks: after each of them this waits for the thread that
+        decodes to let it on.
+        """
         block = bytearray(_HASHED_BYTES)
-        with cast("io.BufferedReader", open_source(self.path)) as file:
-            while not self._is_over and (count := file.readinto(block)):
-                self._digest.update(memoryview(block)[:count])
+        while not self._is_over and (left := end - self._hashed_bytes) > 0:
+            count = os.preadv(file, [memoryview(block)[:left]], self._hashed_bytes)
+            if not count:
+                break
+            self._digest.update(memoryview(block)[:count])
+            self._hashed_bytes += count
+
+    def _check_hashed(self, file: int) -> None:
+        """Sees to it that the digest is that of the bytes that were read, also where the file grew meanwhile;
+        SourceError where it shrank.
+        """
+        if self._rest_is_read:
+            self.bytes_read = self._bytes_on_disk
+            if self._options.progress:
+                self._options.progress(self._bytes_on_disk, self._bytes_on_disk)
+        self._hash_file(file, self.bytes_read)
+        if self._hashed_bytes != self.bytes_read:
+            remedy = "read it when it is complete"
+            raise SourceError(self.path, f"byte {self.bytes_read}", "changed while it was read", remedy=remedy)
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         if block.isascii() and not decoder.getstate()[0]:

@@ -13,20 +13,29 @@ from tracker.watch.work import Event, Work
 def each(work: Work, steps: Iterable[Callable[[], object]]) -> None:
     """Do all of these. What went wrong first is raised at the end, what else did is said.
 
-    A database that fails ends it at once: it is away, and each look at it may take a minute.
+    A database that fails ends it at once: it is away, and each look at it may take a minute. Then that is raised, and
+    all that went wrong before is said.
     """
     failed: list[Exception] = []
-    for step in steps:
-        try:
-            step()
-        except Exception as error:
-            if is_of_database(error):
-                raise
-            failed.append(error)
-    for other in failed[1:]:
-        work.say(Event("failed", described(other)))
+    try:
+        for step in steps:
+            try:
+                step()
+            except Exception as error:
+                if is_of_database(error):
+                    raise
+                failed.append(error)
+    except BaseException:
+        _say(work, failed)
+        raise
+    _say(work, failed[1:])
     if failed:
         raise failed[0]
+
+
+def _say(work: Work, failed: Iterable[Exception]) -> None:
+    for error in failed:
+        work.say(Event("failed", described(error)))
 
 
 def is_of_database(error: BaseException) -> bool:

@@ -79,15 +79,16 @@ class Texts:
 
     def stacks(self, args: Sequence[Args]) -> list[int]:
         """`Call stack`, as the profiler joined it."""
-        stacks = [a.call_stack for a in args]
-        return self._strings.codes(
-            [stack if isinstance(stack, str) else "" for stack in stacks] if any(stacks) else stacks
-        )
+        return self._codes([a.call_stack for a in args], str)
 
     def modules(self, args: Sequence[Args]) -> list[int]:
         """`Module Hierarchy` as a path: its parts, joined with `/`."""
-        modules = [a.module for a in args]
-        return self._strings.codes([_path(module) for module in modules] if any(modules) else modules)
+        return self._codes([a.module for a in args], _path)
+
+    def _codes(self, values: Sequence[Any], text: Callable[[str], str]) -> list[int]:
+        if values.count(None) == len(values):  # as in most traces
+            return [0] * len(values)
+        return self._strings.codes([text(value) if isinstance(value, str) else "" for value in values])
 
     def _new_shapes(self, raw: bytes) -> int:
         text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
@@ -101,8 +102,8 @@ class Texts:
         return self._types[raw]
 
 
-def _path(module: object) -> str:
-    return "/".join(part for part in module.split(".") if part) if isinstance(module, str) else ""
+def _path(module: str) -> str:
+    return "/".join(part for part in module.split(".") if part)
 
 
 class OpNames:
