@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Final
 
 from tracker.profile import Device
+from tracker.readers._times import MAX_OF_ONE
 from tracker.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 NS_PER_UNIT: Final[Mapping[str, int]] = {"s": NS_PER_S, "ms": NS_PER_MS, "us": NS_PER_US, "ns": 1}
@@ -15,7 +16,6 @@ UTILIZATION: Final = "Utilization (%)"
 DEVICE_SUMMARY: Final = "device_summary"
 """`source` and `attribute` of the counters that tell how busy the processors were, in traces and summaries alike."""
 
-_LONGEST_NS: Final = 1 << 56
 _NUMBER: Final = re.compile(r"-?\d{1,15}(?:\.\d{1,15})?")
 _WITH_UNIT: Final = re.compile(r"(?P<number>-?\d{1,15}(?:\.\d{1,15})?) ?(?P<unit>s|ms|us|ns)")
 
@@ -30,7 +30,7 @@ def to_ns(number: str, unit: str) -> int:
     if not _NUMBER.fullmatch(number):
         raise ValueError(f"{number!r} is not a number")
     ns = int((Decimal(number) * NS_PER_UNIT[unit]).to_integral_value())
-    if abs(ns) > _LONGEST_NS:
+    if abs(ns) > MAX_OF_ONE:
         raise ValueError(f"{number} {unit} is beyond the range of times")
     return ns
 

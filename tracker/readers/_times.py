@@ -17,6 +17,9 @@ EXACT_FLOAT_US: Final = 2.0**42
 MAX_NS: Final = 1 << 62
 MAX_US: Final = MAX_NS // NS_PER_US
 
+MAX_OF_ONE: Final = 1 << 56
+"""Times (833 days, in ns) and bytes (64 PiB) of one record; sums of many then fit 64 bits."""
+
 _PLAIN: Final = re.compile(rb'"?(-?)(\d+)(?:\.(\d{0,3}))?"?')
 
 

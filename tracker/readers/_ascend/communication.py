@@ -19,13 +19,11 @@ from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._collectives import kind_of
 from tracker.readers._source import ReadOptions
-from tracker.readers._times import MAX_NS
+from tracker.readers._times import MAX_NS, MAX_OF_ONE
 from tracker.units import NS_PER_MS, NS_PER_US
 
 TOTAL: Final = "Total Op Info"
 _BYTES_PER_MB: Final = 1_000_000
-_LARGEST: Final = 1 << 56
-"""Times (833 days) and bytes (64 PiB) of one record; sums of many then fit 64 bits."""
 _STEP: Final = re.compile(r"step(\d{1,18})")
 _NAME: Final = re.compile(r"(?:hcom_)?(?P<kind>[a-zA-Z]+?)_{1,2}(?:(?P<digits>\d{3})_)?\d+", re.ASCII)
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
@@ -210,7 +208,7 @@ def _bytes(mb: Any) -> int:
 
 def _whole(number: float) -> int:
     """The nearest whole number; ValueError for one that is none, or beyond what sums in 64 bits allow."""
-    if not abs(number) <= _LARGEST:
+    if not abs(number) <= MAX_OF_ONE:
         raise ValueError(f"{number:g} is beyond the range of times and bytes")
     return round(number)
 

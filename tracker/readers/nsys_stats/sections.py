@@ -11,6 +11,7 @@ from typing import Final
 
 from tracker.errors import SourceError
 from tracker.profile import MISSING
+from tracker.readers._times import MAX_OF_ONE
 from tracker.units import NS_PER_MS, NS_PER_S, NS_PER_US
 
 KERNELS, COPY_TIMES, COPY_SIZES, API, RANGES, OS_CALLS = "kernels", "copy times", "copy sizes", "api", "ranges", "os"
@@ -38,8 +39,6 @@ _OLD: Final[Mapping[str, str]] = {
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: .* does not contain (?P<what>.+?)\.?\s*")
 _RULE: Final = re.compile(r"\s*-+(?:\s+-+)+\s*")
 _NUMBER: Final = re.compile(r"-?\d[\d,]{0,30}(?:\.\d{1,30})?")
-_LARGEST: Final = 1 << 56
-"""Times (833 days) and bytes (64 PiB) of one row; sums of many rows then fit 64 bits."""
 
 _TIMES: Final[Mapping[str, int]] = {
     "ns": 1, "nsec": 1, "nanoseconds": 1, "us": NS_PER_US, "usec": NS_PER_US, "ms": NS_PER_MS, "msec": NS_PER_MS,
@@ -164,8 +163,8 @@ def _line(path: Path, line: str, number: int, columns: Sequence[str], kind: str,
 
 def _number(path: Path, line: int, column: str, word: str, scale: int) -> int:
     number = int((Decimal(word.replace(",", "")) * scale).to_integral_value()) if _NUMBER.fullmatch(word) else None
-    if number is None or not 0 <= number <= _LARGEST:
-        expected = "a number" if number is None else f"0 to {_LARGEST}"
+    if number is None or not 0 <= number <= MAX_OF_ONE:
+        expected = "a number" if number is None else f"0 to {MAX_OF_ONE}"
         problem = f"{column} is {word[:40]!r}, expected {expected}"
         raise SourceError(path, f"line {line}", problem, remedy="print the report again with nsys stats")
     return number
