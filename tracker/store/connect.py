@@ -7,7 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -251,7 +251,9 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
         settings = ["SET TRANSACTION READ ONLY"] if read_only else []
         settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
         if settings:
-            connection.exec_driver_sql("; ".join(settings))
+            # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
+            with closing(connection.connection.cursor()) as cursor:
+                cursor.execute("; ".join(settings))
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
