@@ -66,6 +66,25 @@ def test_runs_that_come_meanwhile_do_not_wait_and_are_judged_next(store, meanwhi
     assert judge(store) == 0
 
 
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize(("module", "name"), WORK)
+def test_who_was_slower_does_not_write_over_what_rests_on_more(store, meanwhile, monkeypatch, module, name):
+    """Two at once where there are no turns; on Postgres there is a lock."""
+    monkeypatch.setattr("tracker.store.turns.fcntl", None)
+    runs(store, "v0", count=2)
+    runs(store, "v1", count=5, start=2)
+
+    def judge_more(other):
+        runs(other, "v0", count=1, start=10)
+        runs(other, "v2", {"op07": 1.3}, start=7)
+        judge(other)
+
+    meanwhile(module, name, judge_more)
+    judge(store)
+    assert states(store) == [("v2", "new")]
+    assert judge(store) == 0
+
+
 @pytest.mark.parametrize(("module", "name"), WORK)
 def test_runs_that_are_gone_meanwhile_leave_nothing_behind(store, meanwhile, module, name):
     runs(store, "v1", count=5)

@@ -117,7 +117,7 @@ def test_a_watcher_says_that_it_lives_before_those_who_asked_later_write(tmp_pat
         with slow.begin():
             for place, thread in enumerate((beat, take), start=1):
                 thread.start()
-                until(lambda place=place: waiting(tmp_path / "tracker.db-writers") == place)
+                until(lambda place=place: waiting(path, "next") == place)
         for thread in (beat, take):
             thread.join()
     assert took == [False]

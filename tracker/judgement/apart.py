@@ -25,10 +25,11 @@ def write_apart(
 ) -> bool:
     """`write` what `make` has worked out of a line, None being nothing; whether there was something.
 
-    One process at a time does so for a line: those that come meanwhile wait and find it done. `make` only reads; on
-    SQLite, where a writer keeps all others out, it runs before the transaction that writes. `holds` says whether what
-    was made can still be written, as runs may be removed or relabelled meanwhile; if not, it is made again, in the end
-    inside of that transaction. Runs that come meanwhile do no harm: who brings them judges next.
+    Where they can queue up, one process at a time does so: those that come meanwhile wait and find it done. `make` only
+    reads; on SQLite, where a writer keeps all others out, it runs before the transaction that writes. `holds` says
+    whether what was made can still be written: not where runs were removed or relabelled meanwhile, nor where somebody
+    else wrote what `make` had not seen, which may rest on more. Then it is made again, in the end inside of that
+    transaction. Runs that come meanwhile do no harm: who brings them judges next.
     """
 
     def at_once(connection: Connection) -> bool:

@@ -35,10 +35,11 @@ _DATED_BY = 30
 
 @dataclass(frozen=True, slots=True)
 class _Kept:
-    """The findings of a line, with all that they were made from."""
+    """The findings of a line, with all that they were made from. `stored`: the fingerprint of those before."""
 
     runs: Sequence[LineRun]
     actions: Sequence[Action]
+    stored: bytes | None
     fingerprint: bytes
     findings: Sequence[MadeFinding]
     checkpoint: Checkpoint | None
@@ -58,13 +59,17 @@ def _make(connection: Connection, line: Line, now_ns: int) -> _Kept | None:
     runs, actions, fingerprint = _rests_on(connection, line)
     if _is_fresh(connection, line, fingerprint, now_ns):
         return None
-    known = findings.checkpoint_of(connection, line)
+    stored, known = findings.fingerprint_of(connection, line), findings.checkpoint_of(connection, line)
     made, kept = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
-    return _Kept(runs, actions, fingerprint, made, kept)
+    return _Kept(runs, actions, stored, fingerprint, made, kept)
 
 
 def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
-    return are_there(connection, line, kept.runs) and findings.actions_of(connection, line) == kept.actions
+    return (
+        findings.fingerprint_of(connection, line) == kept.stored
+        and are_there(connection, line, kept.runs)
+        and findings.actions_of(connection, line) == kept.actions
+    )
 
 
 def _write(connection: Connection, line: Line, kept: _Kept) -> None:

@@ -71,9 +71,11 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """How a version was judged: `rows` of `diff_history`, see `judged.write`."""
+    """How a version was judged: `rows` of `diff_history`, see `judged.write`. `stored`: the fingerprint of the
+    judgement that it replaces."""
 
     task: Task
+    stored: bytes | None
     result: JudgedVersion
     rows: list[Column]
 
@@ -159,7 +161,7 @@ def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
         task.pinned.version_id if task.pinned else None,
         centre,
     )
-    return _Made(task, result, rows)
+    return _Made(task, None if known is None else known.fingerprint, result, rows)
 
 
 def _task_of(runs: Sequence[LineRun], limits: Thresholds, version_id: int) -> Task | None:
@@ -167,7 +169,9 @@ def _task_of(runs: Sequence[LineRun], limits: Thresholds, version_id: int) -> Ta
 
 
 def _holds(connection: Connection, line: Line, made: _Made) -> bool:
-    return are_there(connection, line, [run for side in made.task.sides for run in side.runs])
+    known = judged.judged_of(connection, line).get(made.result.version_id)
+    runs = [run for side in made.task.sides for run in side.runs]
+    return (None if known is None else known.fingerprint) == made.stored and are_there(connection, line, runs)
 
 
 def _write(connection: Connection, line: Line, made: _Made) -> None:

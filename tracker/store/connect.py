@@ -7,7 +7,7 @@ import random
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
@@ -20,13 +20,14 @@ from sqlalchemy.pool import StaticPool
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
-from tracker.store.turns import TooLong, turn
+from tracker.store.turns import turn
 
 _Result = TypeVar("_Result")
 
 BUSY_TIMEOUT_MS: Final = 600_000
 """How long a writer waits for the writers before it. On SQLite all queue up behind each other, in the order in which
-they came; on Postgres only those wait that write the same run or label.
+they came, and who waited in vain waits as long again for the lock of SQLite; on Postgres only those wait that write the
+same run or label.
 """
 
 CROWDED_TIMEOUT_S: Final = 60
@@ -66,39 +67,41 @@ class Store:
             yield connection
 
     @contextmanager
-    def begin(self) -> Iterator[Connection]:
-        """A transaction to write in: committed at the end, undone by any exception."""
+    def begin(self, *, urgent: bool = False) -> Iterator[Connection]:
+        """A transaction to write in: committed at the end, undone by any exception.
+
+        `urgent`: short, and next after the one that is going on; it waits for none of the writers of SQLite that queue.
+        """
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
+        end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         with (
-            self.turn("writers"),
+            nullcontext() if urgent else self.turn("writers", end),
+            self.turn("next", end),
             self._explained(),
             self.engine.execution_options(**_WRITES).begin() as connection,
         ):
             yield connection
 
     @contextmanager
-    def turn(self, of: Literal["writers", "judges"]) -> Iterator[None]:
-        """Be the only one of these at this SQLite file within the block, after those that came before; StoreError where
-        that takes too long. On Postgres there is no such queue: its locks are fair, each for some rows only.
+    def turn(self, of: Literal["writers", "next", "judges"], end: float | None = None) -> Iterator[None]:
+        """Wait for those that came before to this queue at this SQLite file, and keep those waiting that come within
+        the block. Not for ever (to the monotonic time `end`), and not everywhere, see `turns`: the data must come out
+        right without it. On Postgres there is no such queue: its locks are fair, each for some rows only.
         """
-        path = None if self._file is None else self._file.with_name(f"{self._file.name}-{of}")
-        try:
-            with turn(path, BUSY_TIMEOUT_MS / 1000):
-                yield
-        except TooLong as error:
-            problem = f"another process keeps it locked (waited {BUSY_TIMEOUT_MS / 1000:.4g} s in the queue of {of})"
-            raise StoreError(f"{self.url}: {problem}", remedy="try again when that process is done") from error
+        seconds = BUSY_TIMEOUT_MS / 1000 if end is None else max(0.0, end - time.monotonic())
+        with turn(self._file, of, seconds):
+            yield
 
-    def transact(self, work: Callable[[Connection], _Result]) -> _Result:
+    def transact(self, work: Callable[[Connection], _Result], *, urgent: bool = False) -> _Result:
         """`work` in a transaction to write in; from its start again when another writer got in its way.
 
-        StoreError where that happens over and over.
+        StoreError where that happens over and over. `urgent`: as in `begin`.
         """
         for attempt in range(_ATTEMPTS):
             _let_others_go_first(attempt)
             try:
-                with self.begin() as connection:
+                with self.begin(urgent=urgent) as connection:
                     return work(connection)
             except Raced:
                 continue

@@ -71,7 +71,9 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
 
 def is_crowded(error: BaseException) -> bool:
     """Whether the server had no connection left for us; it will, when others are done."""
-    return getattr(error, "sqlstate", None) == "53300" or any(words in str(error) for words in _CROWDED)
+    code = getattr(error, "sqlstate", None)
+    # an error with a code may quote what somebody wrote
+    return code == "53300" or (code is None and any(words in str(error) for words in _CROWDED))
 
 
 def is_connection_lost(error: BaseException) -> bool:

@@ -134,13 +134,16 @@ def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTabl
 
 
 def values_of_run(connection: Connection, run_id: int, series: SeriesTable) -> tuple[F64, F64]:
-    """The same of one run, an array each."""
+    """The same of one run, an array each. A series that is not in `series` is left out: it came since that was read,
+    and who brought it judges next.
+    """
     values, calls = np.full((2, len(series.ids)), np.nan)
     rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
-    if rows:
+    if rows and len(series.ids):
         of, value, count = np.array(rows, dtype=np.float64).T
-        place = np.searchsorted(series.ids, of.astype(np.int64))
-        values[place], calls[place] = value, count
+        place = np.minimum(np.searchsorted(series.ids, of.astype(np.int64)), len(series.ids) - 1)
+        known = series.ids[place] == of
+        values[place[known]], calls[place[known]] = value[known], count[known]
     return values, calls
 
 

@@ -13,8 +13,8 @@ from sqlalchemy import Connection, text
 from tracker.store.connect import Store
 
 LIFETIME_NS: Final = 120 * 10**9
-"""How long a lease holds that is not renewed; longer than writers of SQLite mostly keep a renewal waiting. Those that
-come after a renewal queue up behind it, so that a lease is lost only where a single write takes so long.
+"""How long a lease holds that is not renewed. A renewal is urgent: on SQLite it waits for the write that is going on,
+not for the queue, so that a lease is lost only where a single write takes so long.
 """
 
 _TAKE: Final = text(
@@ -42,7 +42,8 @@ def take(store: Store, name: str, owner: str, *, now_ns: int, undone_since_ns: i
     With `undone_since_ns`, not where it was done after that.
     """
     return store.transact(
-        lambda connection: take_within(connection, name, owner, now_ns=now_ns, undone_since_ns=undone_since_ns)
+        lambda connection: take_within(connection, name, owner, now_ns=now_ns, undone_since_ns=undone_since_ns),
+        urgent=True,
     )
 
 
@@ -65,7 +66,7 @@ def renew(connection: Connection, owner: str, *, now_ns: int) -> None:
 def release(store: Store, name: str, owner: str, *, done_ns: int | None = None) -> None:
     """Give back a lease, if it is still `owner`'s. `done_ns`: when its work was done; None: it was not."""
     values = {"name": name, "owner": owner, "done_ns": done_ns}
-    store.transact(lambda connection: connection.execute(_RELEASE, values))
+    store.transact(lambda connection: connection.execute(_RELEASE, values), urgent=True)
 
 
 def drop(connection: Connection, name: str, owner: str) -> None:

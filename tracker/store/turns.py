@@ -2,7 +2,8 @@
 
 SQLite has its writers look again and again whether the file is free, the more seldom the longer they wait: newcomers
 overtake whoever waits longest. A lock of the operating system (flock) on a file beside the database lets them queue up
-instead. It is a queue and no more: where there is no such lock, SQLite's own still keeps the data whole.
+instead. It is a queue and no more: where there is no such lock, or the turn does not come, SQLite's own one still keeps
+the data whole. So nobody may rely on being alone.
 """
 
 from __future__ import annotations
@@ -12,46 +13,57 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Final
 
 try:
     import fcntl
 except ImportError:  # a system without it
     fcntl = None  # type: ignore[assignment]
 
-_MODE: Final = 0o666
-"""Less what the umask takes; who may only read the file can queue up as well."""
-
-
-class TooLong(Exception):
-    """The turn did not come in time."""
+_FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0)
 
 
 @contextmanager
-def turn(path: Path | None, seconds: float) -> Iterator[None]:
-    """Be the only one, of all processes and threads, within this block; None: nobody else is there to wait for.
+def turn(database: Path | None, of: str, seconds: float) -> Iterator[bool]:
+    """Be the only one at the queue `of` this file, of all processes and threads, within the block; None: nobody else is
+    there to wait for.
 
-    Whoever asked first goes first, and a process that died waits for nothing and keeps nobody waiting. TooLong after so
-    many seconds. The file stays: were it removed, two could hold what each takes for the one lock.
+    Whoever asked first goes first, and a process that died waits for nothing and keeps nobody waiting. False, and not
+    the only one, where the turn does not come within so many seconds: whoever may read the database can keep it. The
+    file of the queue stays: were it removed, two could hold what each takes for the one lock.
     """
-    file = _opened(path)
+    file = None if database is None or fcntl is None else _opened(database, of)
     if file is None:
-        yield
-        return
-    if not _locked(file, seconds):
-        raise TooLong
-    try:
-        yield
-    finally:
-        _give_back(file)
+        yield True
+    elif not _locked(file, seconds):
+        yield False
+    else:
+        try:
+            yield True
+        finally:
+            _give_back(file)
 
 
-def _opened(path: Path | None) -> int | None:
-    if path is None or fcntl is None:
-        return None
+def _opened(database: Path, of: str) -> int | None:
+    """The file of the queue; None where there can be none."""
+    path = database.with_name(f"{database.name}-{of}")
     with suppress(OSError):  # a folder that may not be written to; the writer will say so
-        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, _MODE)
+        with suppress(FileNotFoundError):
+            return os.open(path, _FLAGS)
+        with suppress(FileExistsError):
+            return _made(path, database.stat())
+        return os.open(path, _FLAGS)  # another one was faster
     return None
+
+
+def _made(path: Path, like: os.stat_result) -> int:
+    """A new file that those can open who can open one `like` this, whatever the umask of its maker takes away."""
+    mode = like.st_mode & 0o666
+    file = os.open(path, _FLAGS | os.O_CREAT | os.O_EXCL, mode)
+    with suppress(OSError):  # a group that we are not in
+        os.fchown(file, like.st_uid if os.geteuid() == 0 else -1, like.st_gid)
+    with suppress(OSError):  # a file system without modes
+        os.fchmod(file, mode)
+    return file
 
 
 def _locked(file: int, seconds: float) -> bool:

@@ -167,7 +167,7 @@ def beat(store: Store, owner: str, *, now_ns: int, job: tuple[str, int] | None =
             leases.renew(connection, owner, now_ns=now_ns)
         return connection.execute(_REVIVE, {"owner": owner}).rowcount > 0
 
-    return store.transact(write)
+    return store.transact(write, urgent=True)
 
 
 def look_every(store: Store, owner: str, every_ns: int) -> None:
