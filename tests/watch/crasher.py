@@ -35,9 +35,9 @@ def count_transactions(steps: Steps) -> None:
     begin = Store.begin
 
     @contextmanager
-    def counted(store: Store):
+    def counted(store: Store, **how):
         steps()
-        with begin(store) as connection:
+        with begin(store, **how) as connection:
             yield connection
             steps()
         steps()
