@@ -281,8 +281,8 @@ def test_who_dies_before_remembering_tells_again_and_nobody_hears_it_twice(daily
     assert [entry.told for entry in daily.entries().values()] == [True]
 
 
-def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, monkeypatch):
-    first = daily.broken("gpt/v1/a.json")
+def die_before_remembering(daily, monkeypatch):
+    """A round that ends where it would remember what it told."""
     daily.look()
     daily.after(SETTLED)
 
@@ -293,6 +293,11 @@ def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, mo
         patch.setattr(inbox, "tell", die)
         with pytest.raises(KeyboardInterrupt):
             daily.round()
+
+
+def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, monkeypatch):
+    first = daily.broken("gpt/v1/a.json")
+    die_before_remembering(daily, monkeypatch)
     daily.round()
     second = daily.broken("gpt/v1/b.json")
     daily.settle()
@@ -301,16 +306,7 @@ def test_who_dies_before_remembering_tells_only_what_is_new_afterwards(daily, mo
 
 def test_who_dies_before_remembering_told_nobody_so_that_what_comes_then_is_the_same_message(daily, monkeypatch):
     paths = [daily.broken("gpt/v1/a.json")]
-    daily.look()
-    daily.after(SETTLED)
-
-    def die(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(inbox, "tell", die)
-        with pytest.raises(KeyboardInterrupt):
-            daily.round()
+    die_before_remembering(daily, monkeypatch)
     paths.append(daily.broken("gpt/v1/b.json"))
     daily.look()
     rounds.ingest(daily.after(SETTLED).work)

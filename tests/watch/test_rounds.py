@@ -58,7 +58,8 @@ def test_work_under_a_lease_that_fails_was_not_done(world):
         assert not ours
 
 
-def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
+def two_with_news(store, tmp_path):
+    """Two watchers of one folder with something to tell: a profile in it cannot be read."""
     one = World(store, tmp_path / "profiles")
     other = World(store, tmp_path / "profiles", owner="node1:2:b")
     one.broken("gpt/v1/a.json")
@@ -66,6 +67,11 @@ def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
     rounds.ingest(one.after(SETTLED).work)
     rounds.scan(one.work)
     rounds.ingest(one.work)
+    return one, other
+
+
+def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
+    one, other = two_with_news(store, tmp_path)
     deliver = notify.deliver
 
     def deliver_slowly(*given, **more):
@@ -82,13 +88,7 @@ def test_two_watchers_never_send_at_the_same_time(store, tmp_path, monkeypatch):
 
 def test_a_watcher_that_loses_its_lease_while_it_waits_for_the_database_does_no_harm(store, tmp_path, monkeypatch):
     """The first one has to wait for so long before it can send that the other one takes over and sends."""
-    one = World(store, tmp_path / "profiles")
-    other = World(store, tmp_path / "profiles", owner="node1:2:b")
-    one.broken("gpt/v1/a.json")
-    one.look()
-    rounds.ingest(one.after(SETTLED).work)
-    rounds.scan(one.work)
-    rounds.ingest(one.work)
+    one, other = two_with_news(store, tmp_path)
     deliver = notify.deliver
 
     def deliver_late(*given, **more):
