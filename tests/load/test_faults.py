@@ -107,6 +107,25 @@ def test_lost_connection_in_the_middle_is_one_line_and_no_half_run(request, stor
     assert sound(store)
 
 
+def test_connection_lost_before_a_transaction_leaves_no_traceback_in_the_log(request, store, caplog):
+    if store.dialect == "sqlite":
+        pytest.skip("SQLite has no connection to lose")
+    server = request.getfixturevalue("postgres_server")
+    with store.connect() as connection:
+        number = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+
+    def begin():
+        with store.connect() as connection:  # the one of the pool
+            server.execute(f"SELECT pg_terminate_backend({number}, 10000)")  # and wait until it is gone
+            connection.execute(text("SELECT 1"))
+
+    with pytest.raises(StoreError, match=r"the server is shutting down or starting \(terminating connection"):
+        begin()
+    assert [(record.name, record.getMessage()) for record in caplog.records] == []
+    with store.connect() as connection:
+        assert connection.execute(text("SELECT 1")).scalar_one() == 1
+
+
 def test_writer_that_stands_still_is_waited_for_no_longer_than_the_limit(store, database_url, tmp_path, monkeypatch):
     """The limit is minutes; here it is short."""
     monkeypatch.setattr("tracker.store.connect.BUSY_TIMEOUT_MS", 100)

@@ -245,6 +245,17 @@ def _words(values: str | tuple[str, ...]) -> list[str]:
     return [values] if isinstance(values, str) else list(values)
 
 
+@contextmanager
+def _given_up_when_lost(connection: Connection) -> Iterator[None]:
+    """Tell SQLAlchemy of a connection that the driver lost: it would log a traceback when it tidies it up."""
+    try:
+        yield
+    except connection.dialect.loaded_dbapi.OperationalError as error:
+        if connection.connection.dbapi_connection.closed:
+            connection.invalidate(error)
+        raise
+
+
 def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> None:
     """`own_timeout`: the URL says how long to wait for a lock."""
 
@@ -255,7 +266,7 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
         settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
         if settings:
             # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
-            with closing(connection.connection.cursor()) as cursor:
+            with closing(connection.connection.cursor()) as cursor, _given_up_when_lost(connection):
                 cursor.execute("; ".join(settings))
 
     @event.listens_for(engine, "do_connect")
