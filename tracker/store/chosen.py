@@ -47,9 +47,10 @@ class Known:
 
     def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
         """As `judged.values_of`, each run read once; `series`: of the line of these runs."""
-        for run_id in run_ids:
-            if run_id not in self.runs:
-                self.runs[run_id] = judged.values_of_run(connection, run_id, series)
+        missing = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in self.runs]
+        if missing:
+            read = judged.values_of(connection, missing, series)
+            self.runs.update({run_id: (read[0][:, at], read[1][:, at]) for at, run_id in enumerate(missing)})
         values, calls = (np.stack([self.runs[run_id][part] for run_id in run_ids], axis=1) for part in (0, 1))
         return values, calls
 

@@ -126,25 +126,25 @@ def series_of(connection: Connection, line: Line) -> SeriesTable:
 
 
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
-    """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series."""
-    values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
-    for column, run_id in enumerate(run_ids):
-        values[:, column], calls[:, column] = values_of_run(connection, run_id, series)
-    return values, calls
-
-
-def values_of_run(connection: Connection, run_id: int, series: SeriesTable) -> tuple[F64, F64]:
-    """The same of one run, an array each. A series that is not in `series` is left out: it came since that was read,
-    and who brought it judges next.
+    """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series. A series
+    that is not in `series` is left out: it came since that was read, and who brought it judges next.
     """
-    values, calls = np.full((2, len(series.ids)), np.nan)
-    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
-    if rows and len(series.ids):
-        of, value, count = np.array(rows, dtype=np.float64).T
-        place = np.minimum(np.searchsorted(series.ids, of.astype(np.int64)), len(series.ids) - 1)
-        known = series.ids[place] == of
-        values[place[known]], calls[place[known]] = value[known], count[known]
+    values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
+    arrays = samples.arrays_of(connection, run_ids)
+    for column, run_id in enumerate(run_ids):
+        own = arrays[run_id]
+        rows, known = _rows_of(own.series_ids, series.ids)
+        values[rows, column], calls[rows, column] = own.values[known], own.calls[known]
     return values, calls
+
+
+def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """The places of those of `ids` that are `among` ascending ones, and which these are."""
+    if not len(among):
+        return np.zeros(0, dtype=np.int64), np.zeros(len(ids), dtype=bool)
+    place = np.minimum(np.searchsorted(among, ids), len(among) - 1)
+    known = among[place] == ids
+    return place[known], known
 
 
 def families_of(connection: Connection, line: Line) -> list[tuple[str, str]]:
@@ -159,16 +159,8 @@ def largest_of(connection: Connection, run_id: int, kind: str, metric: str, most
 
 
 def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
-    """What is judged of these series in these runs: (series, runs), in the order of both, nan for what is not there."""
-    values = np.full((len(series_ids), len(run_ids)), np.nan)
-    row_of, column_of = ({number: at for at, number in enumerate(numbers)} for numbers in (series_ids, run_ids))
-    # a span of runs is one place of the index per series; a list would be one per series and run
-    span = {"first_run_id": min(run_ids, default=-1), "last_run_id": max(run_ids, default=-1)}
-    wanted = {"series_ids": list(series_ids) or [-1], **span}
-    for run_id, series_id, value in bulk.fetch(connection.execute(statement("series_values"), wanted)):
-        if run_id in column_of:
-            values[row_of[series_id], column_of[run_id]] = value
-    return values
+    """What is judged of these series, ascending, in these runs: (series, runs), nan for what is not there."""
+    return values_of(connection, run_ids, SeriesTable(np.array(series_ids, dtype=np.int64), ()))[0]
 
 
 def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:

@@ -31,7 +31,7 @@ _VERSIONS: Final = text(
 )
 _UNPIN_ALL: Final = text("UPDATE version SET pinned = FALSE WHERE workload_id = :workload_id AND pinned")
 _PIN: Final = text("UPDATE version SET pinned = :pinned WHERE id = :id")
-_TABLES_OF_A_RUN: Final = ("sample", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
+_TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
 @dataclass(frozen=True, slots=True)

@@ -395,6 +395,12 @@ CREATE TABLE sample (
 
 CREATE INDEX ix_sample_series_id_run_id ON sample (series_id, run_id);
 
+CREATE TABLE sample_array (
+    run_id BIGINT NOT NULL,
+    numbers BYTEA NOT NULL,
+    CONSTRAINT pk_sample_array PRIMARY KEY (run_id)
+);
+
 CREATE TABLE judged (
     workload_id BIGINT NOT NULL,
     configuration_id BIGINT NOT NULL,

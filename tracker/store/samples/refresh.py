@@ -13,6 +13,7 @@ from tracker.store import bulk
 from tracker.store.bulk import Column
 from tracker.store.details import Placed
 from tracker.store.dimensions import Dimension, ids
+from tracker.store.samples.arrays import keep_array
 from tracker.store.samples.families import RankRows, SeriesKey, way_of
 from tracker.store.samples.measured import STATISTICS, measure
 from tracker.store.samples.ranks import Samples, combine
@@ -54,6 +55,7 @@ def refresh(connection: Connection, run_ids: Iterable[int], at_hand: Sequence[Pl
         order = np.argsort(series)  # rows in the order of the primary key fill the pages of a clustered table
         connection.execute(_FORGET, {"run_id": run_id})
         bulk.load(connection, "sample", _columns(run_id, series, samples, order))
+        keep_array(connection, run_id)
         connection.execute(_MARK, {"run_id": run_id, "rules": SAMPLE_RULES})
 
 
@@ -67,6 +69,7 @@ def _move(connection: Connection, run_id: int) -> None:
     numbers = ids(connection, _SERIES, {(*line, *row[4:]) for row in other})
     moved = [{"run_id": run_id, "old": row[0], "new": numbers[(*line, *row[4:])]} for row in other]
     connection.execute(_MOVE, moved)
+    keep_array(connection, run_id)
 
 
 def samples_of(connection: Connection, run_id: int, at_hand: Sequence[Placed] = ()) -> Samples:

@@ -23,7 +23,7 @@ from tracker.store.tables.details import (
 )
 from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, FindingNumber, Followed, Incident
-from tracker.store.tables.judgement import DiffHistory, Judged, Sample, Series, Threshold
+from tracker.store.tables.judgement import DiffHistory, Judged, Sample, SampleArray, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
 from tracker.store.tables.runs import (
     Capture,
@@ -73,6 +73,7 @@ __all__ = [
     "Run",
     "RunFact",
     "Sample",
+    "SampleArray",
     "Series",
     "Silence",
     "Source",

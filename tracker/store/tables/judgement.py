@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import REAL, Boolean, Double, Index, Integer, UniqueConstraint
+from sqlalchemy import REAL, Boolean, Double, Index, Integer, LargeBinary, UniqueConstraint
 from sqlmodel import Field
 
-from tracker.store.tables.base import Base, Binary, digest, key, real, row_id, text_key, text_value
+from tracker.store.tables.base import ID, Base, Binary, digest, key, real, row_id, text_key, text_value
 from tracker.store.tables.base import value as number
 
 
@@ -58,6 +58,14 @@ class Sample(Base, table=True):
     rank_spread: float | None = single()
     steps: int = Field(sa_type=Integer, nullable=False)
     intermittent: bool = Field(sa_type=Boolean, nullable=False)
+
+
+class SampleArray(Base, table=True):
+    """All samples of one run in one row: the numbers that are judged, for who asks for whole runs."""
+
+    __tablename__ = "sample_array"
+    run_id: int = Field(sa_type=ID, primary_key=True, nullable=False, sa_column_kwargs={"autoincrement": False})
+    numbers: Binary = Field(sa_type=LargeBinary, nullable=False)
 
 
 class Judged(Base, table=True):

@@ -116,6 +116,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "rank_spread": "largest - smallest rank of a stage, as a fraction of their median; NULL: one rank",
     "sample.steps": "how many steps it rests on",
     "intermittent": "whether most steps lack it, so that the value is the mean",
+    "sample_array.numbers": "zlib of three rows of 8-byte numbers, the lowest byte first: steps from one series_id to "
+    "the next, value, calls (NaN: the series counts none)",
     "judged.fingerprint": "digest of all that the judgement rests on: another one now, and it is out of date",
     "rule_version": "version of the rule that judged",
     "previous_version_id": "the version before, in the order of versions, with runs there",

@@ -1,0 +1,112 @@
+"""A run's samples in one row: it says what the rows of the run say, after all that can be done to a run."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+
+import numpy as np
+import pytest
+from sqlalchemy import text
+
+from tests.factories import capture, record, save
+from tracker.profile import Device
+from tracker.store import judged, runs, save_run, schema
+from tracker.store.chosen import values_of_runs
+from tracker.store.samples import SampleArray, arrays_of
+from tracker.store.samples.arrays import array_of_rows, packed, unpacked
+
+
+def stored(connection, run_id):
+    """The array of a run as the table holds it, None without."""
+    found = connection.execute(text("SELECT numbers FROM sample_array WHERE run_id = :id"), {"id": run_id}).scalar()
+    return None if found is None else unpacked(bytes(found))
+
+
+def same(one, other):
+    for name in ("series_ids", "values", "calls"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def assert_up_to_date(store, run_ids):
+    with store.connect() as connection:
+        for run_id in run_ids:
+            same(stored(connection, run_id), array_of_rows(connection, run_id))
+
+
+def test_an_array_packs_to_bytes_and_back():
+    array = SampleArray(np.array([3, 4, 900]), np.array([1.5, 0.1, 2**53 + 2]), np.array([1.0, np.nan, 0.25]))
+    same(unpacked(packed(array)), array)
+    nothing = SampleArray(np.zeros(0, dtype=np.int64), np.zeros(0), np.zeros(0))
+    same(unpacked(packed(nothing)), nothing)
+
+
+def test_the_format_of_the_bytes_is_the_one_that_databases_hold():
+    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]))
+    assert zlib.decompress(packed(array)) == struct.pack("<2q2d2d", 5, 2, 0.5, 10.0, 2.0, 3.0)
+
+
+def test_a_saved_run_has_the_array_of_its_rows(store):
+    (run_id,) = save(store, ops=[("mm", 100), ("relu", 10)], kernels=[("gemm", 90)])
+    assert_up_to_date(store, [run_id])
+    with store.connect() as connection:
+        assert len(stored(connection, run_id).series_ids) > 4
+
+
+def test_a_late_rank_and_another_label_are_followed(store):
+    one, two = (capture(rank, world_size=2, ops=[("mm", 10 * (rank + 1))]) for rank in range(2))
+    run_id = save_run(store, record(), [one], formats=["torch_profiler"]).run_id
+    assert save_run(store, record(), [two], formats=["torch_profiler"]).run_id == run_id
+    assert_up_to_date(store, [run_id])
+    runs.edit_all(store, [run_id], workload="other", device=Device("AMD", "MI300X"))
+    assert_up_to_date(store, [run_id])
+
+
+def test_a_purged_run_leaves_no_array(store):
+    save(store, runs=2)
+    runs.delete_all(store, [1], "wrong", purge=True)
+    with store.connect() as connection:
+        assert stored(connection, 1) is None
+        assert stored(connection, 2) is not None
+        assert len(arrays_of(connection, [1])[1].series_ids) == 0
+
+
+def test_a_run_that_an_older_program_wrote_is_read_from_its_rows(store):
+    save(store, runs=2, ops=[("mm", 100), ("relu", 10)])
+    with store.connect() as connection:
+        before = values_of_runs(connection, [1, 2])
+    with store.begin() as connection:
+        connection.execute(text("DELETE FROM sample_array WHERE run_id = 2"))
+    with store.connect() as connection:
+        after = values_of_runs(connection, [1, 2])
+    assert before.keys == after.keys
+    np.testing.assert_array_equal(before.values, after.values)
+    np.testing.assert_array_equal(before.calls, after.calls)
+
+
+@pytest.mark.parametrize("run_ids", [[1], [2, 1], [1, 3, 2]])
+def test_values_of_runs_are_those_of_the_table_sample(store, run_ids):
+    for factor in (1, 2, 3):
+        save(store, f"v{factor}", ops=[("mm", 100 * factor), *([("relu", 10)] if factor != 2 else [])])
+    with store.connect() as connection:
+        (line,) = judged.lines(connection)
+        series = judged.series_of(connection, line)
+        values, calls = judged.values_of(connection, run_ids, series)
+        rows = connection.execute(text("SELECT run_id, series_id, value, calls FROM sample")).all()
+    slow = {(row.run_id, row.series_id): (row.value, np.nan if row.calls is None else row.calls) for row in rows}
+    for column, run_id in enumerate(run_ids):
+        for place, series_id in enumerate(series.ids.tolist()):
+            expected = slow.get((run_id, series_id), (np.nan, np.nan))
+            np.testing.assert_array_equal((values[place, column], calls[place, column]), expected)
+
+
+def test_an_upgrade_makes_the_arrays_of_the_runs_that_are_there(store):
+    from alembic import command
+
+    save(store, runs=2, ops=[("mm", 100), ("relu", 10)], memory=[("mm", 64)])
+    with store.connect() as connection:
+        assert np.isnan(array_of_rows(connection, 1).calls).any(), "what a run says as a whole has no calls"
+    with store.begin() as connection:
+        command.downgrade(schema.alembic_config(connection), "0015")
+        schema.upgrade(connection)
+    assert_up_to_date(store, [1, 2])

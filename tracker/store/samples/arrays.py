@@ -1,0 +1,84 @@
+"""What a run says of all its series as one row: the judgement asks for whole runs, and a row per number costs it more
+than the judging.
+
+The table `sample` stays what is true: an array holds what the rows of a run say, is made from them in the transaction
+that writes them, and where a run has none, the rows are read.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from sqlalchemy import Connection, text
+
+from tracker.store import bulk
+from tracker.store.bulk import Column
+from tracker.store.sql import statement
+
+_FORGET: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
+_RUNS_PER_QUESTION: Final = 100
+"""One array can hold a megabyte."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SampleArray:
+    """The samples of a run: its `series_ids` ascending, and for each the value that is judged and the calls per step,
+    nan where they are not counted.
+    """
+
+    series_ids: NDArray[np.int64]
+    values: NDArray[np.float64]
+    calls: NDArray[np.float64]
+
+
+def keep_array(connection: Connection, run_id: int) -> None:
+    """Make the array of a run from its rows in `sample`, in the open transaction that wrote them."""
+    connection.execute(_FORGET, {"run_id": run_id})
+    numbers = packed(array_of_rows(connection, run_id))
+    bulk.load(connection, "sample_array", [Column("run_id", "int", [run_id]), Column("numbers", "binary", [numbers])])
+
+
+def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, SampleArray]:
+    """The samples of each of these runs; empty arrays for one without any."""
+    wanted = sorted(set(run_ids))
+    found: dict[int, SampleArray] = {}
+    for start in range(0, len(wanted), _RUNS_PER_QUESTION):
+        asked = {"run_ids": wanted[start : start + _RUNS_PER_QUESTION]}
+        for run_id, numbers in bulk.fetch(connection.execute(statement("sample_arrays"), asked)):
+            found[run_id] = unpacked(bytes(numbers))
+    # a program of before there were arrays may have written a run
+    return {run_id: found.get(run_id) or array_of_rows(connection, run_id) for run_id in wanted}
+
+
+def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
+    """The same of one run, from its rows."""
+    rows = bulk.fetch(connection.execute(statement("run_values"), {"run_id": run_id}))
+    series_ids, values, calls = zip(*rows, strict=True) if rows else ((), (), ())
+    return SampleArray(np.array(series_ids, dtype=np.int64), _reals(values), _reals(calls))
+
+
+def packed(array: SampleArray) -> bytes:
+    """zlib of the steps from one series to the next, the values and the calls: 8 bytes each,
+    the lowest first.
+    """
+    steps = np.diff(array.series_ids, prepend=0).astype("<i8")
+    parts = (steps, array.values.astype("<f8"), array.calls.astype("<f8"))
+    return zlib.compress(b"".join(part.tobytes() for part in parts))
+
+
+def unpacked(numbers: bytes) -> SampleArray:
+    """The array that was `packed`."""
+    plain = zlib.decompress(numbers)
+    count = len(plain) // 24
+    steps = np.frombuffer(plain, dtype="<i8", count=count)
+    values, calls = np.frombuffer(plain, dtype="<f8", offset=8 * count).reshape(2, count)
+    return SampleArray(np.cumsum(steps), values, calls)
+
+
+def _reals(numbers: Sequence[Any]) -> NDArray[np.float64]:
+    return np.array(numbers, dtype=np.float64)  # None becomes nan
