@@ -45,7 +45,9 @@ _WRITES: Final = {"tracker_writes": True}
 
 
 class Store:
-    """An open database. `url` names it in messages: a path, or a URL without its password and query."""
+    """An open database. `url` names it in messages: a path, or a URL without its password and query. `keys`: the keys
+    of ops and kernels that were read, by table and number.
+    """
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
         self.engine = engine
@@ -53,6 +55,7 @@ class Store:
         self.read_only = read_only
         self._secrets = _secrets(url)
         self._file = _file_of(url)
+        self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     @property

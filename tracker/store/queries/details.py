@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from tracker.lazy import pd
 from tracker.store.connect import Store
+from tracker.store.queries import ops_and_kernels
 from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, steps_parameters, whole
 
 _RANK_GRAIN: Final = ("stage", "rank")
@@ -30,16 +31,18 @@ class Filters(TypedDict, total=False):
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
-    """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see sql/ops.sql."""
-    return _details(store, "ops", run_ids, **filters)
+    """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
+    `ops_and_kernels.ops`.
+    """
+    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), filters.get("by", ()))
 
 
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
     """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
-    Columns: see sql/kernels.sql.
+    Columns: see `ops_and_kernels.kernels`.
     """
-    return _details(store, "kernels", run_ids, **filters)
+    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), filters.get("by", ()))
 
 
 def kernel_metrics(
@@ -106,24 +109,27 @@ def memory_peaks(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return frame_of_runs(store, "memory_peaks", run_ids)
 
 
-def _details(
-    store: Store,
-    question: str,
+def _details(store: Store, question: str, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+    found = frame(store, question, _parameters(run_ids, **filters))
+    return found.drop(columns=[name for name in _GRAIN if name not in filters.get("by", ())])
+
+
+def _parameters(
     run_ids: Sequence[int],
     *,
     by: Sequence[str] = (),
     ranks: Ranks = None,
     steps: Steps = None,
     in_steps: bool = False,
-) -> pd.DataFrame:
+) -> dict[str, Any]:
+    """What a question about the details of runs takes."""
     _check_grain(by, _GRAIN)
-    parameters = {
+    return {
         "run_ids": whole(run_ids),
         **ranks_parameters(ranks),
         **steps_parameters(steps, in_steps),
         **{f"by_{name}": int(name in by) for name in _GRAIN},
     }
-    return frame(store, question, parameters).drop(columns=[name for name in _GRAIN if name not in by])
 
 
 def _check_grain(by: Sequence[str], known: Sequence[str]) -> None:

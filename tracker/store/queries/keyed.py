@@ -1,0 +1,121 @@
+"""From rows with the numbers of their keys to a frame with the texts of these: the tools for ops and kernels.
+
+A database groups and carries numbers much faster than texts, and sorts thousands of long names slowest of all. So it is
+asked for numbers, once for the texts of those that are new, and what is left is done here, column by column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.lazy import pd
+from tracker.store.bulk import fetch
+from tracker.store.connect import Store
+from tracker.store.sql import statement
+
+_MOST_KEPT: Final = 100_000
+"""Keys of one kind that a store keeps in memory; a watcher sees ever new ones."""
+
+I64 = NDArray[np.int64]
+Row = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """Whole or real numbers, of which some may be missing (0 there)."""
+
+    values: NDArray[Any]
+    missing: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, numbers: Sequence[Any], dtype: type) -> Column:
+        """From what a driver gives: None is missing."""
+        if None not in numbers:
+            return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
+        missing = np.array([number is None for number in numbers], dtype=bool)
+        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
+
+    def array(self) -> Any:
+        """The same as a nullable array of pandas."""
+        kind = pd.arrays.IntegerArray if self.values.dtype == np.int64 else pd.arrays.FloatingArray
+        return kind(self.values, self.missing)
+
+    def taken(self, rows: I64) -> Column:
+        """These rows of it."""
+        return Column(self.values[rows], self.missing[rows])
+
+    def merged(self, how: np.ufunc, order: I64, starts: I64) -> Column:
+        """One number for each group of rows: those from each of `starts` on, in this order; of what is known of them,
+        missing where nothing is.
+        """
+        values, missing = self.values[order], self.missing[order]
+        if len(starts) == len(values):
+            return Column(values, missing)
+        if how is not np.add and missing.any():
+            # neither the smallest nor the largest
+            limits = np.iinfo(np.int64)
+            values = np.where(missing, limits.max if how is np.minimum else limits.min, values)
+        nothing = np.logical_and.reduceat(missing, starts)
+        return Column(np.where(nothing, 0, how.reduceat(values, starts)).astype(values.dtype), nothing)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Texts:
+    """The distinct keys of a column: their `columns`, and the place of each row's key among them, in the order of the
+    keys (by code point, the columns one after the other).
+    """
+
+    columns: Mapping[str, Sequence[str]]
+    places: I64
+
+    @classmethod
+    def of(cls, ids: I64, known: Mapping[int, Sequence[str]], columns: Mapping[str, int]) -> Texts:
+        """`known`: the texts of the key behind each number; `columns`: name -> which of these, all others aside."""
+        numbers, inverse = np.unique(ids, return_inverse=True)
+        keys = [tuple(known[number][at] for at in columns.values()) for number in numbers.tolist()]
+        distinct = sorted(set(keys))
+        place = {key: at for at, key in enumerate(distinct)}
+        places = np.array([place[key] for key in keys], dtype=np.int64)[inverse]
+        return cls({name: [key[at] for key in distinct] for at, name in enumerate(columns)}, places)
+
+    def arrays(self, rows: I64) -> dict[str, Any]:
+        """Name -> the texts of these rows, as arrays of pandas."""
+        places = self.places[rows]
+        return {name: pd.array(texts, dtype="string").take(places) for name, texts in self.columns.items()}
+
+
+def keys_of(store: Store, question: str, run_ids: Sequence[int], ids: I64, *, of: str) -> Mapping[int, Row]:
+    """The texts behind the numbers `ids`, keys of the table `of`, by number: `question` tells those of these runs. Keys
+    never change, so that nothing is asked where all of them were read before.
+    """
+    known = store.keys.setdefault(of, {})
+    if not known.keys() >= set(ids.tolist()):
+        if len(known) > _MOST_KEPT:
+            known = store.keys[of] = {}
+        with store.connect() as connection:
+            for number, *texts in fetch(connection.execute(statement(question), {"run_ids": run_ids})):
+                known[number] = tuple(texts)
+    return known
+
+
+def groups(columns: Sequence[I64], then: Sequence[I64] = ()) -> tuple[I64, I64]:
+    """An order of the rows in which those that are equal in all `columns` follow each other, in the order of `then`,
+    and where each group of them starts.
+    """
+    order = np.lexsort([*reversed(then), *reversed(columns)])
+    starts = np.ones(len(order), dtype=bool)
+    if len(order):
+        ordered = [column[order] for column in columns]
+        starts[1:] = np.logical_or.reduce([column[1:] != column[:-1] for column in ordered])
+    return order, np.flatnonzero(starts)
+
+
+def sorted_places(largest: Sequence[Column], smallest: Sequence[I64]) -> I64:
+    """The order of rows with the `largest` numbers first, a missing one as -1, ties by the `smallest`."""
+    keys = [-np.where(column.missing, -1, column.values) for column in largest]
+    return np.lexsort([*reversed(smallest), *reversed(keys)])

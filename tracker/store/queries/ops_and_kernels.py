@@ -1,0 +1,127 @@
+"""Ops and kernels: thousands of rows of every run, with the texts of their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tracker.lazy import pd
+from tracker.store.bulk import fetch
+from tracker.store.connect import Store
+from tracker.store.queries.keyed import I64, Column, Texts, groups, keys_of, sorted_places
+from tracker.store.sql import statement
+
+_GRAIN: Final = ("run_id", "stage", "rank", "step")
+_OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2, "module": 3, "phase": 4}
+_LAUNCHING_OP: Final = {"op": 0, "op_input_shapes": 1}
+_KERNEL: Final = {"name": 0, "canonical_name": 1, "type": 2, "core_type": 3, "input_shapes": 4}
+_OF_OP: Final = {
+    "calls": np.add, "host_total_ns": np.add, "host_self_ns": np.add, "device_total_ns": np.add,
+    "device_self_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum, "sum_squares_ns2": np.add,
+    "kernel_count": np.add,
+}  # fmt: skip
+_OF_KERNEL: Final = {
+    "calls": np.add, "total_ns": np.add, "min_ns": np.minimum, "max_ns": np.maximum, "sum_squares_ns2": np.add,
+    "wait_ns": np.add, "bytes": np.add, "block_num": np.maximum,
+}  # fmt: skip
+_REAL: Final = "sum_squares_ns2"
+
+
+def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> pd.DataFrame:
+    """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
+    largest host self time, then by op and grain.
+
+    Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of sql/ops.sql, summed
+    over call stacks; call_stack: that of most of its calls, NA where none was recorded.
+    """
+    found = _columns(store, "ops", parameters)
+    grain = _integers(found, _GRAIN)
+    (op_keys,) = _integers(found, ("op_key_id",))
+    stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
+    often = np.where(calls.missing, -1, calls.values)
+    order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
+    numbers = _merged(found, _OF_OP, order, starts)
+    first = order[starts]
+    texts = Texts.of(op_keys[first], keys_of(store, "op_keys", parameters["run_ids"], op_keys, of="op_key"), _OP)
+    grain = [column[first] for column in grain]
+    rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
+    return pd.DataFrame(
+        {
+            **_grain(grain, by, rows),
+            **texts.arrays(rows),
+            **{name: column.taken(rows).array() for name, column in numbers.items()},
+            "call_stack": _stacks(store, parameters["run_ids"], stack.taken(first[rows])),
+        }
+    )
+
+
+def _stacks(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
+    if stack.missing.all():
+        return pd.array([None] * len(stack.values), dtype="string")
+    with store.connect() as connection:
+        known = dict(fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids})))
+    numbers = zip(stack.values.tolist(), stack.missing.tolist(), strict=True)
+    return pd.array([None if missing else known[number] for number, missing in numbers], dtype="string")
+
+
+def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> pd.DataFrame:
+    """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
+    first, then by kernel, category, op and grain.
+
+    Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
+    op_input_shapes: the launching op; the numbers of sql/kernels.sql.
+    """
+    found = _columns(store, "kernels", parameters)
+    run_ids = parameters["run_ids"]
+    kernel_keys, op_keys = _integers(found, ("kernel_key_id", "op_key_id"))
+    names = sorted(set(found["category"]))
+    place = {name: at for at, name in enumerate(names)}
+    texts = [
+        Texts.of(kernel_keys, keys_of(store, "kernel_keys", run_ids, kernel_keys, of="kernel_key"), _KERNEL),
+        Texts({"category": names}, np.array([place[name] for name in found["category"]], dtype=np.int64)),
+        Texts.of(op_keys, keys_of(store, "kernel_op_keys", run_ids, op_keys, of="op_key"), _LAUNCHING_OP),
+    ]
+    grain, places = _integers(found, _GRAIN), [own.places for own in texts]
+    order, starts = groups([*grain, *places])
+    numbers, first = _merged(found, _OF_KERNEL, order, starts), order[starts]
+    grain = [column[first] for column in grain]
+    rows = sorted_places([numbers["total_ns"]], [*(own[first] for own in places), *grain])
+    arrays = [own.arrays(first[rows]) for own in texts]
+    return pd.DataFrame(
+        {
+            **_grain(grain, by, rows),
+            **{name: array for own in arrays for name, array in own.items()},
+            **{name: column.taken(rows).array() for name, column in numbers.items()},
+        }
+    )
+
+
+def _columns(store: Store, question: str, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
+    """The answer column by column."""
+    with store.connect() as connection:
+        result = connection.execute(statement(question), dict(parameters))
+        names = list(result.keys())
+        rows = fetch(result)
+    return dict(zip(names, zip(*rows, strict=True) if rows else [()] * len(names), strict=True))
+
+
+def _integers(found: Mapping[str, Sequence[Any]], names: Sequence[str]) -> list[I64]:
+    return [np.array(found[name], dtype=np.int64) for name in names]
+
+
+def _merged(
+    found: Mapping[str, Sequence[Any]], how: Mapping[str, np.ufunc], order: I64, starts: I64
+) -> dict[str, Column]:
+    """The numbers of each group of rows, see `Column.merged`."""
+    return {
+        name: Column.of(found[name], np.float64 if name == _REAL else np.int64).merged(function, order, starts)
+        for name, function in how.items()
+    }
+
+
+def _grain(grain: Sequence[I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
+    """The columns of the grain that is asked for; run_id always."""
+    wanted = {name: column[rows] for name, column in zip(_GRAIN, grain, strict=True) if name == "run_id" or name in by}
+    return {name: Column(column, (column == -1) & (name == "stage")).array() for name, column in wanted.items()}
