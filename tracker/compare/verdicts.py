@@ -22,6 +22,7 @@ from tracker.judgement.verdicts import SERIES_KEY
 from tracker.lazy import pd
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
+from tracker.store.chosen import Known
 from tracker.units import counted, format_bytes, format_diff, format_numbers
 
 if TYPE_CHECKING:
@@ -126,13 +127,19 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    older = _older(baseline, candidate)
+    known = Known()
+    older = _older(baseline, candidate, known)
     reason = _why_not(baseline, candidate, older)
     refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
     judgement, table = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
     if not reason:
         found = verdicts_of(
-            baseline.store, baseline.run_ids, candidate.run_ids, candidate_store=candidate.store, older=older
+            baseline.store,
+            baseline.run_ids,
+            candidate.run_ids,
+            candidate_store=candidate.store,
+            older=older,
+            known=known,
         )
         by_name = options.match == "name"
         counts = _counts(found, own_time(candidate), "op_name" if by_name else "op")
@@ -155,11 +162,11 @@ def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
     return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])
 
 
-def _older(baseline: Loaded, candidate: Loaded) -> tuple[tuple[int, ...], ...]:
+def _older(baseline: Loaded, candidate: Loaded, known: Known) -> tuple[tuple[int, ...], ...]:
     """For one run against one: the older runs whose noise is the yardstick, by version; none in all other cases."""
     if not baseline.side.runs == candidate.side.runs == 1 or baseline.store is not candidate.store:
         return ()
-    return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids))
+    return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids), known)
 
 
 def _why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]]) -> str:

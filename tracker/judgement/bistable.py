@@ -15,7 +15,7 @@ from tracker.judgement.follow import Watched, WatchedRun, normal_runs, watched_o
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
 from tracker.results.verdicts import JUMPS
-from tracker.store import Store, judged, queries
+from tracker.store import Store, queries
 from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_bytes, format_ns, size_unit, time_unit
@@ -145,7 +145,7 @@ def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
     several lines.
     """
     with side.store.connect() as connection:
-        line, runs = judged.line_of_runs(connection, run_ids)
+        line, runs = side.known.line_of_runs(connection, run_ids)
     end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
     last = runs[max(0, end - MODES_OF) : end]
     return None if line is None else _Older(side.store, side.known, line, runs, last)

@@ -38,6 +38,7 @@ def verdicts_of(
     *,
     candidate_store: Store | None = None,
     older: Sequence[Sequence[int]] = (),
+    known: Known | None = None,
 ) -> Verdicts:
     """The judgement of candidate runs against baseline runs, at least one each, all of one line.
 
@@ -45,18 +46,18 @@ def verdicts_of(
     `store`, whose noise is the yardstick of one run against one (see `older_runs`). Reads only. Whether the runs may be
     judged at all (the same workload, configuration and device) is for the caller to know. The thresholds are those of
     the line of the baseline runs, or where there are none, of the candidate runs. What jumps between two levels in
-    older runs of the line (see `jumping`) is UNCLEAR.
+    older runs of the line (see `jumping`) is UNCLEAR. `known`: what was read of `store` before.
     """
     sides, limits = [], []
-    known = {store: Known(), candidate_store or store: Known()}
+    read = {candidate_store or store: Known(), store: known or Known()}
     for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
         with side.connect() as connection:
-            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, known[side]), known[side]))
+            sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
             limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
     own = Thresholds(next(filter(None, limits), ()))
     keys = sorted({key for side in sides for key in side.found.keys})
     with store.connect() as connection:
-        past = values_of_runs(connection, list(chain.from_iterable(older)), known[store])
+        past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)
     index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
     return Verdicts(compared.table.set_index(index), compared.centre, own)

@@ -12,7 +12,8 @@ from tracker.detectors import rule
 from tracker.detectors.spread import pooled
 from tracker.detectors.totals import Noise
 from tracker.judgement.best import shared_factor
-from tracker.store import Store, judged, queries
+from tracker.store import Store, queries
+from tracker.store.chosen import Known
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -21,15 +22,15 @@ MOST: Final = 30
 """Older runs that are asked, the newest ones: what a diff costs must not grow with the history."""
 
 
-def older_runs(store: Store, run_ids: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def older_runs(store: Store, run_ids: Sequence[int], known: Known | None = None) -> tuple[tuple[int, ...], ...]:
     """By version, the active runs of the line of `run_ids` whose noise is a yardstick for them: of versions before the
     newest one of `run_ids`, with two or more runs besides these; the oldest first, at most 30 in all.
 
-    Empty where there are none, or `run_ids` are of several lines.
+    Empty where there are none, or `run_ids` are of several lines. `known`: what was read of the database before.
     """
     named = queries.runs_by_id(store, run_ids)
     with store.connect() as connection:
-        _, runs = judged.line_of_runs(connection, run_ids)
+        _, runs = (known or Known()).line_of_runs(connection, run_ids)
     order = queries.order_of_versions(store, str(named["workload"].iloc[0]))
     newest = max(order[label] for label in named["version"])
     by_version: dict[int, list[int]] = {}

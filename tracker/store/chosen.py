@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.store import judged, samples
-from tracker.store.judged import Line, SeriesTable
+from tracker.store.judged import Line, LineRun, SeriesTable
 from tracker.store.samples import CALLS, SAMPLE_RULES, VALUE
 from tracker.store.sql import statement
 
@@ -34,10 +34,18 @@ class ChosenRuns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What was read before of a database: series of lines, and per run what it says of those of its line."""
+    """What was read before of a database: the lines of runs, the series of lines, and per run what it says of these."""
 
     series: dict[Line, SeriesTable] = field(default_factory=dict)
     runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
+    lines: dict[frozenset[int], tuple[Line | None, list[LineRun]]] = field(default_factory=dict)
+
+    def line_of_runs(self, connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
+        """As `judged.line_of_runs`."""
+        asked = frozenset(run_ids)
+        if asked not in self.lines:
+            self.lines[asked] = judged.line_of_runs(connection, asked)
+        return self.lines[asked]
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
         """The series of a line."""
