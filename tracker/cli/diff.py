@@ -214,8 +214,7 @@ def diff(
         known = (
             compare.known_before(store, result) if isinstance(result, Diff) and fail_on is options.FailOn.NEW else ()
         )
-    word = fail_on.value if fail_on else "any"
-    gate = compare.gate_of_diff(result, word, known) if isinstance(result, Diff) else None
+    gate = compare.gate_of_diff(result, fail_on.value, known) if isinstance(result, Diff) and fail_on else None
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:
@@ -226,7 +225,7 @@ def diff(
         )
 
     delivery.deliver(render)
-    if fail_on and gate is not None:
+    if gate is not None:
         finish(gate)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -16,7 +16,7 @@ from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
 from tracker.results.verdicts import JUMPS
 from tracker.store import Store, queries
-from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
+from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_bytes, format_ns, size_unit, time_unit
 
@@ -57,7 +57,7 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
         return {}
     with older.store.connect() as connection:
         past = values_of_runs(connection, [run.run_id for run in older.last], older.known)
-    rows = sorted({*past.keys, *baseline.found.keys, *candidate.found.keys})
+    rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])
     watched = _watched(rows, (past, newer.found, other.found), thresholds)
     bad = bad_runs(older.store, older.line, _workload(older), older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
@@ -174,19 +174,17 @@ def _columns(line: Values, columns: Sequence[int]) -> Values:
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
     """Values and calls of the runs of all `sides`, a row per key, nan for series that a side does not have."""
-    values, calls = (
-        np.hstack([_in_rows(side, numbers, keys) for side, numbers in zip(sides, of, strict=True)])
-        for of in ([side.values for side in sides], [side.calls for side in sides])
-    )
-    return values, calls
-
-
-def _in_rows(side: ChosenRuns, numbers: F64, keys: Sequence[Key]) -> F64:
     place = {key: at for at, key in enumerate(keys)}
-    found = np.full((len(keys), numbers.shape[1]), np.nan)
+    found = [_in_rows(side, place) for side in sides]
+    return np.hstack([values for values, _ in found]), np.hstack([calls for _, calls in found])
+
+
+def _in_rows(side: ChosenRuns, place: Mapping[Key, int]) -> tuple[F64, F64]:
     there = [at for at, key in enumerate(side.keys) if key in place]
-    found[[place[side.keys[at]] for at in there]] = numbers[there]
-    return found
+    rows = [place[side.keys[at]] for at in there]
+    values, calls = np.full((2, len(place), side.values.shape[1]), np.nan)
+    values[rows], calls[rows] = side.values[there], side.calls[there]
+    return values, calls
 
 
 def _levels(metric: str, modes: Modes, inverse: bool) -> str:

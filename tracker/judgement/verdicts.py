@@ -14,7 +14,7 @@ from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.store import Store, judged, thresholds
-from tracker.store.chosen import ChosenRuns, Key, Known, values_of_runs
+from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
@@ -55,7 +55,7 @@ def verdicts_of(
             sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
             limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
     own = Thresholds(next(filter(None, limits), ()))
-    keys = sorted({key for side in sides for key in side.found.keys})
+    keys = all_keys([side.found.keys for side in sides])
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)

@@ -38,6 +38,7 @@ class Known:
 
     series: dict[Line, SeriesTable] = field(default_factory=dict)
     runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
+    orders: dict[Line, NDArray[np.int64]] = field(default_factory=dict)
     lines: dict[frozenset[int], tuple[Line | None, list[LineRun]]] = field(default_factory=dict)
 
     def line_of_runs(self, connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
@@ -53,6 +54,13 @@ class Known:
             self.series[line] = judged.series_of(connection, line)
         return self.series[line]
 
+    def order_of(self, line: Line, series: SeriesTable) -> NDArray[np.int64]:
+        """The places of the series of a line in the order of their keys."""
+        if line not in self.orders:
+            order = sorted(range(len(series.keys)), key=series.keys.__getitem__)
+            self.orders[line] = np.array(order, dtype=np.int64)
+        return self.orders[line]
+
     def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
         """As `judged.values_of`, each run read once; `series`: of the line of these runs."""
         missing = [run_id for run_id in dict.fromkeys(run_ids) if run_id not in self.runs]
@@ -65,7 +73,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """What the runs at `places` say of `keys`: (keys, places) arrays."""
+    """What the runs at `places` say of `keys`, sorted: (keys, places) arrays."""
 
     keys: Sequence[Key]
     places: Sequence[int]
@@ -91,7 +99,8 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
     for line, places in up_to_date.items():
         series = known.series_of(connection, line)
         values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
-        there = np.flatnonzero(~np.isnan(values).all(axis=1))
+        order = known.order_of(line, series)
+        there = order[~np.isnan(values[order]).all(axis=1)]
         parts.append(_Part([series.keys[row] for row in there.tolist()], places, values[there], calls[there]))
     return _together(parts, tuple(rows[run_id].timeline for run_id in run_ids))
 
@@ -101,11 +110,22 @@ def _made(connection: Connection, run_id: int, at: int) -> _Part:
     made = samples.samples_of(connection, run_id)
     numbers = np.array([(row[VALUE], row[CALLS]) for row in made.numbers], dtype=np.float64).reshape(-1, 2)
     keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
-    return _Part(keys, [at], numbers[:, :1], numbers[:, 1:])
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return _Part([keys[row] for row in order], [at], numbers[order, :1], numbers[order, 1:])
+
+
+def all_keys(sides: Iterable[Sequence[Key]]) -> Sequence[Key]:
+    """The keys that any of the `sides` has, sorted; each has its own sorted. Runs of one line mostly have the same."""
+    first, *others = sides
+    if all(first is other or first == other for other in others):
+        return first
+    return tuple(sorted({key for keys in (first, *others) for key in keys}))
 
 
 def _together(parts: Sequence[_Part], timelines: tuple[str, ...]) -> ChosenRuns:
-    keys = tuple(sorted({key for part in parts for key in part.keys}))
+    if len(parts) == 1 and list(parts[0].places) == list(range(len(timelines))):
+        return ChosenRuns(tuple(parts[0].keys), parts[0].values, parts[0].calls, timelines)
+    keys = tuple(all_keys([part.keys for part in parts] or [()]))
     row_of = {key: row for row, key in enumerate(keys)}
     values, calls = np.full((2, len(keys), len(timelines)), np.nan)
     for part in parts:
