@@ -8,7 +8,7 @@ import pytest
 import typer
 
 from tracker import __version__, readers, reports
-from tracker.cli import app
+from tracker.cli import app, app_for
 from tracker.cli._options import Format
 from tracker.cli.diff import Baseline, Match, Tree
 from tracker.cli.history import SeriesKind
@@ -176,3 +176,20 @@ def test_help_makes_no_classes_of_results():
     """They take 10 ms, which the help can do without."""
     code = "import sys, tracker.cli; sys.exit('tracker.results' in sys.modules)"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", [path[1] for path, _ in COMMANDS if len(path) == 2])
+def test_a_command_that_is_put_together_alone_is_the_same_as_among_all(name):
+    def told(of):
+        return [
+            (path, command.help, [(option.name, option.opts, option.default, option.help) for option in command.params])
+            for path, command in walk(typer.main.get_command(of).commands[name], (name,))
+        ]
+
+    alone = app_for([name, "--rank", "0"])
+    assert list(typer.main.get_command(alone).commands) == [name]
+    assert told(alone) == told(app)
+
+
+def test_where_no_command_is_named_all_are_put_together():
+    assert app_for([]) is app_for(["--help"]) is app_for(["dif"]) is app

@@ -8,6 +8,8 @@ from __future__ import annotations
 import gc
 import re
 import sys
+from collections.abc import Sequence
+from copy import copy
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -134,11 +136,21 @@ app.command("notify", short_help="Tell people of findings: send what is due, tes
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 
+def app_for(words: Sequence[str]) -> typer.Typer:
+    """The program with the one command that `words` begin with, or with all of them: to put together the options of
+    every command takes longer than many a command.
+    """
+    only = copy(app)
+    only.registered_commands = [command for command in app.registered_commands if [command.name] == list(words[:1])]
+    only.registered_groups = [group for group in app.registered_groups if [group.name] == list(words[:1])]
+    return only if only.registered_commands or only.registered_groups else app
+
+
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
-        sys.exit(app(prog_name="tracker", standalone_mode=False))
+        sys.exit(app_for(sys.argv[1:2])(prog_name="tracker", standalone_mode=False))
     except typer.TyperException as error:
         sys.exit(_misused(error))
     except typer.Abort:

@@ -39,8 +39,7 @@ def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
     names = list(baseline.index.names)
     columns = list(baseline.columns)
     joined = baseline.add_prefix("baseline_").join(candidate.add_prefix("candidate_"), how="outer")
-    on_baseline = joined.index.isin(baseline.index)
-    on_candidate = joined.index.isin(candidate.index)
+    on_baseline, on_candidate = (side.index.get_indexer(joined.index) >= 0 for side in (baseline, candidate))
     joined["status"] = np.where(on_baseline & on_candidate, BOTH, np.where(on_candidate, ADDED, REMOVED))
     joined.index.names = names
     order = [f"{side}_{column}" for column in columns for side in ("baseline", "candidate")]

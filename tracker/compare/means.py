@@ -14,6 +14,8 @@ import numpy as np
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
 
 
@@ -35,11 +37,13 @@ def per_step(
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    numbers = frame[["run_id", *key]].copy()
-    for column in sums:
-        numbers[column] = frame[column].astype("Float64").astype("float64")
+    numbers = frame[["run_id", *key]].assign(**{column: _reals(frame[column]) for column in sums})
     totals = numbers.groupby(["run_id", *key], sort=False, dropna=False)[list(sums)].sum(min_count=1)
     return totals.div(side.weights.reindex(totals.index.get_level_values("run_id")).to_numpy(), axis=0)
+
+
+def _reals(column: pd.Series) -> NDArray[np.float64]:
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
@@ -65,9 +69,7 @@ def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd
     """The smallest `low` and the largest `high` of each `key` over all runs, ranks and steps, as float64; index:
     `key`.
     """
-    numbers = frame[list(key)].copy()
-    numbers[low] = frame[low].astype("Float64").astype("float64")
-    numbers[high] = frame[high].astype("Float64").astype("float64")
+    numbers = frame[list(key)].assign(**{column: _reals(frame[column]) for column in (low, high)})
     return numbers.groupby(list(key), sort=False, dropna=False).agg({low: "min", high: "max"})
 
 
@@ -76,6 +78,8 @@ def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) ->
     `key`.
     """
     known = frame[frame[text].fillna("") != ""]
+    if known.empty:
+        return known.set_index(list(key))[text]
     total = known.assign(_weight=known[weight].astype("Float64").fillna(0).astype("float64"))
     total = total.groupby([*key, text], dropna=False)["_weight"].sum().reset_index()
     total = total.sort_values(["_weight", text], ascending=[False, True], kind="stable")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
 
 from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
@@ -15,6 +17,8 @@ from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
 
 
@@ -103,39 +107,67 @@ def run_numbers(side: Loaded) -> pd.DataFrame:
 
 
 def _run_numbers(side: Loaded) -> pd.DataFrame:
-    timed = side.that_knows(knowing.TIMES)
-    steps = timed.steps.drop(columns=["rank", "step", "start_ns", "timeline"])
-    steps = steps.rename(columns={"duration_ns": "step_ns"})
-    names = [name for name in steps.columns if name not in ("run_id", "steps")]
-    numbers = steps[names].astype("Float64")
+    steps = side.that_knows(knowing.TIMES).steps
+    names = [name for name in steps.columns if name not in ("run_id", "rank", "step", "start_ns", "timeline", "steps")]
+    values = _numbers(steps, names)
     # a row may be the mean of several steps
-    sums = numbers.mul(steps["steps"], axis=0).groupby(steps["run_id"]).sum(min_count=1)
-    counts = numbers.notna().mul(steps["steps"], axis=0).groupby(steps["run_id"]).sum()
-    by_run = (sums / counts).assign(samples_per_second=means.rate(timed.steps, ["run_id"]))
-    peaks = ["peak_allocated_bytes", "peak_reserved_bytes"]
+    weights = np.where(np.isnan(values), 0.0, _numbers(steps, ["steps"]))
+    sums = np.where(np.isnan(values), 0.0, values) * weights
+    peaks = _peaks(side)
+    rows, order = {}, sorted({*steps["run_id"], *peaks})
+    rates = means.rate(steps, ["run_id"]) if steps["samples_per_second"].notna().any() else {}
+    outside = _outside_steps(side) if side.chosen_steps is None else {}
+    of_run = steps["run_id"].to_numpy(dtype=np.int64)
+    for run_id in order:
+        own = of_run == run_id
+        with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known of it
+            row = dict(zip(names, (sums[own].sum(axis=0) / weights[own].sum(axis=0)).tolist(), strict=True))
+        row["samples_per_second"] = float(rates.get(run_id, np.nan))
+        rows[run_id] = row | peaks.get(run_id, {}) | {"outside_steps_kernel_total_ns": outside.get(run_id, np.nan)}
+    columns = [*names, "outside_steps_kernel_total_ns"]
+    index = pd.Index(order, dtype="Int64", name="run_id")
+    table = [[rows[run_id][name] for name in columns] for run_id in order]
+    return pd.DataFrame(table, index=index, columns=columns, dtype="float64").rename(columns={"duration_ns": "step_ns"})
+
+
+def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
+    """Columns of a frame as (rows, columns), nan for missing."""
+    columns = [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
+    return np.column_stack(columns) if columns else np.zeros((len(frame), 0))
+
+
+def _peaks(side: Loaded) -> dict[int, dict[str, float]]:
+    """The largest memory of the ranks of each run, nan for unknown."""
+    names = ["peak_allocated_bytes", "peak_reserved_bytes"]
     known = side.captures if side.chosen_steps is None else side.steps
-    largest = known.groupby("run_id")[peaks].max().astype("Float64")
-    by_run = by_run.reindex(by_run.index.union(largest.index)).assign(**{name: largest[name] for name in peaks})
-    by_run["outside_steps_kernel_total_ns"] = _outside_steps(side) if side.chosen_steps is None else float("nan")
-    return by_run.astype("float64")
+    found: dict[int, dict[str, float]] = {}
+    for run_id, values in zip(known["run_id"], _numbers(known, names).tolist(), strict=True):
+        row = found.setdefault(run_id, dict.fromkeys(names, np.nan))
+        for name, value in zip(names, values, strict=True):
+            row[name] = float(np.fmax(row[name], value))
+    return found
 
 
-def _outside_steps(side: Loaded) -> pd.Series:
+def _outside_steps(side: Loaded) -> dict[int, float]:
     """Kernel time that belongs to no step (queued before the capture, or between steps), mean per rank of each run; of
     the ranks that know both the whole and all their steps.
     """
-    rank = ["run_id", "rank"]
-    steps = side.steps.assign(inside=side.steps["kernel_total_ns"] * side.steps["steps"])
-    steps["unknown"] = steps["inside"].isna()
-    # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside
-    steps["rounding"] = steps["steps"].where(steps["steps"] > 1, 0)
-    inside = steps.groupby(rank).agg(inside=("inside", "sum"), unknown=("unknown", "any"), rounding=("rounding", "sum"))
-    known = side.captures.set_index(rank)["kernel_total_ns"].to_frame("whole").join(inside, how="inner")
-    known = known[known["whole"].notna() & ~known["unknown"].astype(bool)]
-    outside = (known["whole"] - known["inside"]).groupby("run_id").sum()
-    rounding = known["rounding"].groupby("run_id").sum()
-    outside = outside.mask((outside.abs() <= rounding).fillna(False), 0)
-    return outside.astype("Float64") / known.groupby("run_id").size()
+    inside: dict[tuple[int, int], list[tuple[Any, int]]] = {}
+    columns = ("run_id", "rank", "kernel_total_ns", "steps")
+    for run_id, rank, ns, steps in zip(*(side.steps[name] for name in columns), strict=True):
+        inside.setdefault((run_id, rank), []).append((ns, steps))
+    found: dict[int, list[tuple[int, int]]] = {}
+    for run_id, rank, whole in zip(*(side.captures[name] for name in columns[:3]), strict=True):
+        own = inside.get((run_id, rank))
+        if own and not pd.isna(whole) and not any(pd.isna(ns) for ns, _ in own):
+            # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside
+            rounding = sum(steps for _, steps in own if steps > 1)
+            found.setdefault(run_id, []).append((whole - sum(ns * steps for ns, steps in own), rounding))
+    sums = {run_id: [sum(part) for part in zip(*ranks, strict=True)] for run_id, ranks in found.items()}
+    return {
+        run_id: 0.0 if abs(outside) <= rounding else outside / len(found[run_id])
+        for run_id, (outside, rounding) in sums.items()
+    }
 
 
 def _row(metric: Metric, numbers: Sequence[Mapping[str, float]], found: Sequence[Sums]) -> dict[str, object]:

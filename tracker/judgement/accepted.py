@@ -45,6 +45,10 @@ class Span:
         """Whether the run was in it."""
         return self.start <= place and (self.end is None or place < self.end)
 
+    def of(self, runs: Sequence[LineRun]) -> Sequence[LineRun]:
+        """Those of all `runs` of the line that were in it."""
+        return runs[self.start : None if self.end is None else max(self.end, 0)]
+
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
@@ -115,7 +119,7 @@ def bad_runs(
         if row["change"] not in ("level", "calls"):
             continue
         key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
-        bad = (run.run_id for place, run in enumerate(runs) if any(span.holds(place) for span in spans))
+        bad = (run.run_id for span in spans for run in span.of(runs))
         found[key] = found.get(key, frozenset()) | frozenset(bad)
     return found
 

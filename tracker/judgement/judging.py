@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
@@ -43,7 +43,7 @@ FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REM
 class Values:
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
     (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
-    is the yardstick of one run against one.
+    is the yardstick of one run against one. `rows`: of each family, once asked for.
     """
 
     families: Sequence[Family]
@@ -51,6 +51,7 @@ class Values:
     values: F64
     calls: F64
     older: Sequence[Sequence[int]] = ()
+    rows: dict[Family, I64] = field(default_factory=dict)
 
     @classmethod
     def of_keys(
@@ -66,17 +67,26 @@ class Values:
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
-        return np.array([row for row, own in enumerate(self.families) if own == family], dtype=np.int64)
+        return self._by_family().get(family, np.zeros(0, dtype=np.int64))
 
     def run_rows(self, name: str) -> list[int]:
         """The rows of run-level series of a name, in the order of WAYS."""
-        found = [row for row, own in enumerate(self.families) if own[0] == RUN and self.names[row] == name]
+        rows = sorted(row for family, own in self._by_family().items() if family[0] == RUN for row in own.tolist())
+        found = [row for row in rows if self.names[row] == name]
         return sorted(found, key=lambda row: WAYS.index(way_of(self.families[row])))
 
     def of_way(self, way: str) -> I64:
         """The rows of the run-level series that were measured in one way, see WAYS."""
-        found = [row for row, own in enumerate(self.families) if own[0] == RUN and way_of(own) == way]
-        return np.array(found, dtype=np.int64)
+        own = [rows for family, rows in self._by_family().items() if family[0] == RUN and way_of(family) == way]
+        return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *own]))
+
+    def _by_family(self) -> dict[Family, I64]:
+        if not self.rows:
+            found: dict[Family, list[int]] = {}
+            for row, own in enumerate(self.families):
+                found.setdefault(own, []).append(row)
+            self.rows.update({own: np.array(rows, dtype=np.int64) for own, rows in found.items()})
+        return self.rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
+
 from tracker.lazy import pd
 from tracker.store.bulk import LARGEST, fetch
 from tracker.store.connect import Store
+from tracker.store.queries.columns import Column
 from tracker.store.sql import statement
 
 _RUNS_PER_QUESTION: Final = 10_000
@@ -170,7 +173,8 @@ def whole(numbers: Iterable[int]) -> list[int]:
 
 def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
     """A frame of `columns`, each with the dtype that its name has everywhere."""
-    return pd.DataFrame({name: _array(name, values) for name, values in zip(names, columns, strict=True)})
+    arrays = {name: _array(name, values) for name, values in zip(names, columns, strict=True)}
+    return pd.DataFrame(arrays, copy=False)
 
 
 def dtype(name: str) -> str:
@@ -189,7 +193,12 @@ def dtype(name: str) -> str:
 def _array(name: str, values: Sequence[Any]) -> Any:
     if name == "digest":
         values = [bytes(value).hex() for value in values]
-    return pd.array(list(values), dtype=dtype(name))
+    kind = dtype(name)
+    if kind == "Int64":
+        return Column.of(values, np.int64).array()
+    if kind == "Float64":
+        return Column.of(values, np.float64).array()
+    return pd.array(list(values), dtype=kind)
 
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:

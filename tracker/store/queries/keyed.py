@@ -11,57 +11,17 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
+from tracker.store.queries.columns import I64, Column
 from tracker.store.sql import statement
 
 _MOST_KEPT: Final = 100_000
 """Keys of one kind that a store keeps in memory; a watcher sees ever new ones."""
 
-I64 = NDArray[np.int64]
 Row = tuple[Any, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
-    """Whole or real numbers, of which some may be missing (0 there)."""
-
-    values: NDArray[Any]
-    missing: NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, numbers: Sequence[Any], dtype: type) -> Column:
-        """From what a driver gives: None is missing."""
-        if None not in numbers:
-            return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
-        missing = np.array([number is None for number in numbers], dtype=bool)
-        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
-
-    def array(self) -> Any:
-        """The same as a nullable array of pandas."""
-        kind = pd.arrays.IntegerArray if self.values.dtype == np.int64 else pd.arrays.FloatingArray
-        return kind(self.values, self.missing)
-
-    def taken(self, rows: I64) -> Column:
-        """These rows of it."""
-        return Column(self.values[rows], self.missing[rows])
-
-    def merged(self, how: np.ufunc, order: I64, starts: I64) -> Column:
-        """One number for each group of rows: those from each of `starts` on, in this order; of what is known of them,
-        missing where nothing is.
-        """
-        values, missing = self.values[order], self.missing[order]
-        if len(starts) == len(values):
-            return Column(values, missing)
-        if how is not np.add and missing.any():
-            # neither the smallest nor the largest
-            limits = np.iinfo(np.int64)
-            values = np.where(missing, limits.max if how is np.minimum else limits.min, values)
-        nothing = np.logical_and.reduceat(missing, starts)
-        return Column(np.where(nothing, 0, how.reduceat(values, starts)).astype(values.dtype), nothing)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,8 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
-from tracker.store.queries.keyed import I64, Column, Texts, groups, keys_of, sorted_places
+from tracker.store.queries.columns import I64, Column
+from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
 from tracker.store.sql import statement
 
 _GRAIN: Final = ("run_id", "stage", "rank", "step")
