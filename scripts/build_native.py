@@ -54,7 +54,7 @@ class NativeBuildHook(BuildHookInterface):
             return
         try:
             compile_native(Path(self.root))
-        except (Exception, SystemExit) as error:
+        except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it is, Python decodes as well
             self.app.display_warning(f"tracker is installed without its compiled decoder, so slower: {error}")
             return
         build_data["artifacts"] += [f"{PACKAGE}/_compiled*.so", f"{PACKAGE}/_compiled*.pyd"]

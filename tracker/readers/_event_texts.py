@@ -25,7 +25,7 @@ GUESSES: Final = 4
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _KEY_END: Final = re.compile(rb"\s*:\s*")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
-_EVENT: Final = re.compile(r"\$\[(\d+)\]")
+_EVENT: Final = re.compile(r" - at `\$\[(\d+)\]\.?(.*)`")
 _BLANKS: Final = b" \t\r\n"
 _KEY: Final = b'"traceEvents"'
 EXPORT_AGAIN: Final = "export the trace again"
@@ -332,7 +332,8 @@ class EventTexts(Generic[Events]):
         elif place:
             problem = f"malformed JSON: {_BYTE.sub('', problem).strip()}"
         else:
-            problem = f"not an event of a trace: {problem}"
+            field = f" - at `{event.group(2)}`" if event and event.group(2) else ""  # its number is that in this text
+            problem = f"not an event of a trace: {_EVENT.sub('', problem)}{field}"
         raise SourceError(self._source.path, f"byte {offset + position}", problem, remedy=EXPORT_AGAIN) from error
 
     def _too_deep(self, error: Exception) -> NoReturn:
