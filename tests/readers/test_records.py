@@ -166,6 +166,16 @@ def test_a_trace_that_ends_early_is_read_as_far_as_it_goes(place):
 
 
 @compiled
+def test_memory_events_of_no_size_are_no_allocations(place):
+    event = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+    place.write_text(json.dumps([event, event, kernel]))
+    fast, slow = both(place)
+    assert fast == slow
+    assert {table: len(rows) for table, rows in fast[0][0][4].items() if rows} == {"device": 1}
+
+
+@compiled
 def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monkeypatch):
     place.write_text(json.dumps(trace()))
     whole = read(place)

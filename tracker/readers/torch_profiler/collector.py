@@ -261,6 +261,8 @@ class Collector:
         if not says_size.all():
             bucket = [event for event, said in zip(bucket, says_size, strict=True) if said]
             times = times[says_size]
+        if not bucket:
+            return
         args = [event.args or NO_ARGS for event in bucket]
         allocated = int_column([a.allocated for a in args], MISSING)
         self.memory.add(
