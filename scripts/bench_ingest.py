@@ -176,7 +176,7 @@ def version_of(python: str, package: str) -> str:
 
 
 def tools_of(options: argparse.Namespace, fresh: Any) -> list[tuple[Tool, list[Tool]]]:
-    """What of tracker is compared with which peers, and with itself where `fresh` makes databases of a Postgres server."""
+    """What of tracker is compared with which peers, and with itself where `fresh` makes Postgres databases."""
     alone = Tool(f"tracker {importlib.metadata.version('tracker')}: ingest", ingest)
     peers = []
     if options.hta:
