@@ -5,13 +5,13 @@ from __future__ import annotations
 import pytest
 
 from tests.readers.helpers import decoding
-from tracker.readers.torch_profiler import records
+from tracker.readers.torch_profiler import native
 
 
 @pytest.fixture(params=["compiled", "msgspec"])
 def decoder(request):
     """By compiled code, then all by msgspec."""
-    if request.param == "compiled" and not records.is_compiled():
+    if request.param == "compiled" and not native.is_built():
         pytest.skip("the decoder is not built here")
     with decoding(compiled=request.param == "compiled"):
         yield request.param

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tracker.readers.torch_profiler import records
+from tracker.readers.torch_profiler import native
 
 
 def only(profile):
@@ -28,9 +28,9 @@ def frame(table):
 @contextmanager
 def decoding(*, compiled: bool) -> Iterator[None]:
     """Kineto traces are decoded by compiled code, where it is built, or all by msgspec."""
-    module = records._compiled
-    records._compiled = module if compiled else None
+    module = native.module
+    native.module = module if compiled else None
     try:
         yield
     finally:
-        records._compiled = module
+        native.module = module

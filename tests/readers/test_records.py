@@ -18,11 +18,11 @@ from tests.readers.helpers import decoding
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
 from tracker.readers._source import SourceText
-from tracker.readers.torch_profiler import records
+from tracker.readers.torch_profiler import native, records
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.reading import captures_of
 
-compiled = pytest.mark.skipif(not records.is_compiled(), reason="the decoder is not built here")
+compiled = pytest.mark.skipif(not native.is_built(), reason="the decoder is not built here")
 
 
 def trace(ops: int = 300, **more: Any) -> dict[str, Any]:
@@ -101,7 +101,8 @@ def place(tmp_path_factory):
     shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is None, reason="there is no C compiler"
 )
 def test_where_there_is_a_compiler_the_decoder_is_built():
-    assert records.is_compiled(), "run: python scripts/build_native.py"
+    assert records.RECORD.itemsize == native.RECORD_BYTES
+    assert native.is_built(), "run: python scripts/build_native.py"
 
 
 @compiled
@@ -189,14 +190,14 @@ def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monk
 
 @compiled
 def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
-    monkeypatch.setattr(records, "FORMAT", records.FORMAT + 1)
-    assert not records.is_compiled()
+    monkeypatch.setattr(native, "FORMAT", native.FORMAT + 1)
+    assert not native.is_built()
     assert Collector(place, ReadOptions()).decode_first is None
 
 
 @compiled
 def test_bounds_of_what_is_asked_of_the_module():
-    new = records._compiled.Decoder
+    new = native.module.Decoder
     decoder = new({b"cpu_op": 0}, {}, 1)
     assert decoder.decode(b"") == ((b"",) * 11, 0)
     for wrong in (lambda: decoder.new_texts(6), lambda: decoder.new_texts(-1), lambda: new({b"a": 8}, {}, 1),

@@ -17,20 +17,13 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING
 from tracker.readers._growing import int_column
+from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.kinds import ANNOTATIONS, FLOWS, FRAMES, KIND, LEVEL, MEMORY, OPS, SLICES, stream_of
 from tracker.readers.torch_profiler.op_texts import OpNames, module_path
 from tracker.readers.torch_profiler.schema import ARGS, EVENTS, NO_ARGS, Args, kept
 
 if TYPE_CHECKING:
     from tracker.readers.torch_profiler.collector import Collector
-
-try:
-    from tracker.readers.torch_profiler import _compiled
-except ImportError:  # not built
-    _compiled = None  # type: ignore[assignment]
-
-FORMAT: Final = 1
-"""Of the records below; a module that was built from other sources does not count."""
 
 THREADS: Final = FLOWS + 1
 NAMES, LANES, SHAPES, TYPES, MODULES, STACKS = range(6)
@@ -43,11 +36,6 @@ RECORD: Final = np.dtype(
     [("time_ns", np.int64), ("duration_ns", np.int64), ("numbers", np.int64, 6), *((word, np.int32) for word in _WORDS)]
 )
 Table = NDArray[np.void]
-
-
-def is_compiled() -> bool:
-    """Whether the compiled decoder is there, and reads what this module understands."""
-    return _compiled is not None and (FORMAT, RECORD.itemsize) == (_compiled.FORMAT, _compiled.RECORD_BYTES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +81,13 @@ class Records:
     @classmethod
     def begin(cls, collector: Collector, flow_categories: Collection[str]) -> Records | None:
         """None where the decoder is not built."""
-        return cls(collector, flow_categories) if is_compiled() else None
+        return cls(collector, flow_categories) if native.is_built() else None
 
     def _begin(self) -> None:
         to = self._to
         slices = {category.encode(): kind for category, kind in SLICES.items() if category is not None}
         flows = {category.encode(): number for number, category in enumerate(self._flows)}
-        self._decoder = _compiled.Decoder(slices, flows, secrets.randbits(64))
+        self._decoder = native.module.Decoder(slices, flows, secrets.randbits(64))
         self._spellings: list[list[bytes]] = [[] for _ in range(6)]
         names, lanes, shapes, types, modules, stacks = self._spellings
         self._names = _Meanings(names, lambda raw: to.strings.code(_text(raw)))

@@ -11,7 +11,7 @@
 #include "event.h"
 #include "texts.h"
 
-#define FORMAT 1 /* of records and arguments; records.py asks for its own */
+#define FORMAT 1 /* of records and arguments; __init__.py asks for its own */
 
 enum { OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS, THREADS, BUCKETS };
 enum { NAMES, LANES, SHAPES, TYPE_LISTS, MODULES, CALL_STACKS, POOLS };
@@ -369,7 +369,7 @@ static PyType_Slot decoder_slots[] = {
 };
 
 static PyType_Spec decoder_spec = {
-    "tracker.readers.torch_profiler._compiled.Decoder", sizeof(Decoder), 0, Py_TPFLAGS_DEFAULT, decoder_slots,
+    "tracker.readers.torch_profiler.native._compiled.Decoder", sizeof(Decoder), 0, Py_TPFLAGS_DEFAULT, decoder_slots,
 };
 
 static int fill(PyObject *module) {
