@@ -3,6 +3,7 @@
     .venv/bin/python scripts/bench_ingest.py TRACE [TRACE...]                 # tracker alone
     .venv/bin/python scripts/bench_ingest.py TRACE --hta PYTHON --tb PYTHON --msprof PYTHON --rounds 3
     .venv/bin/python scripts/bench_ingest.py --ranks FOLDER                   # on all processors, and on one
+    .venv/bin/python scripts/bench_ingest.py TRACE --postgres                 # into a server that it starts, too
 
 Each peer runs in an environment of its own, given as its Python: HolisticTraceAnalysis 0.5 loads the trace and makes
 two breakdowns, torch-tb-profiler loads one run, AMD's TraceLens makes one report, msprof-analyze compares the trace
@@ -24,9 +25,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from bench_queries import postgres
 
 AS_USERS: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 """Where an environment for development keeps Python from keeping what it compiled, each start would compile all."""
@@ -87,7 +91,7 @@ def timed(commands: Sequence[Sequence[str]]) -> Result:
     return Result(time.perf_counter() - start, peak)
 
 
-def tracker(database: Path, *words: str) -> list[str]:
+def tracker(database: Path | str, *words: str) -> list[str]:
     """A command of this checkout."""
     code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import run; run()"
     return [sys.executable, "-c", code, *words, "--db", str(database)]
@@ -97,14 +101,30 @@ def empty_database(folder: Path) -> Path:
     """A database as it is before the first ingest; made once, then copied."""
     made = folder.parent / "empty.db"
     if not made.exists():
-        code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tracker.store as s; s.open_store(sys.argv[1])"
-        subprocess.run([sys.executable, "-c", code, str(made)], check=True)
+        make_tables(made)
     return Path(shutil.copy(made, folder / "t.db"))
+
+
+def make_tables(database: Path | str) -> None:
+    """Makes the tables of a new database, which is a cost of the first ingest alone."""
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import tracker.store as s; s.open_store(sys.argv[1])"
+    subprocess.run([sys.executable, "-c", code, str(database)], check=True)
 
 
 def ingest(file: Path, folder: Path) -> list[list[str]]:
     """One ingest into an empty database."""
     return [tracker(empty_database(folder), "ingest", str(file), "--version", "v1", "--workload", "bench")]
+
+
+def into_postgres(fresh: Callable[[str], tuple[str, bool]]) -> Callable[[Path, Path], list[list[str]]]:
+    """One ingest into an empty database of a server; `fresh` makes one."""
+
+    def commands(file: Path, folder: Path) -> list[list[str]]:
+        url, _ = fresh("ingest")
+        make_tables(url)
+        return [tracker(url, "ingest", str(file), "--version", "v1", "--workload", "bench")]
+
+    return commands
 
 
 def two_and_a_diff(file: Path, folder: Path) -> list[list[str]]:
@@ -155,8 +175,8 @@ def version_of(python: str, package: str) -> str:
     return subprocess.run([python, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def tools_of(options: argparse.Namespace) -> list[tuple[Tool, list[Tool]]]:
-    """What of tracker is compared with which peers."""
+def tools_of(options: argparse.Namespace, fresh: Any) -> list[tuple[Tool, list[Tool]]]:
+    """What of tracker is compared with which peers, and with itself where `fresh` makes Postgres databases."""
     alone = Tool(f"tracker {importlib.metadata.version('tracker')}: ingest", ingest)
     peers = []
     if options.hta:
@@ -169,6 +189,8 @@ def tools_of(options: argparse.Namespace) -> list[tuple[Tool, list[Tool]]]:
         peers.append(
             Tool(f"TraceLens {version_of(options.tracelens, 'TraceLens')}: a report", tracelens(options.tracelens))
         )
+    if fresh is not None:
+        peers.append(Tool("tracker: ingest into Postgres", into_postgres(fresh)))
     compared = [(alone, peers)]
     if options.msprof:
         title = f"msprof-analyze {version_of(options.msprof, 'msprof-analyze')}: compare two files"
@@ -222,8 +244,18 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     for name in ("hta", "tb", "tracelens", "msprof"):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"the Python of the environment that holds {name}")
+    parser.add_argument("--postgres", action="store_true", help="ingest into a Postgres server, too")
     options = parser.parse_args()
-    compared = tools_of(options)
+    with (
+        tempfile.TemporaryDirectory() as base,
+        postgres(Path(base, "pg")) if options.postgres else nullcontext() as fresh,
+    ):
+        measure(options, fresh)
+
+
+def measure(options: argparse.Namespace, fresh: Any) -> None:
+    """Prints the table of what was asked for."""
+    compared = tools_of(options, fresh)
     compileall.compile_dir(ROOT / "tracker", quiet=1)
     print(f"Medians of {options.rounds}, Python {platform.python_version()}, {os.cpu_count()} processors.\n")
     print("| trace | tool | s | MB/s | peak MB | times tracker |")

@@ -21,7 +21,7 @@ find_python() {
 
 # install EXTRA: EXTRA is what follows the dot in `pip install -e .EXTRA`, empty or [test]; [test] includes the rest.
 install() {
-    wanted="$(cksum <pyproject.toml)"
+    wanted="$(cat pyproject.toml scripts/build_native.py tracker/readers/torch_profiler/native/*.[ch] | cksum)"
     if [ "$(cat ".venv/installed$1" 2>/dev/null)" = "$wanted" ]; then
         return
     fi

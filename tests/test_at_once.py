@@ -109,6 +109,28 @@ def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, s
     assert all(process.returncode is not None for process in started)
 
 
+def test_a_single_profile_is_begun_in_a_copy(tmp_path, ranks, started, monkeypatch):
+    monkeypatch.setattr(at_once, "can_fork", lambda: True)
+    with at_once.ahead(ranks[:1], IngestOptions()):
+        assert len(started) == 1
+        ahead = stored(tmp_path, "ahead.db", ranks[:1], IngestOptions())
+        assert len(started) == 1
+    assert ahead == stored(tmp_path, "one.db", ranks[:1], ALONE)
+
+
+@pytest.mark.parametrize(
+    "why", [("can_fork", lambda: False), ("processors", lambda: 1), ("MAX_BYTES_AHEAD", 100)], ids=lambda why: why[0]
+)
+def test_a_single_profile_is_read_here_where_a_copy_would_not_help(ranks, started, monkeypatch, why):
+    monkeypatch.setattr(at_once, "can_fork", lambda: True)
+    monkeypatch.setattr(at_once, *why)
+    with at_once.ahead(ranks[:1], IngestOptions()):
+        pass
+    with at_once.ahead(ranks[:1], ALONE):
+        pass
+    assert started == []
+
+
 def test_what_was_begun_under_other_options_is_read_anew(tmp_path, ranks, started):
     with at_once.ahead(ranks, IngestOptions(device="cpu")):
         device = at_once.read_all(ranks, IngestOptions())[0].capture.device

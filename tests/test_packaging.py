@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
@@ -21,6 +23,7 @@ PARTS = (
     ("tracker/samples", "*.toml"),
     ("tracker/store/sql", "*.sql"),
     ("tracker", "*.py"),
+    ("tracker", "*.[ch]"),
 )
 
 
@@ -40,7 +43,8 @@ def built(tmp_path_factory):
     """A wheel and a source distribution, built as `pip` would."""
     out = tmp_path_factory.mktemp("dist")
     build = "import sys; from hatchling.build import *; build_wheel(sys.argv[1]); build_sdist(sys.argv[1])"
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(out / "hatchling"), "hatchling>=1.25"]
+    needs = tomllib.loads((ROOT / "pyproject.toml").read_text())["build-system"]["requires"]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(out / "hatchling"), *needs]
     subprocess.run(pip, check=True, timeout=300)
     environment = {"PYTHONPATH": str(out / "hatchling"), "PATH": "/usr/bin:/bin"}
     subprocess.run([sys.executable, "-c", build, str(out)], cwd=ROOT, env=environment, check=True, timeout=300)
@@ -59,6 +63,27 @@ def test_wheel_holds_everything_that_runs(built):
         assert wanted, (folder, pattern)
         assert wanted <= names, f"the wheel lacks {sorted(wanted - names)}"
     assert not [name for name in names if name.startswith("tests/") or "__pycache__" in name]
+
+
+@pytest.mark.slow
+def test_wheel_holds_the_decoder_that_was_compiled_for_it(built):
+    if shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0], path="/usr/bin:/bin") is None:
+        pytest.skip("there is no C compiler")
+    (wheel,) = built.glob("*.whl")
+    assert "none-any" not in wheel.name
+    inside = [name for name in zipfile.ZipFile(wheel).namelist() if "/_compiled" in name]
+    assert [Path(name).suffix for name in sorted(inside)] == [".so", ".pyi"]
+
+
+@pytest.mark.slow
+def test_without_a_compiler_a_wheel_for_all_machines_is_built(built, tmp_path):
+    build = "import sys; from hatchling.build import *; build_wheel(sys.argv[1])"
+    environment = {"PYTHONPATH": str(built / "hatchling"), "PATH": "/usr/bin:/bin", "CC": "/bin/false"}
+    done = subprocess.run([sys.executable, "-c", build, str(tmp_path)], cwd=ROOT, env=environment, check=True,
+                          timeout=300, capture_output=True, text=True)  # fmt: skip
+    (wheel,) = tmp_path.glob("*-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
+    assert "without its compiled decoder, so slower" in done.stdout + done.stderr
 
 
 @pytest.mark.slow

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tracker.readers.torch_profiler import native
+
 
 def only(profile):
     """The one capture of a profile."""
@@ -18,3 +23,14 @@ def frame(table):
     """The rows of a table of `Rows`, as dicts."""
     columns = {name: list(column) for name, column in table.items()}
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+@contextmanager
+def decoding(*, compiled: bool) -> Iterator[None]:
+    """Kineto traces are decoded by compiled code, where it is built, or all by msgspec."""
+    module = native.module
+    native.module = module if compiled else None
+    try:
+        yield
+    finally:
+        native.module = module

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.readers import reference_reader
+from tests.readers.helpers import decoding
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
 from tracker.readers._event_texts import EventTexts
@@ -44,6 +45,7 @@ EVENT = st.fixed_dictionaries(
 TAIL = st.dictionaries(st.sampled_from(["INFO", "metadata", "z"]), NESTED | st.lists(st.dictionaries(NAMES, NESTED)))
 
 
+@pytest.mark.parametrize("compiled", [True, False])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     events=st.lists(EVENT, min_size=1, max_size=8),
@@ -53,14 +55,15 @@ TAIL = st.dictionaries(st.sampled_from(["INFO", "metadata", "z"]), NESTED | st.l
     indent=st.sampled_from([None, 0, 2]),
     chunk_bytes=st.integers(1, 400),
 )
-def test_any_chunk_size_reads_what_json_reads(events, head, tail, bare, indent, chunk_bytes):
+def test_any_chunk_size_reads_what_json_reads(compiled, events, head, tail, bare, indent, chunk_bytes):
     trace = events if bare else {**{f"a{key}": value for key, value in head.items()}, "traceEvents": events, **tail}
     text = json.dumps(trace, indent=indent, ensure_ascii=False)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "trace.json")
         path.write_text(text)
         source = SourceText(path, ReadOptions(), block_bytes=chunk_bytes)
-        captures, _ = captures_of(source, ReadOptions(), chunk_bytes=chunk_bytes)
+        with decoding(compiled=compiled):
+            captures, _ = captures_of(source, ReadOptions(), chunk_bytes=chunk_bytes)
     expected = reference_reader.totals(text)
     found = reference_reader.totals_of_captures(captures)
     assert found.spans == expected.spans

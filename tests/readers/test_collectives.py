@@ -9,6 +9,8 @@ from tests.readers.traces import op, write
 from tracker.profile import MISSING
 from tracker.readers._collectives import kind_of, role_of
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 
 @pytest.mark.parametrize(
     ("name", "kind"),

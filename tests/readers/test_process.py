@@ -27,7 +27,7 @@ def main():
 
 @pytest.fixture(params=[False, True], ids=["anew", "copied"])
 def start(request, monkeypatch):
-    monkeypatch.setattr(_process, "_is_alone", lambda: True)  # other tests may have left threads of libraries
+    monkeypatch.setattr(_process, "can_fork", lambda: True)  # other tests may have left threads of libraries
 
     def begin(word: bytes) -> _process.Process:
         process = _process.start_process("tests.readers.test_process", may_fork=request.param)
@@ -76,7 +76,7 @@ def test_one_that_the_system_has_buried_already_has_ended(start):
 
 
 def test_beside_threads_nothing_is_copied(monkeypatch):
-    monkeypatch.setattr(_process, "_is_alone", lambda: False)
+    monkeypatch.setattr(_process, "can_fork", lambda: False)
     process = _process.start_process("tests.readers.test_process", may_fork=True)
     assert not isinstance(process, _process._Forked)
     process.kill()

@@ -13,6 +13,8 @@ from tracker import readers
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import Found, ReadOptions
 
+pytestmark = pytest.mark.usefixtures("decoder")
+
 FIXTURES = Path(__file__).parents[1] / "data" / "torch_profiler"
 
 

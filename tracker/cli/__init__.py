@@ -82,8 +82,10 @@ app = typer.Typer(
 def _print_version(wanted: bool) -> None:
     if wanted:
         from tracker.cli._output import emit
+        from tracker.readers.torch_profiler import native
 
-        emit(f"tracker {__version__}")
+        how = "compiled" if native.is_built() else "not compiled (there was no C compiler), so slower"
+        emit(f"tracker {__version__}; decoder of PyTorch traces: {how}")
         raise typer.Exit
 
 

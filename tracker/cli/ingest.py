@@ -109,7 +109,6 @@ def ingest(  # one parameter per option
       tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
     """
     from tracker import config as configuration
-    from tracker import readers
 
     settings = configuration.load(db)
     if spooled:
@@ -136,8 +135,6 @@ def ingest(  # one parameter per option
     # what takes long begins first: much is imported before a database can be asked anything
     import_numpy()
     with ExitStack() as stack:
-        if dask is None:
-            stack.enter_context(readers.ahead(paths, readers.ReadOptions(**said), format))
         from tracker import intake
 
         chosen = intake.IngestOptions(

@@ -21,10 +21,13 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.readers import Found
-from tracker.readers._process import Process, pipe, processors, start_process
+from tracker.readers._process import Process, can_fork, pipe, processors, start_process
 
 MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""
+
+MAX_BYTES_AHEAD: Final = 1 << 30
+"""Of a profile that another process reads while this one gets ready: of what takes long, the user wants to see more."""
 
 _Content = list[Piece] | TrackerError | None
 
@@ -50,13 +53,13 @@ def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
 
 @contextmanager
 def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
-    """Begins to read several large profiles, while the caller still gets ready for `read_all` of them.
+    """Begins to read, in copies of this process, while the caller still gets ready for `read_all`.
 
     That must happen inside of this context and under the same options; what is not read is given up at its end.
     """
     found = _find_all(paths, options)
     count = _processes_for(found, options)
-    if count < 2:
+    if count < 2 and not _is_worth_a_copy(found, options):
         yield
         return
     with ExitStack() as end:
@@ -96,6 +99,13 @@ def _processes_for(found: Sequence[Found], options: IngestOptions) -> int:
         return 1
     sizes = sorted(_bytes(item.path) for item in found)
     return min(len(found), processors()) if sum(sizes[:-1]) >= MIN_BYTES else 1
+
+
+def _is_worth_a_copy(found: Sequence[Found], options: IngestOptions) -> bool:
+    """Whether a copy of this process shall read, so that this one can get ready meanwhile."""
+    if options.one_process or processors() < 2 or not can_fork():
+        return False
+    return sum(_bytes(item.path) for item in found) <= MAX_BYTES_AHEAD
 
 
 def _bytes(path: Path) -> int:

@@ -27,7 +27,7 @@ class IngestOptions:
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
     (default: those that came). `as_run`: all files are one run, whatever they say. `otherwise`: what holds where
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
-    the file `label`. `one_process`: others read as well, so that this one does not ask for help. `read_with`: reads the
+    the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
     the runs of many ingests at once.
     """
@@ -156,6 +156,5 @@ def _read_options(found: Found, options: IngestOptions) -> ReadOptions:
         allow_partial=options.allow_partial,
         skip_bad_rows=options.skip_bad_rows,
         max_bytes=options.max_bytes,
-        one_process=options.one_process,
         progress=None if report is None else lambda done, total: report(found.path.name, done, total),
     )

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ahead", "ambiguous", "claim", "find",
+    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find",
     "is_sidecar", "load", "read", "read_head", "short_word", "survey", "unfinished",
 ]  # fmt: skip
 
@@ -165,20 +164,6 @@ def read(found: Found, options: ReadOptions | None = None) -> Profile:
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error
-
-
-@contextmanager
-def ahead(paths: Sequence[Path], options: ReadOptions, format: str | None = None) -> Iterator[None]:
-    """Begins to read what takes long, in a process of its own, while the caller still gets ready to `read` it.
-
-    It must be read inside of this context, under the same options; what is not read is given up at its end.
-    """
-    from tracker.readers.torch_profiler import NAME, second_half, sniff
-
-    with ExitStack() as stack:
-        if len(paths) == 1 and format in (None, NAME) and paths[0].is_file() and sniff(paths[0], read_head(paths[0])):
-            stack.enter_context(second_half.ahead(paths[0], options))
-        yield
 
 
 def unfinished(seen: Seen) -> str:

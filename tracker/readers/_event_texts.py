@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
 
@@ -25,7 +25,7 @@ GUESSES: Final = 4
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
 _KEY_END: Final = re.compile(rb"\s*:\s*")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
-_EVENT: Final = re.compile(r"\$\[(\d+)\]")
+_EVENT: Final = re.compile(r" - at `\$\[(\d+)\]\.?(.*)`")
 _BLANKS: Final = b" \t\r\n"
 _KEY: Final = b'"traceEvents"'
 EXPORT_AGAIN: Final = "export the trace again"
@@ -36,33 +36,24 @@ Events = TypeVar("Events")
 
 @dataclass(frozen=True, slots=True)
 class Chunk(Generic[Events]):
-    """Some whole events: as JSON list text, decoded, and the byte of the content at which they start."""
+    """Some whole events: as text (a JSON list; or what starts with them, where `decode_first` took them), decoded, and
+    the byte of the content at which the text starts.
+    """
 
     text: bytes
     events: Events
     offset: int
 
 
-class Rest(Protocol):
-    """Somebody who reads the rest of a trace at the same time."""
-
-    def begin(self) -> None:
-        """There are events to be read."""
-
-    def begins_at(self) -> int | None:
-        """The byte of the content, an event's first as far as it knows, at which it begins; None: not known yet."""
-
-
 class EventTexts(Generic[Events]):
     """The events of one trace, in chunks; iterate once. Afterwards `top_text` is the rest of the trace.
 
-    `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else. `exporter`: what
+    `decode` turns the text of a list into events and raises msgspec.DecodeError for anything else. `decode_first`: a
+    faster way where a text starts with an event: its first events, as many as it likes of those that a comma follows,
+    and the byte behind the last of these commas; None: decode shall do it. `exporter`: what
     writes such traces, for the remedy where this is none.
     `partial`: why the trace ended early, empty when it is whole; only with `allow_partial`, else a SourceError.
     `may_stay_open`: a bare list that ends behind a whole event is whole without its `]`; then `is_open` is True.
-    `inside`: the source starts with an event, and this is what stood in front of the first one.
-    `rest`: reads on at some byte. Where whole events end exactly there, that byte is proved to start one, and iteration
-    ends with `left_to_rest`; else this reads on itself.
     """
 
     def __init__(
@@ -74,34 +65,27 @@ class EventTexts(Generic[Events]):
         allow_partial: bool = False,
         may_stay_open: bool = False,
         chunk_bytes: int = CHUNK_BYTES,
-        inside: bytes | None = None,
-        rest: Rest | None = None,
+        decode_first: Callable[[bytes], tuple[Events, int] | None] | None = None,
     ) -> None:
         self.partial = ""
         self.is_open = False
-        self.left_to_rest = False
-        self._inside = inside
-        self._rest = rest
-        self._held = b""  # read, and behind the byte at which `rest` begins
         self._may_stay_open = may_stay_open
         self._none_such = f"give a trace exported by {exporter}"
         self.top_text = b"{}"
         self._source = source
         self._blocks = iter(source)
         self._decode = decode
+        self._decode_first = decode_first
         self._allow_partial = allow_partial
         self._chunk_bytes = chunk_bytes
         self._buffer = b""
-        self._offset = source.bytes_read  # byte of the content at which the buffer starts
-        self._taken = self._offset  # byte of the content at which it ends
-        self._after_comma = inside is not None
+        self._offset = 0  # byte of the content at which the buffer starts
+        self._after_comma = False
         self._closed = False
 
     def __iter__(self) -> Iterator[Chunk[Events]]:
-        head = self.read_head() if self._inside is None else self._inside
+        head = self._read_head()
         want = self._chunk_bytes
-        if self._rest is not None:
-            self._rest.begin()
         while True:
             more = self._fill(want)
             chunk = self._next_chunk()
@@ -112,12 +96,6 @@ class EventTexts(Generic[Events]):
                 self._read_tail(head)
                 return
             if chunk is not None:
-                continue
-            if not more and self._rest is not None and self._taken == self._rest.begins_at():
-                self.left_to_rest = self._after_comma and not self._buffer.strip(_BLANKS)
-                if self.left_to_rest:
-                    return
-                self._rest = None
                 continue
             if not more:
                 yield from self._end_early(is_bare=not head)
@@ -130,31 +108,14 @@ class EventTexts(Generic[Events]):
         parts = [self._buffer]
         size = len(self._buffer)
         while size <= want:
-            block = self._next_block()
-            if not block:
+            block = next(self._blocks, None)
+            if block is None:
                 self._buffer = b"".join(parts)
                 return False
             parts.append(block)
             size += len(block)
         self._buffer = b"".join(parts)
         return True
-
-    def _next_block(self) -> bytes:
-        """The next block, up to where `rest` begins; empty where there is none."""
-        end = self._rest.begins_at() if self._rest is not None else None
-        if end == self._taken:
-            return b""
-        block, self._held = self._held or next(self._blocks, b""), b""
-        if end is not None and self._taken < end < self._taken + len(block):
-            block, self._held = block[: end - self._taken], block[end - self._taken :]
-        self._taken += len(block)
-        return block
-
-    def hash_rest(self) -> None:
-        """Lets the rest of the source be hashed, without looking for events."""
-        self._source.leave_rest()
-        for _ in self._blocks:
-            pass
 
     def _grow(self, want: int) -> int:
         if want > MAX_EVENT_BYTES:
@@ -168,7 +129,7 @@ class EventTexts(Generic[Events]):
 
     # -- before the events
 
-    def read_head(self) -> bytes:
+    def _read_head(self) -> bytes:
         """Moves behind the `[` of the event list; returns the text before it (empty for a bare list)."""
         want = self._chunk_bytes
         while True:
@@ -227,6 +188,9 @@ class EventTexts(Generic[Events]):
 
     def _next_chunk(self) -> Chunk[Events] | None:
         """The next chunk, taken out of the buffer; None when the buffer holds no whole event."""
+        first = self._decode_first(self._buffer) if self._decode_first is not None else None
+        if first is not None:
+            return self._take(Chunk(self._buffer, first[0], self._offset), first[1], after_comma=True)
         for end, after_comma in self._guessed_cuts():
             text = b"".join((b"[", memoryview(self._buffer)[:end], b"]"))
             try:
@@ -368,7 +332,8 @@ class EventTexts(Generic[Events]):
         elif place:
             problem = f"malformed JSON: {_BYTE.sub('', problem).strip()}"
         else:
-            problem = f"not an event of a trace: {problem}"
+            field = f" - at `{event.group(2)}`" if event and event.group(2) else ""  # its number is that in this text
+            problem = f"not an event of a trace: {_EVENT.sub('', problem)}{field}"
         raise SourceError(self._source.path, f"byte {offset + position}", problem, remedy=EXPORT_AGAIN) from error
 
     def _too_deep(self, error: Exception) -> NoReturn:

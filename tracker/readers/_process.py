@@ -37,7 +37,7 @@ def start_process(module: str, *, may_fork: bool = False) -> Process:
     caller has opened nothing that a copy of this process must not hold (a database); then the copy is made, which has
     imported already what this one has.
     """
-    if may_fork and sys.platform == "linux" and _is_alone():
+    if may_fork and can_fork():
         return _Forked(import_module(module).main)
     package = Path(__file__).parents[2]
     paths = os.pathsep.join(filter(None, (str(package), os.environ.get("PYTHONPATH"))))
@@ -89,9 +89,9 @@ def _pipe(ends: ExitStack) -> tuple[int, int]:
     return pair
 
 
-def _is_alone() -> bool:
-    """Whether this process has one thread, those of libraries counted as well."""
-    return len(os.listdir("/proc/self/task")) == 1
+def can_fork() -> bool:
+    """Whether a copy of this process can be made: on Linux, of one thread, those of libraries counted as well."""
+    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
 
 
 def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import codecs
 import hashlib
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,8 +28,6 @@ DIGEST_BYTES: Final = 16
 
 Progress = Callable[[int, int], None]
 
-_HASHED_BYTES: Final = 8 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
@@ -39,7 +36,7 @@ class ReadOptions:
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a
     truncated file still holds. `skip_bad_rows`: leave out rows with impossible values and count them, instead of
     failing. `max_bytes`: limit on the decompressed size of one file. `progress`: called with (bytes read, bytes in
-    all) on disk. `one_process`: a large file is not read by a second process as well.
+    all) on disk.
     """
 
     flow_category: str | None = None
@@ -47,7 +44,6 @@ class ReadOptions:
     skip_bad_rows: bool = False
     max_bytes: int = MAX_BYTES
     progress: Progress | None = None
-    one_process: bool = False
 
 
 def open_source(path: Path) -> BinaryIO:
@@ -91,20 +87,13 @@ def source_of(path: Path, options: ReadOptions) -> Source:
     return Source(str(path), size, digest.digest())
 
 
-def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES, start: int = 0) -> Iterator[bytes]:
-    """The content from its byte `start` on, in blocks of at most `size` bytes; EOFError behind the last byte of a gzip
-    stream that was cut.
-    """
-    magic = file.read(2)
+def content_blocks(path: Path, file: BinaryIO, size: int = BLOCK_BYTES) -> Iterator[bytes]:
+    """The content in blocks of at most `size` bytes; EOFError behind the last byte of a gzip stream that was cut."""
+    start = file.read(2)
     file.seek(0)
-    if magic == GZIP_MAGIC:
-        position = 0
-        for block in _gunzip(path, file, size):
-            position += len(block)
-            if position > start:
-                yield block[start - position :] if position - len(block) < start else block
+    if start == GZIP_MAGIC:
+        yield from _gunzip(path, file, size)
     else:
-        file.seek(start)
         while block := file.read(size):
             yield block
 
@@ -139,23 +128,18 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
 class SourceText:
     """The UTF-8 content of one file, block by block: counted, limited, checked and hashed on the way.
 
-    Iterate once, to the end; then `source()` describes the file. With `start` only what lies behind that byte of the
-    content, and no `source()`. `ended_early` is True where a gzip stream was cut and
+    Iterate once, to the end; then `source()` describes the file. `ended_early` is True where a gzip stream was cut and
     `options.allow_partial` lets that pass.
     """
 
-    def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES, start: int = 0) -> None:
+    def __init__(self, path: Path, options: ReadOptions, block_bytes: int = BLOCK_BYTES) -> None:
         self.path = path
         self.ended_early = False
-        self.bytes_read = start
-        self._start = start
+        self.bytes_read = 0
         self._options = options
         self._block_bytes = block_bytes
         self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
         self._bytes_on_disk = 0
-        self._rest_is_read = False
-        self._is_over = False
-        self._hashed_bytes = 0
 
     def __iter__(self) -> Iterator[bytes]:
         from concurrent.futures import ThreadPoolExecutor
@@ -163,68 +147,27 @@ class SourceText:
         decoder = codecs.getincrementaldecoder("utf-8")()
         # hashing takes a third as long as decoding and needs no lock of Python's: it runs beside it
         with open_source(self.path) as file, ThreadPoolExecutor(1, "digest") as beside:
-            hashes_file = not self._start and file.read(2) != GZIP_MAGIC and hasattr(os, "preadv")
-            hashes_blocks = not self._start and not hashes_file
+            hashed = beside.submit(self._digest.update, b"")
             self._bytes_on_disk = file.seek(0, 2)
             file.seek(0)
-            hashed = beside.submit(self._hash_file, file.fileno(), self._bytes_on_disk if hashes_file else 0)
             try:
-                for block in content_blocks(self.path, file, self._block_bytes, self._start):
+                for block in content_blocks(self.path, file, self._block_bytes):
                     self._check_text(block, decoder)
-                    if hashes_blocks:
-                        hashed.result()
-                        hashed = beside.submit(self._digest.update, block)
+                    hashed.result()
+                    hashed = beside.submit(self._digest.update, block)
                     self.bytes_read += len(block)
                     self._check_size()
                     if self._options.progress:
                         self._options.progress(file.tell(), self._bytes_on_disk)
                     yield block
-                    if self._rest_is_read and hashes_file:
-                        break
-                hashed.result()
-                if hashes_file:
-                    self._check_hashed(file.fileno())
             except EOFError as error:
                 self._accept_early_end(error)
-            finally:
-                self._is_over = True
-
-    def leave_rest(self) -> None:
-        """Somebody else reads and checks the rest of what was there at first: it is only hashed, and the iteration ends
-        where that is done.
-        """
-        self._rest_is_read = True
 
     def source(self) -> Source:
         """What was read: path, bytes on disk, digest of the decompressed content."""
         from tracker.profile import Source
 
         return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
-
-    def _hash_file(self, file: int, end: int) -> None:
-        """Hashes the file up to its byte `end`, in large blocks: after each of them this waits for the thread that
-        decodes to let it on.
-        """
-        block = bytearray(_HASHED_BYTES)
-        while not self._is_over and (left := end - self._hashed_bytes) > 0:
-            count = os.preadv(file, [memoryview(block)[:left]], self._hashed_bytes)
-            if not count:
-                break
-            self._digest.update(memoryview(block)[:count])
-            self._hashed_bytes += count
-
-    def _check_hashed(self, file: int) -> None:
-        """Sees to it that the digest is that of the bytes that were read, also where the file grew meanwhile;
-        SourceError where it shrank.
-        """
-        if self._rest_is_read:
-            self.bytes_read = self._bytes_on_disk
-            if self._options.progress:
-                self._options.progress(self._bytes_on_disk, self._bytes_on_disk)
-        self._hash_file(file, self.bytes_read)
-        if self._hashed_bytes != self.bytes_read:
-            remedy = "read it when it is complete"
-            raise SourceError(self.path, f"byte {self.bytes_read}", "changed while it was read", remedy=remedy)
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
         if block.isascii() and not decoder.getstate()[0]:

@@ -254,7 +254,7 @@ def _given_up_when_lost(connection: Connection) -> Iterator[None]:
     try:
         yield
     except connection.dialect.loaded_dbapi.OperationalError as error:
-        if connection.connection.dbapi_connection.closed:
+        if getattr(connection.connection.dbapi_connection, "closed", True):
             connection.invalidate(error)
         raise
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,44 +10,28 @@ import msgspec
 import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import I32, I64, MISSING, DeviceKind, LaunchLevel, Strings
+from tracker.profile import I32, I64, MISSING, Strings
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
 from tracker.readers._growing import INTEGER, Growing, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers._times import numbers_to_ns, text_to_ns
+from tracker.readers.torch_profiler.kinds import (
+    ANNOTATIONS,
+    FLOW_CATEGORIES,
+    FLOWS,
+    FRAMES,
+    KIND,
+    LEVEL,
+    MEMORY,
+    OPS,
+    SLICES,
+    stream_of,
+)
 from tracker.readers.torch_profiler.op_texts import OpNames, Texts
-from tracker.readers.torch_profiler.schema import TEXT_EVENTS, AnyEvent, Args, TextEvent, kept
-
-# category of ph "X" -> bucket; categories changed case and name over the years
-OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(10)
-SLICES: Final[Mapping[str | None, int]] = {
-    "cpu_op": OPS,
-    "Operator": OPS,
-    "user_annotation": ANNOTATIONS,
-    "python_function": FRAMES,
-    "cuda_runtime": RUNTIME,
-    "Runtime": RUNTIME,
-    "xpu_runtime": RUNTIME,
-    "mtia_runtime": RUNTIME,
-    "privateuse1_runtime": RUNTIME,
-    "glow_runtime": RUNTIME,
-    "cuda_driver": DRIVER,
-    "xpu_driver": DRIVER,
-    "privateuse1_driver": DRIVER,
-    "kernel": KERNELS,
-    "Kernel": KERNELS,
-    "mtia_ccp_events": KERNELS,
-    "gpu_memcpy": COPIES,
-    "Memcpy": COPIES,
-    "gpu_memset": MEMSETS,
-    "Memset": MEMSETS,
-}
-FLOW_CATEGORIES: Final = frozenset(("async", "async_cpu_to_gpu", "async_gpu", "ac2g", "async_npu"))
-KIND: Final = {KERNELS: DeviceKind.KERNEL, COPIES: DeviceKind.COPY, MEMSETS: DeviceKind.MEMSET}
-LEVEL: Final = {RUNTIME: LaunchLevel.RUNTIME, DRIVER: LaunchLevel.DRIVER}
+from tracker.readers.torch_profiler.records import Batch, Records
+from tracker.readers.torch_profiler.schema import EVENTS, NO_ARGS, TEXT_EVENTS, AnyEvent, Args, TextEvent, kept
 
 MODULE_PREFIX: Final = "nn.Module: "
-_NO_ARGS: Final = Args()
 _NO_ID: Final = 1 << 62
 Bucket = list[AnyEvent]
 
@@ -75,8 +58,8 @@ class Collector:
         self.memory = Growing(time_ns=np.int64, thread=np.int32, **dict.fromkeys(memory, np.int64))
         self.flows = Growing(time_ns=np.int64, thread=np.int32, id=np.int64, category=np.int32, is_end=np.int8)
         self.markers = Growing(start_ns=np.int64, end_ns=np.int64, thread=np.int32, step=np.int64)
-        self._texts = Texts(self.strings)
-        self._names = OpNames(self.strings)
+        self.texts = Texts(self.strings)
+        self.op_names = OpNames(self.strings)
         self._frame_names: dict[str | None, int] = {}  # name -> 2 * code + 1 for modules
         self._lanes: dict[tuple[int | str | None, int | str | None], int] = {}  # (pid, tid) as written -> thread
         self.flow_ids: dict[object, int] = {}  # those that are no numbers a column holds -> negative numbers
@@ -84,13 +67,28 @@ class Collector:
         self._path = path
         self._skip_bad = options.skip_bad_rows
         self._flow_categories = FLOW_CATEGORIES | ({options.flow_category} if options.flow_category else set())
+        self._records = Records.begin(self, self._flow_categories)
 
-    def decoder(self, numbers: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
-        """A decoder that takes `numbers` until a time was met that only text can hold, and text from then on."""
-        return lambda text: TEXT_EVENTS.decode(text) if self._needs_text else numbers(text)
+    def decode(self, text: bytes) -> list[Any]:
+        """The events of a JSON list: their times as numbers until one was met that only text can hold, and as text from
+        then on. msgspec.DecodeError for anything else.
+        """
+        events: list[Any] = TEXT_EVENTS.decode(text) if self._needs_text else EVENTS.decode(text)
+        return events
 
-    def add(self, chunk: Chunk[list[Any]]) -> None:
-        """Takes the events of one chunk."""
+    @property
+    def decode_first(self) -> Callable[[bytes], tuple[Batch, int] | None] | None:
+        """What reads the first events of a text without objects, see `Records.decode_first`; None: nothing does."""
+        return None if self._records is None else self._records.decode_first
+
+    def add(self, chunk: Chunk[Batch | list[Any]]) -> None:
+        """Takes the events of one chunk, as they were decoded."""
+        if self._records is not None and isinstance(chunk.events, Batch):
+            self._records.add(chunk.events, chunk.text)
+        else:
+            self._add_events(chunk)
+
+    def _add_events(self, chunk: Chunk[Any]) -> None:
         buckets = self._sort(chunk.events)
         times = [None if self._needs_text else self._times(bucket) for bucket in buckets]
         if any(time is None for time in times):
@@ -122,7 +120,7 @@ class Collector:
                 if event.cat in self._flow_categories:
                     flow(event)
             elif phase == "M":
-                self._name_thread(event)
+                self.name_thread(event)
         return buckets
 
     def _times(self, bucket: Bucket) -> tuple[I64, I64] | None:
@@ -160,12 +158,13 @@ class Collector:
             remedy = f"{EXPORT_AGAIN}, or leave such events out with --skip-bad-rows"
             raise SourceError(self._path, place, f"event {event.name!r}: {problem}", remedy=remedy)
 
-    def _thread(self, event: AnyEvent) -> int:
-        known = self._lanes.get((event.pid, event.tid))
+    def thread(self, pid: int | str | None, tid: int | str | None) -> int:
+        """The number of a thread, given out on first sight."""
+        known = self._lanes.get((pid, tid))
         if known is not None:
             return known
-        thread = self.threads.setdefault((_id(event.pid), _id(event.tid)), len(self.threads))
-        self._lanes[event.pid, event.tid] = thread
+        thread = self.threads.setdefault((_id(pid), _id(tid)), len(self.threads))
+        self._lanes[pid, tid] = thread
         return thread
 
     def _threads(self, bucket: Bucket) -> Sequence[int] | I32:
@@ -173,22 +172,23 @@ class Collector:
         first = bucket[0]
         tids = [event.tid for event in bucket]
         if tids.count(first.tid) == len(bucket) == [event.pid for event in bucket].count(first.pid):
-            return np.full(len(bucket), self._thread(first), dtype=np.int32)
-        return [lanes[key] if (key := (event.pid, event.tid)) in lanes else self._thread(event) for event in bucket]
+            return np.full(len(bucket), self.thread(first.pid, first.tid), dtype=np.int32)
+        return [lanes[key] if (key := (event.pid, event.tid)) in lanes else self.thread(*key) for event in bucket]
 
-    def _name_thread(self, event: AnyEvent) -> None:
+    def name_thread(self, event: AnyEvent) -> None:
+        """Takes the name of a thread, if that is what this event of phase M tells."""
         if event.name == "thread_name" and event.args is not None and isinstance(event.args.name, str):
-            self.thread_names[self._thread(event)] = event.args.name
+            self.thread_names[self.thread(event.pid, event.tid)] = event.args.name
 
     def _add(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         if kind in (OPS, ANNOTATIONS):
             self._add_ops(kind, bucket, starts, ends)
         elif kind == FRAMES:
             known = self._frame_names
-            names = np.array([known.get(event.name) or self._frame_name(event.name) for event in bucket])
+            names = np.array([known.get(event.name) or self.frame_name(event.name) for event in bucket])
             self.frames.add(**self._span(bucket, starts, ends, names >> 1), is_module=names & 1)
         elif kind in LEVEL:
-            correlations = _correlations([event.args or _NO_ARGS for event in bucket])
+            correlations = _correlations([event.args or NO_ARGS for event in bucket])
             level = np.full(len(bucket), LEVEL[kind], dtype=np.int8)
             self.launches.add(**self._span(bucket, starts, ends), level=level, correlation=correlations)
         elif kind in KIND:
@@ -206,7 +206,8 @@ class Collector:
             "name": names if names is not None else self.strings.codes([event.name for event in bucket]),
         }
 
-    def _frame_name(self, name: str | None) -> int:
+    def frame_name(self, name: str | None) -> int:
+        """2 * code of the name of a Python frame, + 1 for a module."""
         text = name or ""
         code = self.strings.code(text.removeprefix(MODULE_PREFIX))
         self._frame_names[name] = 2 * code + text.startswith(MODULE_PREFIX)
@@ -214,7 +215,7 @@ class Collector:
 
     def _add_ops(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
         span = {name: np.asarray(column) for name, column in self._span(bucket, starts, ends).items()}
-        says = self._names.say(span["name"])
+        says = self.op_names.say(span["name"])
         is_marker = (says & OpNames.MARKER) > 0
         if is_marker.any():
             names = [event.name or "" for event, is_one in zip(bucket, is_marker.tolist(), strict=True) if is_one]
@@ -224,12 +225,12 @@ class Collector:
             says = says[~is_marker]
         if not bucket:
             return
-        args = [event.args or _NO_ARGS for event in bucket]
+        args = [event.args or NO_ARGS for event in bucket]
         for row in np.flatnonzero(says & OpNames.COLLECTIVE).tolist():
             self.op_calls.append((self.ops.rows + row, bucket[row].name or "", kept(args[row])))
         sequence = int_column([a.sequence for a in args], -1)
         forward = int_column([a.forward_thread for a in args], 0)
-        texts = self._texts
+        texts = self.texts
         self.ops.add(
             **span,
             input_shapes=texts.shapes(args),
@@ -242,7 +243,7 @@ class Collector:
         )
 
     def _add_device(self, kind: int, bucket: Bucket, starts: I64, ends: I64) -> None:
-        args = [event.args or _NO_ARGS for event in bucket]
+        args = [event.args or NO_ARGS for event in bucket]
         for row, a in enumerate(args, start=self.device.rows):
             if a.collective is not None:
                 self.kernel_calls.append((row, kept(a)))
@@ -260,7 +261,9 @@ class Collector:
         if not says_size.all():
             bucket = [event for event, said in zip(bucket, says_size, strict=True) if said]
             times = times[says_size]
-        args = [event.args or _NO_ARGS for event in bucket]
+        if not bucket:
+            return
+        args = [event.args or NO_ARGS for event in bucket]
         allocated = int_column([a.allocated for a in args], MISSING)
         self.memory.add(
             time_ns=times,
@@ -324,11 +327,9 @@ def _correlations(args: Sequence[Args]) -> I64:
 
 
 def _stream(event: AnyEvent, args: Args) -> int:
-    """The stream's number: of `args`, else of the tid, `7` or `"stream 7"`; -1 where there is none."""
     if type(args.stream) is int:
         return args.stream
-    digits = re.search(r"\d{1,18}$", str(args.stream if args.stream is not None else event.tid))
-    return int(digits.group()) if digits else -1
+    return stream_of(args.stream if args.stream is not None else event.tid)
 
 
 def _ordinal(event: AnyEvent, args: Args) -> object:

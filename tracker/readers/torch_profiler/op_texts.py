@@ -28,13 +28,13 @@ class Texts:
 
     def shapes(self, args: Sequence[Args]) -> list[int]:
         """`Input Dims` without blanks, `[[8,96],[96]]`; text stays as it is."""
-        known, new = self._shapes, self._new_shapes
+        known, new = self._shapes, self.shape
         raws = [bytes(a.dims) or bytes(a.old_dims) for a in args]
         return [known[raw] if raw in known else new(raw) for raw in raws]
 
     def types(self, args: Sequence[Args]) -> list[int]:
         """`Input type`, one word per input, joined by commas: `float,,Scalar`; text stays as it is."""
-        known, new = self._types, self._new_types
+        known, new = self._types, self.type_list
         raws = [bytes(a.types) for a in args]
         return [known[raw] if raw in known else new(raw) for raw in raws]
 
@@ -44,26 +44,29 @@ class Texts:
 
     def modules(self, args: Sequence[Args]) -> list[int]:
         """`Module Hierarchy` as a path: its parts, joined with `/`."""
-        return self._codes([a.module for a in args], _path)
+        return self._codes([a.module for a in args], module_path)
 
     def _codes(self, values: Sequence[Any], text: Callable[[str], str]) -> list[int]:
         if values.count(None) == len(values):  # as in most traces
             return [0] * len(values)
         return self._strings.codes([text(value) if isinstance(value, str) else "" for value in values])
 
-    def _new_shapes(self, raw: bytes) -> int:
+    def shape(self, raw: bytes) -> int:
+        """What `shapes` gives for the text of one `Input Dims`."""
         text = (plain(raw) or "") if raw[:1] == b'"' else raw.translate(None, b" \t\r\n").decode()
         self._shapes[raw] = self._strings.code(text)
         return self._shapes[raw]
 
-    def _new_types(self, raw: bytes) -> int:
+    def type_list(self, raw: bytes) -> int:
+        """What `types` gives for the text of one `Input type`."""
         value = plain(raw)
         text = ",".join(map(str, value)) if isinstance(value, list) else value if isinstance(value, str) else ""
         self._types[raw] = self._strings.code(text)
         return self._types[raw]
 
 
-def _path(module: str) -> str:
+def module_path(module: str) -> str:
+    """A `Module Hierarchy`, `net.conv`, as a path: `net/conv`."""
     return "/".join(part for part in module.split(".") if part)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -14,8 +13,8 @@ from tracker.readers._source import ReadOptions, SourceText
 from tracker.readers.torch_profiler.assemble import Part, parts_of
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
-from tracker.readers.torch_profiler.schema import EVENTS, TOP, Top
-from tracker.readers.torch_profiler.second_half import beside
+from tracker.readers.torch_profiler.records import Batch
+from tracker.readers.torch_profiler.schema import TOP, Top
 
 
 def captures_of(
@@ -23,23 +22,16 @@ def captures_of(
 ) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """The captures of a trace, and what the reader of the result should know about them. No events give no captures."""
     collector = Collector(text.path, options)
-    with beside(text.path, options) as half:
-        chunks: EventTexts[list[Any]] = EventTexts(
-            text,
-            collector.decoder(EVENTS.decode),
-            exporter="torch.profiler",
-            allow_partial=options.allow_partial,
-            chunk_bytes=chunk_bytes,
-            rest=half,
-        )
-        for chunk in chunks:
-            collector.add(chunk)
-        if half is not None and chunks.left_to_rest:
-            chunks.hash_rest()
-            if not half.add_to(collector):
-                alone = replace(options, one_process=True)
-                return captures_of(SourceText(text.path, alone), alone, chunk_bytes=chunk_bytes)
-            chunks.top_text = half.top_text
+    chunks: EventTexts[Batch | list[Any]] = EventTexts(
+        text,
+        collector.decode,
+        exporter="torch.profiler",
+        allow_partial=options.allow_partial,
+        chunk_bytes=chunk_bytes,
+        decode_first=collector.decode_first,
+    )
+    for chunk in chunks:
+        collector.add(chunk)
     facts = facts_of(_top(text, chunks.top_text), text.path)
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
     parts = parts_of(collector, facts, options.flow_category)

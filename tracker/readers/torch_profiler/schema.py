@@ -101,6 +101,8 @@ def kept(args: Args) -> Args:
     return args
 
 
+NO_ARGS: Final = Args()
+ARGS: Final = Decoder(Args)
 EVENTS: Final = Decoder(list[Event])
 TEXT_EVENTS: Final = Decoder(list[TextEvent])
 TOP: Final = Decoder(Top)

@@ -1,0 +1,294 @@
+"""What the compiled decoder reads is what msgspec reads: the same rows, the same warnings, the same errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sysconfig
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.readers.helpers import decoding
+from tracker.errors import SourceError
+from tracker.readers import ReadOptions
+from tracker.readers._source import SourceText
+from tracker.readers.torch_profiler import native, records
+from tracker.readers.torch_profiler.collector import Collector
+from tracker.readers.torch_profiler.reading import captures_of
+
+compiled = pytest.mark.skipif(not native.is_built(), reason="the decoder is not built here")
+
+
+def trace(ops: int = 300, **more: Any) -> dict[str, Any]:
+    """Ops that launch kernels, with frames, memory, arrows of text ids, collectives, names that look like JSON."""
+    events: list[dict[str, Any]] = []
+    for i in range(ops):
+        lane = {"pid": 1, "tid": 1 + i % 3 // 2}
+        event = {"ph": "X", **lane, "ts": 10 * i, "dur": 8}
+        shapes = {"Input Dims": [[i % 5, 2], []], "Input type": ["float", ""]}
+        name = 'a}, {"ph": "X"' if i % 7 == 0 else f"aten::op{i % 11}"
+        events += [
+            {"cat": "python_function", "name": f"nn.Module: Linear_{i % 4}", **event},
+            {"cat": "cpu_op", "name": name, "args": {**shapes, "list": [{"ph": "no"}, {"ph": "event"}]}, **event},
+            {"cat": "cuda_runtime", "name": "cudaLaunchKernel", "args": {"correlation": i}, **event, "dur": 1},
+            {"cat": "kernel", "name": f"k{i % 13}", "args": {"correlation": i, "stream": 7, "device": 0}, **event,
+             "pid": 0, "tid": 7},
+            {"ph": "i", "name": "[memory]", **lane, "ts": 10 * i, "args": {"Bytes": 64, "Addr": i, "Device Type": 1}},
+            {"ph": "s", "cat": "ac2g", "id": f"flow {i}" if i % 10 == 9 else i, **lane, "ts": 10 * i},
+        ]  # fmt: skip
+    reduce = {"Collective name": "allreduce", "In msg nelems": 8, "dtype": "Float", "Process Group Name": "0"}
+    events.append({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 1, "tid": 1, "ts": 99999, "dur": 5,
+                   "args": reduce})  # fmt: skip
+    events.append({"ph": "M", "name": "thread_name", "pid": 1, "tid": 2, "args": {"name": "autograd"}})
+    head = {"deviceProperties": [{"id": 0, "name": "NVIDIA H100"}]}
+    return {**head, "traceEvents": events, "distributedInfo": {"rank": 3}, **more}
+
+
+def told(captures: Any) -> list[Any]:
+    """Captures with texts instead of codes and rows in an order of their own: what chunks and numbering decide."""
+    return [(c.rank, c.device, c.quality, c.sources[0].digest, dict(tables(c.events))) for c in captures]
+
+
+def tables(events: Any) -> Iterator[tuple[str, Any]]:
+    texts = events.strings.texts
+    for table in ("ops", "frames", "launches", "device", "allocations", "markers"):
+        rows = getattr(events, table)
+        columns = []
+        for field in fields(rows):
+            column = getattr(rows, field.name)
+            if field.name in ("name", "input_shapes", "input_types", "module", "call_stack", "component"):
+                columns.append([texts[code] for code in column.tolist()])
+            elif field.name == "thread":
+                columns.append([events.threads[thread] for thread in column.tolist()])
+            elif isinstance(column, np.ndarray):
+                columns.append(column.tolist())
+        yield table, sorted(zip(*columns, strict=True))
+
+
+def read(path, *, chunk_bytes: int = 2000, options: ReadOptions | None = None) -> Any:
+    """What is read, or why nothing is."""
+    options = options or ReadOptions()
+    try:
+        captures, warnings = captures_of(
+            SourceText(path, options, block_bytes=max(1, chunk_bytes // 2)), options, chunk_bytes=chunk_bytes
+        )
+    except SourceError as error:
+        return str(error)
+    return told(captures), warnings
+
+
+def both(path, **how: Any) -> list[Any]:
+    """As the compiled decoder reads it, and as msgspec does."""
+    found = []
+    for is_compiled in (True, False):
+        with decoding(compiled=is_compiled):
+            found.append(read(path, **how))
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    return tmp_path_factory.mktemp("traces") / "trace.json"
+
+
+@pytest.mark.skipif(
+    shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is None, reason="there is no C compiler"
+)
+def test_where_there_is_a_compiler_the_decoder_is_built():
+    assert records.RECORD.itemsize == native.RECORD_BYTES
+    assert native.is_built(), "run: python scripts/build_native.py"
+
+
+@compiled
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("chunk_bytes", [200, 2000, 1 << 20])
+def test_a_trace_of_everything_is_read_alike(place, indent, chunk_bytes):
+    place.write_text(json.dumps(trace(), indent=indent))
+    fast, slow = both(place, chunk_bytes=chunk_bytes)
+    assert fast == slow
+    assert [len(rows) for rows in fast[0][0][4].values()] == [301, 300, 300, 300, 300, 0]
+
+
+@compiled
+def test_all_but_the_last_event_of_a_chunk_are_taken_at_once(place):
+    events = [event for event in trace()["traceEvents"] if not isinstance(event.get("id"), str)]
+    text = json.dumps(events)[1:-1].encode()
+    batch, end = Collector(place, ReadOptions()).decode_first(text)
+    assert json.loads(text[end:]) == events[-1]
+    rows = [len(part) // records.RECORD.itemsize for part in batch.records]
+    ops, annotations, frames, launches, _, kernels, *_, allocations, arrows, threads = rows
+    assert (ops, annotations, frames, launches, kernels) == (301, 0, 300, 300, 300)
+    assert (allocations, arrows, threads) == (300, 270, 0)  # the last event names a thread
+
+
+@compiled
+def test_from_an_unusual_event_on_msgspec_reads(place):
+    events = trace(ops=2)["traceEvents"]
+    usual = json.dumps(events)[1:-1]
+    for odd in (
+        '{"ph": "X", "cat": "cpu_op", "ts": 1e3, "dur": 1}',
+        '{"ph": "X", "pid": 1.5}',
+        '{"ph": 7}',
+        "7",
+        '{"a": tru}',
+    ):
+        batch, end = Collector(place, ReadOptions()).decode_first(f"{usual}, {odd}, {usual}".encode())
+        assert (end, bool(batch)) == (len(usual) + 1, True)
+        assert Collector(place, ReadOptions()).decode_first(f"{odd}, {usual}".encode()) is None
+
+
+@compiled
+def test_one_event_that_is_wrong_is_told_with_its_place(place):
+    for wrong in ({"dur": -1}, {"ts": None}, {"ts": "soon"}, {"dur": 1e18}, {"name": 5}, {"tid": []}, {"args": 3}):
+        events = trace()["traceEvents"]
+        next(event for event in reversed(events) if event.get("cat") == "kernel").update(wrong)
+        place.write_text(json.dumps({"traceEvents": events}))
+        fast, slow = both(place)
+        assert "trace.json: byte 23" in fast  # of 234 kB
+        assert fast == slow
+        fast, slow = both(place, options=ReadOptions(skip_bad_rows=True))
+        assert fast == slow
+
+
+@compiled
+def test_a_trace_that_ends_early_is_read_as_far_as_it_goes(place):
+    text = json.dumps(trace())
+    for end in range(len(text) - 400, len(text), 7):
+        place.write_text(text[:end])
+        for options in (ReadOptions(), ReadOptions(allow_partial=True)):
+            fast, slow = both(place, options=options)
+            assert fast == slow
+
+
+@compiled
+def test_memory_events_of_no_size_are_no_allocations(place):
+    event = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
+    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+    place.write_text(json.dumps([event, event, kernel]))
+    fast, slow = both(place)
+    assert fast == slow
+    assert {table: len(rows) for table, rows in fast[0][0][4].items() if rows} == {"device": 1}
+
+
+@compiled
+def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monkeypatch):
+    place.write_text(json.dumps(trace()))
+    whole = read(place)
+    begun = []
+    monkeypatch.setattr(records, "MAX_TEXT_BYTES", 1)
+    begin = records.Records._begin
+    monkeypatch.setattr(records.Records, "_begin", lambda self: begun.append(begin(self)))
+    assert read(place) == whole
+    assert len(begun) > 50
+
+
+@compiled
+def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
+    monkeypatch.setattr(native, "FORMAT", native.FORMAT + 1)
+    assert not native.is_built()
+    assert Collector(place, ReadOptions()).decode_first is None
+
+
+@compiled
+def test_bounds_of_what_is_asked_of_the_module():
+    new = native.module.Decoder
+    decoder = new({b"cpu_op": 0}, {}, 1)
+    assert decoder.decode(b"") == ((b"",) * 11, 0)
+    for wrong in (lambda: decoder.new_texts(6), lambda: decoder.new_texts(-1), lambda: new({b"a": 8}, {}, 1),
+                  lambda: new({}, {b"a": -1}, 1)):  # fmt: skip
+        with pytest.raises(ValueError, match="no such"):
+            wrong()
+    for wrong in (lambda: decoder.decode("text"), lambda: new({"a": 1}, {}, 1), lambda: new([], {}, 1)):
+        with pytest.raises(TypeError):
+            wrong()
+
+
+TEXTS = st.text(alphabet=st.sampled_from('a{}[],:"\\ é\n\x00/😀'), max_size=12) | st.sampled_from(
+    [
+        "aten::mm",
+        "}, {",
+        '"}]',
+        "ProfilerStep#3",
+        "[memory]",
+        "thread_name",
+        "nn.Module: Linear_0",
+        "stream 7",
+        "12",
+        "a.b",
+    ]
+)
+NUMBERS = st.one_of(
+    st.integers(0, 10**6),
+    st.integers(-(2**70), 2**70),
+    st.sampled_from(
+        [0, -0.0, 1e18, 1e300, 2**62 // 1000, 2**62 // 1000 - 1, 10**17, 10**18, 4340066655830.876, 0.0004]
+    ),
+    st.decimals(0, 10**13, places=3).map(float),
+)
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+)
+CATEGORIES = ["cpu_op", "kernel", "Memcpy", "python_function", "cuda_runtime", "user_annotation", "ac2g", "Trace"]
+USUALLY = {
+    "ph": st.sampled_from(["X", "i", "I", "s", "f", "M", "X", "B"]),
+    "cat": st.sampled_from(CATEGORIES),
+    "name": TEXTS,
+    "pid": st.integers(0, 3) | TEXTS,
+    "tid": st.integers(0, 3) | TEXTS,
+    "ts": NUMBERS,
+    "dur": NUMBERS,
+    "id": NUMBERS | TEXTS,
+}
+WORDS = ["correlation", "stream", "device", "bytes", "Sequence number", "Fwd thread id", "Bytes", "Addr", "Device Type",
+         "Device Id", "Total Allocated", "Total Reserved", "In msg nelems", "Group size"]  # fmt: skip
+LISTS = st.lists(st.lists(st.integers(0, 9), max_size=2), max_size=3)
+ARGS = {
+    **dict.fromkeys(WORDS, st.integers(0, 99) | NUMBERS | TEXTS),
+    **dict.fromkeys(["Input Dims", "Input dims"], LISTS | ANYTHING),
+    "Input type": st.lists(st.sampled_from(["float", ""]), max_size=3) | ANYTHING,
+    **dict.fromkeys(["Call stack", "Module Hierarchy", "Collective name"], TEXTS | ANYTHING),
+    **dict.fromkeys(["dtype", "Process Group Name", "name"], TEXTS | ANYTHING),
+    "unknown": ANYTHING,
+}  # fmt: skip
+
+
+BYTES = st.binary(max_size=2) | st.sampled_from([b'"', b"\\", b",", b"}", b"0"])
+
+
+@st.composite
+def events(draw):
+    """Mostly what Kineto writes; now and then a field of another kind, one too many, or none."""
+    event = {name: draw(value) for name, value in USUALLY.items()}
+    event["args"] = draw(st.fixed_dictionaries({}, optional=ARGS))
+    for name in draw(st.lists(st.sampled_from([*USUALLY, "args", "other"]), max_size=1)):
+        event[name] = draw(ANYTHING)
+    for name in draw(st.lists(st.sampled_from([*USUALLY, "args"]), max_size=1)):
+        event.pop(name, None)
+    return {name: event[name] for name in draw(st.permutations(list(event)))}
+
+
+@compiled
+@settings(max_examples=300, deadline=None)
+@given(
+    happened=st.lists(events(), min_size=1, max_size=12),
+    indent=st.sampled_from([None, 0, 3]),
+    is_ascii=st.booleans(),
+    chunk_bytes=st.sampled_from([150, 1000, 1 << 16]),
+    changes=st.lists(st.tuples(st.floats(0, 1), BYTES, st.integers(0, 3)), max_size=2),
+)
+def test_whatever_stands_there_is_read_alike(place, happened, indent, is_ascii, chunk_bytes, changes):
+    text = json.dumps({"traceEvents": happened}, indent=indent, ensure_ascii=is_ascii).encode("utf-8", "surrogatepass")
+    for share, bytes_, cut in changes:
+        position = int(share * len(text))
+        text = text[:position] + bytes_ + text[position + cut :]
+    place.write_bytes(text)
+    options = ReadOptions(allow_partial=True, skip_bad_rows=True)
+    fast, slow = both(place, chunk_bytes=chunk_bytes, options=options)
+    assert fast == slow

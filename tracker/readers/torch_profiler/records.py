@@ -1,0 +1,236 @@
+"""Events that the compiled decoder read -> rows of the collector's tables, a whole chunk at once.
+
+Where it is not built (there was no C compiler), or a chunk holds something unusual, msgspec reads the events instead,
+to the same rows: what the compiled decoder takes is a part of what msgspec takes, see native/scan.h.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from msgspec.json import decode
+from numpy.typing import NDArray
+
+from tracker.profile import I32, I64, MISSING
+from tracker.readers._growing import int_column
+from tracker.readers.torch_profiler import native
+from tracker.readers.torch_profiler.kinds import ANNOTATIONS, FLOWS, FRAMES, KIND, LEVEL, MEMORY, OPS, SLICES, stream_of
+from tracker.readers.torch_profiler.op_texts import OpNames, module_path
+from tracker.readers.torch_profiler.schema import ARGS, EVENTS, NO_ARGS, Args, kept
+
+if TYPE_CHECKING:
+    from tracker.readers.torch_profiler.collector import Collector
+
+THREADS: Final = FLOWS + 1
+NAMES, LANES, SHAPES, TYPES, MODULES, STACKS = range(6)
+NO_NUMBER: Final = int(np.iinfo(np.int64).min)
+MAX_TEXT_BYTES: Final = 16 << 20
+"""With more than that in its memory, the decoder begins anew: the collector knows what it has seen."""
+
+_WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "is_end")
+RECORD: Final = np.dtype(
+    [("time_ns", np.int64), ("duration_ns", np.int64), ("numbers", np.int64, 6), *((word, np.int32) for word in _WORDS)]
+)
+Table = NDArray[np.void]
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The events of one text that we take: the bytes of their records, kind by kind."""
+
+    records: tuple[bytes, ...]
+
+    def __bool__(self) -> bool:
+        return any(self.records)
+
+
+class _Meanings:
+    """What the numbers of a pool of texts stand for: found out once, when first met. -1 stands for `none`."""
+
+    def __init__(self, spellings: Sequence[bytes], meaning: Callable[[bytes], int], none: int = 0) -> None:
+        self._spellings = spellings
+        self._meaning = meaning
+        self._known = np.array([none], dtype=np.int64)
+
+    def of(self, numbers: I32) -> I64:
+        places = numbers + 1
+        new = len(self._spellings) + 1 - len(self._known)
+        if new:
+            self._known = np.concatenate([self._known, np.full(new, NO_NUMBER)])
+        found: I64 = self._known[places]
+        unknown = found == NO_NUMBER
+        if unknown.any():
+            for place in dict.fromkeys(places[unknown].tolist()):
+                self._known[place] = self._meaning(self._spellings[place - 1])
+            found = self._known[places]
+        return found
+
+
+class Records:
+    """Reads texts of events for a collector, and adds them to its tables in the order in which it would itself."""
+
+    def __init__(self, collector: Collector, flow_categories: Collection[str]) -> None:
+        self._to = collector
+        self._flows = sorted(flow_categories)
+        self._begin()
+
+    @classmethod
+    def begin(cls, collector: Collector, flow_categories: Collection[str]) -> Records | None:
+        """None where the decoder is not built."""
+        return cls(collector, flow_categories) if native.is_built() else None
+
+    def _begin(self) -> None:
+        to = self._to
+        slices = {category.encode(): kind for category, kind in SLICES.items() if category is not None}
+        flows = {category.encode(): number for number, category in enumerate(self._flows)}
+        self._decoder = native.module.Decoder(slices, flows, secrets.randbits(64))
+        self._spellings: list[list[bytes]] = [[] for _ in range(6)]
+        names, lanes, shapes, types, modules, stacks = self._spellings
+        self._names = _Meanings(names, lambda raw: to.strings.code(_text(raw)))
+        self._frames = _Meanings(names, lambda raw: to.frame_name(_text(raw)))
+        self._threads = _Meanings(lanes, lambda raw: to.thread(*_lane(raw)))
+        self._streams = _Meanings(lanes, lambda raw: stream_of(_lane(raw)[1]))
+        self._ordinals = _Meanings(lanes, lambda raw: int(int_column([_lane(raw)[0]], MISSING)[0]))
+        self._shapes = _Meanings(shapes, to.texts.shape)
+        self._types = _Meanings(types, to.texts.type_list)
+        self._modules = _Meanings(modules, lambda raw: to.strings.code(module_path(_text(raw))))
+        self._stacks = _Meanings(stacks, lambda raw: to.strings.code(_text(raw)))
+
+    def decode_first(self, text: bytes) -> tuple[Batch, int] | None:
+        """The first events of a text that starts with one, as far as each is followed by a comma and holds nothing
+        unusual, and the byte behind the last comma; None where the first one does not.
+        """
+        records, end = self._decoder.decode(text)
+        return (Batch(records), end) if end else None
+
+    def add(self, batch: Batch, text: bytes) -> None:
+        """Adds the rows of a batch, the last one that was decoded, and from this text."""
+        for pool, spellings in enumerate(self._spellings):
+            spellings.extend(self._decoder.new_texts(pool))
+        tables = [np.frombuffer(records, dtype=RECORD) for records in batch.records]
+        for start, end in zip(tables[THREADS]["start"].tolist(), tables[THREADS]["end"].tolist(), strict=True):
+            self._to.name_thread(EVENTS.decode(b"[" + text[start:end] + b"]")[0])
+        for kind, table in enumerate(tables[:THREADS]):
+            if len(table):
+                self._add(kind, table, text)
+        if self._decoder.held_bytes() > MAX_TEXT_BYTES:
+            self._begin()
+
+    def _add(self, kind: int, table: Table, text: bytes) -> None:
+        to = self._to
+        if kind in (OPS, ANNOTATIONS):
+            self._add_ops(kind, table, text)
+        elif kind == FRAMES:
+            span = self._span(table, self._frames)
+            names = span.pop("name")
+            to.frames.add(**span, name=names >> 1, is_module=names & 1)
+        elif kind in LEVEL:
+            level = np.full(len(table), LEVEL[kind], dtype=np.int8)
+            to.launches.add(**self._span(table, self._names), level=level, correlation=_numbers(table, 0, -1, least=0))
+        elif kind in KIND:
+            self._add_device(kind, table, text)
+        elif kind == MEMORY:
+            self._add_memory(table)
+        else:
+            self._add_flows(table)
+
+    def _span(self, table: Table, names: _Meanings) -> dict[str, Any]:
+        return {
+            "start_ns": table["time_ns"],
+            "end_ns": table["time_ns"] + table["duration_ns"],
+            "thread": self._threads.of(table["lane"]),
+            "name": names.of(table["name"]),
+        }
+
+    def _add_ops(self, kind: int, table: Table, text: bytes) -> None:
+        to = self._to
+        span = self._span(table, self._names)
+        says = to.op_names.say(span["name"])
+        is_marker = (says & OpNames.MARKER) > 0
+        if is_marker.any():
+            span, marked = ({name: column[rows] for name, column in span.items()} for rows in (~is_marker, is_marker))
+            names = [to.strings[code] for code in marked["name"].tolist()]
+            to.markers.add(**marked, step=[int(name.partition("#")[2]) for name in names])
+            table, says = table[~is_marker], says[~is_marker]
+        for row in np.flatnonzero(says & OpNames.COLLECTIVE).tolist():
+            to.op_calls.append((to.ops.rows + row, to.strings[int(span["name"][row])], _args(table[row], text)))
+        sequence = _numbers(table, 0, -1)
+        to.ops.add(
+            **span,
+            input_shapes=self._shapes.of(table["shapes"]),
+            input_types=self._types.of(table["types"]),
+            module=self._modules.of(table["module"]),
+            call_stack=self._stacks.of(table["call_stack"]),
+            sequence=sequence,
+            is_backward=(_numbers(table, 1, 0) > 0) & (sequence >= 0),
+            is_annotation=np.full(len(table), True) if kind == ANNOTATIONS else (says & OpNames.ANNOTATION) > 0,
+        )
+
+    def _add_device(self, kind: int, table: Table, text: bytes) -> None:
+        to = self._to
+        for row in np.flatnonzero(table["is_end"]).tolist():
+            to.kernel_calls.append((to.device.rows + row, _args(table[row], text)))
+        to.device.add(
+            **self._span(table, self._names),
+            stream=_numbers(table, 1, self._streams.of(table["lane"])),
+            ordinal=_numbers(table, 2, self._ordinals.of(table["lane"])),
+            correlation=_numbers(table, 0, -1, least=0),
+            bytes=_numbers(table, 3, MISSING),
+            kind=np.full(len(table), KIND[kind], dtype=np.int8),
+        )
+
+    def _add_memory(self, table: Table) -> None:
+        table = table[table["numbers"][:, 0] != NO_NUMBER]  # the others say no size
+        self._to.memory.add(
+            time_ns=table["time_ns"],
+            thread=self._threads.of(table["lane"]),
+            bytes=_numbers(table, 0, MISSING),
+            address=_numbers(table, 1, MISSING),
+            device_type=_numbers(table, 2, 0),
+            device_id=_numbers(table, 3, MISSING),
+            total_allocated=_numbers(table, 4, MISSING),
+            total_reserved=_numbers(table, 5, MISSING),
+        )
+
+    def _add_flows(self, table: Table) -> None:
+        to = self._to
+        met = np.unique(table["category"]).tolist()
+        codes = np.zeros(len(self._flows), dtype=np.int32)
+        for number in met:
+            category = self._flows[number]
+            codes[number] = to.flow_codes[category] = to.strings.code(category)
+        to.flows.add(
+            time_ns=table["time_ns"],
+            thread=self._threads.of(table["lane"]),
+            id=_numbers(table, 0, -1),
+            category=codes[table["category"]],
+            is_end=table["is_end"],
+        )
+
+
+def _numbers(table: Table, slot: int, missing: int | I64, *, least: int = NO_NUMBER + 1) -> I64:
+    """The numbers in a slot of records, `missing` where there is none, or one below `least`."""
+    column: I64 = table["numbers"][:, slot]
+    return np.where(column < least, missing, column)
+
+
+def _text(raw: bytes) -> str:
+    """A text as it stands between its quotes."""
+    text: str = decode(b'"' + raw + b'"', type=str)
+    return text
+
+
+def _lane(raw: bytes) -> tuple[int | str | None, int | str | None]:
+    """pid and tid as they stand there, a NUL between them."""
+    pid, tid = (decode(part, type=int | str) if part else None for part in raw.split(b"\0"))
+    return pid, tid
+
+
+def _args(record: Any, text: bytes) -> Args:
+    """The args of one record, decoded, to be kept."""
+    start, end = int(record["start"]), int(record["end"])
+    return kept(ARGS.decode(text[start:end])) if end else NO_ARGS
