@@ -45,6 +45,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     """
     options = options or DiffOptions()
     with ExitStack() as stack:
+        if store is not None and needs_store(baseline) and needs_store(candidate):
+            stack.enter_context(store.reading())
         left = load(store, baseline, options, stack, steps=options.baseline_steps)
         right = load(store, candidate, options, stack, steps=options.candidate_steps)
         found = operators.compare(left, right, options)

@@ -152,7 +152,8 @@ def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
 
 
 def _workload(older: _Older) -> str:
-    return str(queries.runs_by_id(older.store, [older.last[0].run_id])["workload"].iloc[0])
+    run_id = older.last[0].run_id
+    return queries.labels_of(older.store, [run_id])[run_id][0]
 
 
 def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, nullcontext
@@ -56,6 +57,7 @@ class Store:
         self._secrets = _secrets(url)
         self._file = _file_of(url)
         self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
+        self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
 
     @property
@@ -66,8 +68,21 @@ class Store:
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection to read with; all its queries see one state of a SQLite database."""
-        with self._explained(), self.engine.connect() as connection:
+        held = getattr(self._held, "connection", None)
+        with self._explained(), nullcontext(held) if held is not None else self.engine.connect() as connection:
             yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """All that this thread reads in the block, and it must not write, comes over one connection: every other one
+        costs a server several messages.
+        """
+        with self.connect() as connection:
+            before, self._held.connection = getattr(self._held, "connection", None), connection
+            try:
+                yield
+            finally:
+                self._held.connection = before
 
     @contextmanager
     def begin(self, *, urgent: bool = False) -> Iterator[Connection]:

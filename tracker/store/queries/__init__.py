@@ -36,6 +36,7 @@ from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_o
 from tracker.store.queries.runs import (
     captures,
     facts,
+    labels_of,
     order_of_versions,
     pruned,
     run_numbers,
@@ -64,6 +65,7 @@ __all__ = [
     "findings",
     "kernel_metrics",
     "kernels",
+    "labels_of",
     "latest",
     "line_series",
     "lines",

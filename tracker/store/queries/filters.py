@@ -33,6 +33,8 @@ def check_filters(
 
     `device`: part of vendor and model, in any case. Without any run, there is nothing to check.
     """
+    if workload is None and device is None and not config and version is None:
+        return
     everything = lines(store)
     if everything.empty:
         return

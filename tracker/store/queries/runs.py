@@ -57,6 +57,11 @@ def runs_by_id(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1})
 
 
+def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
+    """Run -> its workload and version, of these runs, in whatever state."""
+    return {row.run_id: (row.workload, row.version) for row in rows(store, "run_labels", run_ids=whole(run_ids))}
+
+
 def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
     """Those of these runs that lost details of any rank -> when, UTC ns."""
     with store.connect() as connection:

@@ -2,26 +2,31 @@
 -- Parameters: run_ids (list); kind (NULL = all)
 -- Columns: run_id; kind: fact (environment), configuration (must be equal to be compared), tag (the user's own);
 --   key, value: text
+WITH of_runs AS (
+    SELECT
+        r.id,
+        r.configuration_id
+    FROM run AS r
+    WHERE r.id IN :run_ids
+)
+
 SELECT
     f.run_id,
     f.kind,
     f.key,
     f.value
-FROM run_fact AS f
-WHERE
-    f.run_id IN :run_ids
-    AND (CAST(:kind AS TEXT) IS NULL OR f.kind = :kind)
+FROM of_runs AS n
+INNER JOIN run_fact AS f ON n.id = f.run_id
+WHERE CAST(:kind AS TEXT) IS NULL OR f.kind = :kind
 
 UNION ALL
 
 SELECT
-    r.id AS run_id,
+    n.id AS run_id,
     'configuration' AS kind,
     v.key,
     v.value
-FROM run AS r
-INNER JOIN configuration_value AS v ON r.configuration_id = v.configuration_id
-WHERE
-    r.id IN :run_ids
-    AND (CAST(:kind AS TEXT) IS NULL OR :kind = 'configuration')
+FROM of_runs AS n
+INNER JOIN configuration_value AS v ON n.configuration_id = v.configuration_id
+WHERE CAST(:kind AS TEXT) IS NULL OR :kind = 'configuration'
 ORDER BY 1, 2, 3

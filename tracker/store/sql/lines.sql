@@ -3,21 +3,29 @@
 --   NULL = all)
 -- Columns: workload_id, configuration_id, device_id; workload; configuration: its values; vendor, device: the model;
 --   runs: active ones
+WITH of_runs AS (
+    SELECT
+        r.workload_id,
+        r.configuration_id,
+        r.device_id,
+        CAST(SUM(CASE WHEN r.state = 'active' THEN 1 ELSE 0 END) AS BIGINT) AS runs
+    FROM run AS r
+    WHERE :all_runs = 1 OR r.id IN :run_ids
+    GROUP BY r.workload_id, r.configuration_id, r.device_id
+)
+
 SELECT
-    r.workload_id,
-    r.configuration_id,
-    r.device_id,
+    n.workload_id,
+    n.configuration_id,
+    n.device_id,
     w.name AS workload,
     g.title AS configuration,
     d.vendor,
     d.model AS device,
-    CAST(SUM(CASE WHEN r.state = 'active' THEN 1 ELSE 0 END) AS BIGINT) AS runs
-FROM run AS r
-INNER JOIN workload AS w ON r.workload_id = w.id
-INNER JOIN configuration AS g ON r.configuration_id = g.id
-INNER JOIN device AS d ON r.device_id = d.id
-WHERE
-    (:all_runs = 1 OR r.id IN :run_ids)
-    AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
-GROUP BY r.workload_id, r.configuration_id, r.device_id, w.name, g.title, d.vendor, d.model
-ORDER BY w.name, g.title, d.vendor, d.model, r.workload_id, r.configuration_id, r.device_id
+    n.runs
+FROM of_runs AS n
+INNER JOIN workload AS w ON n.workload_id = w.id
+INNER JOIN configuration AS g ON n.configuration_id = g.id
+INNER JOIN device AS d ON n.device_id = d.id
+WHERE CAST(:workload AS TEXT) IS NULL OR w.name = :workload
+ORDER BY w.name, g.title, d.vendor, d.model, n.workload_id, n.configuration_id, n.device_id
