@@ -31,8 +31,8 @@ def changes(store: Store, place: Place) -> pd.DataFrame:
 
 def facts_of(store: Store, run_ids: list[int]) -> pd.DataFrame:
     """The environment of runs: run_id, key, value; without what names the run and its code."""
-    facts = queries.facts(store, run_ids)
-    return facts[(facts["kind"] == "fact") & ~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
+    facts = queries.facts(store, run_ids, kind="fact")
+    return facts[~facts["key"].isin(OF_A_RUN | OF_THE_CODE)]
 
 
 def differing(

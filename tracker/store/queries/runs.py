@@ -106,9 +106,9 @@ def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return frame_of_runs(store, "told", run_ids, unlinked=UNLINKED_OP, no_op=NO_OP)
 
 
-def facts(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
-    """What is known beside the times: run_id, kind (fact, configuration, tag), key, value."""
-    return frame_of_runs(store, "facts", run_ids, kind=None)
+def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> pd.DataFrame:
+    """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
+    return frame_of_runs(store, "facts", run_ids, kind=kind)
 
 
 def sources(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

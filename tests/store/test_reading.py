@@ -1,0 +1,55 @@
+"""One connection for all that a diff reads."""
+
+from __future__ import annotations
+
+from threading import Thread
+
+import pytest
+
+from tests.factories import save
+from tracker import compare
+from tracker.store import queries
+
+
+def test_all_that_is_read_in_a_block_comes_over_one_connection(store):
+    save(store)
+    with store.reading():
+        with store.connect() as one:
+            pass
+        with store.connect() as other:
+            assert other is one
+        with store.reading(), store.connect() as inner:
+            assert inner is one
+        assert queries.runs(store)["run_id"].tolist() == [1]
+    with store.connect() as later:
+        assert later is not one
+
+
+def test_another_thread_has_a_connection_of_its_own(store):
+    found = []
+
+    def read():
+        with store.connect() as connection:
+            found.append(connection)
+
+    with store.reading():
+        thread = Thread(target=read)
+        thread.start()
+        thread.join()
+        with store.connect() as own:
+            assert found[0] is not own
+
+
+def test_after_an_error_in_the_block_there_are_connections_again(store):
+    with pytest.raises(RuntimeError), store.reading():
+        raise RuntimeError
+    save(store)
+    assert queries.runs(store)["run_id"].tolist() == [1]
+
+
+def test_a_diff_of_stored_runs_takes_one_connection(store, monkeypatch):
+    save(store, runs=2)
+    taken, connect = [], store.engine.connect
+    monkeypatch.setattr(store.engine, "connect", lambda: taken.append(1) or connect())
+    compare.diff(store, "run:1", "run:2")
+    assert len(taken) == 1
