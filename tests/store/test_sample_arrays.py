@@ -12,7 +12,7 @@ from sqlalchemy import text
 from tests.factories import capture, record, save
 from tracker.profile import Device
 from tracker.store import judged, runs, save_run, schema
-from tracker.store.chosen import values_of_runs
+from tracker.store.chosen import all_keys, values_of_runs
 from tracker.store.samples import SampleArray, arrays_of
 from tracker.store.samples.arrays import array_of_rows, packed, unpacked
 
@@ -110,3 +110,10 @@ def test_an_upgrade_makes_the_arrays_of_the_runs_that_are_there(store):
         command.downgrade(schema.alembic_config(connection), "0015")
         schema.upgrade(connection)
     assert_up_to_date(store, [1, 2])
+
+
+def test_the_keys_of_several_sides_are_all_of_them_in_order():
+    a, b, c = (("op", "ns", name, "", "") for name in "abc")
+    assert list(all_keys([(a, b)])) == [a, b]
+    assert list(all_keys([(a, b), (a, b)])) == [a, b]
+    assert list(all_keys([(b, c), (), (a, c)])) == [a, b, c]

@@ -12,6 +12,8 @@ from tracker.store import sql
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 STORE = FOLDER.parent
+ORDERED_BY_WHO_ASKS = {"ops", "kernels", "op_keys", "kernel_op_keys", "kernel_keys", "call_stacks"}
+"""Thousands of rows whose order is that of texts: `queries.ops_and_kernels` sorts them."""
 
 
 def header(name: str) -> str:
@@ -48,7 +50,7 @@ def test_every_question_is_asked_and_has_a_total_order(name):
     code = "".join(path.read_text(encoding="utf-8") for path in STORE.rglob("*.py"))
     assert f'"{name}"' in code
     text = sql.statement(name).text
-    assert "ORDER BY" in text or ":run_id\n" in text
+    assert "ORDER BY" in text or ":run_id\n" in text or name in ORDERED_BY_WHO_ASKS
 
 
 @pytest.mark.parametrize("dialect", ["postgres", "sqlite"])
