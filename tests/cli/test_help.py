@@ -14,6 +14,7 @@ from tracker.cli.diff import Baseline, Match, Tree
 from tracker.cli.history import SeriesKind
 from tracker.cli.log import Metric
 from tracker.cli.show import By
+from tracker.readers.torch_profiler import native
 from tracker.results import BASELINES, GRAINS, LOG_METRICS, MATCHES, MATRIX_ROWS, SECTIONS, SERIES_KINDS, TREES
 
 README = Path(__file__).parents[2] / "README.md"
@@ -128,8 +129,11 @@ def test_input_formats_are_listed_where_they_are_asked_for(tracker, trace):
     assert all(name in done.err for name in readers.NAMES)
 
 
-def test_version(tracker):
-    assert tracker("--version").out == f"tracker {__version__}\n"
+def test_version_says_how_traces_are_decoded(tracker, monkeypatch):
+    how = "compiled" if native.is_built() else "not compiled (there was no C compiler), so slower"
+    assert tracker("--version").out == f"tracker {__version__}; decoder of PyTorch traces: {how}\n"
+    monkeypatch.setattr(native, "module", None)
+    assert tracker("--version").out.endswith("traces: not compiled (there was no C compiler), so slower\n")
 
 
 def test_without_arguments_the_help_is_shown(tracker):
