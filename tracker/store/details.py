@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean
-from tracker.store.dimensions import CALL_STACK, KERNEL_KEY, OP_KEY, PROCESS_GROUP, Key, ids
+from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, ids, op_keys_and_stacks
 
 NO_SIZE: Final = -1
 """A group size or size class that the source does not say, as a match key."""
@@ -56,7 +56,7 @@ class _Ids:
     op_key: dict[Key, int]
     kernel_key: dict[Key, int]
     process_group: dict[Key, int]
-    call_stack: dict[Key, int]
+    call_stack: dict[str, int]
     arrays: dict[tuple[str, int, int], NDArray[np.int64]]
     """(dimension, run, rank) -> what `_id_array` found for it."""
 
@@ -126,20 +126,15 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
     op_keys: set[Key] = set()
     kernel_keys: set[Key] = set()
     groups: set[Key] = set()
-    stacks: set[Key] = set()
+    stacks: set[str] = set()
     for item in placed:
         tables = item.rows.tables
         op_keys.update(_keys(tables, "op_key"))
         kernel_keys.update(_keys(tables, "kernel_key"))
         groups.update(_group_keys(tables.get("communication")))
-        stacks.update((clean(text),) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
-    return _Ids(
-        ids(connection, OP_KEY, op_keys),
-        ids(connection, KERNEL_KEY, kernel_keys),
-        ids(connection, PROCESS_GROUP, groups),
-        ids(connection, CALL_STACK, stacks),
-        {},
-    )
+        stacks.update(clean(text) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
+    op_ids, stack_ids = op_keys_and_stacks(connection, op_keys, stacks)
+    return _Ids(op_ids, ids(connection, KERNEL_KEY, kernel_keys), ids(connection, PROCESS_GROUP, groups), stack_ids, {})
 
 
 def _keys(tables: Any, dimension: str) -> list[Key]:
@@ -197,7 +192,7 @@ def _column(name: str, kind: str, source: Table, item: Placed, known: _Ids, orde
     if kind == "text":
         texts: Any = source[name] if order is None else [source[name][at] for at in order]
         if name == "call_stack":
-            return Column("call_stack_id", "int", [known.call_stack[(clean(t),)] if t else None for t in texts])
+            return Column("call_stack_id", "int", [known.call_stack[clean(t)] if t else None for t in texts])
         return bulk.texts(name, texts)
     values: NDArray[Any] = np.asarray(source[name])
     values = values if order is None else values[order]

@@ -1,11 +1,11 @@
-"""Keys and texts that recur from run to run: stored once, found by digest."""
+"""Keys and texts that recur from run to run: stored once, found by digest or by the numbers that they are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, Final
 
 from sqlalchemy import Connection
@@ -21,21 +21,31 @@ Key = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """A dimension table and the columns that make up its keys."""
+    """A dimension table, the columns that make up its keys, and how long the digests are that it finds them by.
+
+    `short_first`: short keys are met most often, and get the numbers that take the fewest bytes.
+    """
 
     table: str
     columns: tuple[str, ...]
+    digest_bytes: int = DIGEST_BYTES
+    short_first: bool = False
+
+    def order(self, key: Key) -> int:
+        """What keys are sorted by before their digest."""
+        return len(key[0]) if self.short_first else 0
 
 
-OP_KEY: Final = Dimension("op_key", tuple(ROW_COLUMNS["op_key"]))
+OP_TEXT: Final = Dimension("op_text", ("text",), digest_bytes=8, short_first=True)
 KERNEL_KEY: Final = Dimension("kernel_key", tuple(ROW_COLUMNS["kernel_key"]))
 PROCESS_GROUP: Final = Dimension("process_group", ("role", "size"))
-CALL_STACK: Final = Dimension("call_stack", ("text",))
+OP_KEY_COLUMNS: Final = tuple(f"{name}_id" for name in ROW_COLUMNS["op_key"])
+BETWEEN_FRAMES: Final = ";"
 
 
-def digest_of(parts: Iterable[object]) -> bytes:
-    """16 bytes that stand for `parts`; no part may contain NUL, which separates them."""
-    return blake2b("\0".join(map(str, parts)).encode(), digest_size=DIGEST_BYTES).digest()
+def digest_of(parts: Iterable[object], size: int = DIGEST_BYTES) -> bytes:
+    """`size` bytes that stand for `parts`; no part may contain NUL, which separates them."""
+    return blake2b("\0".join(map(str, parts)).encode(), digest_size=size).digest()
 
 
 def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> dict[Key, int]:
@@ -44,14 +54,78 @@ def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> di
     All keys of an ingest come in one call and are inserted sorted: writers that meet wait for each other in one
     order, and so never in a circle.
     """
-    by_digest = {digest_of(key): key for key in keys}
+    by_digest = {digest_of(key, dimension.digest_bytes): key for key in keys}
     found = _find(connection, dimension, sorted(by_digest))
-    new = sorted(by_digest.keys() - found.keys())
+    new = sorted(by_digest.keys() - found.keys(), key=lambda digest: (dimension.order(by_digest[digest]), digest))
     if new:
         rows = ((digest, *by_digest[digest]) for digest in new)
         bulk.insert(connection, dimension.table, ["digest", *dimension.columns], rows, or_keep="digest")
         found.update(_find(connection, dimension, new))
     return {key: found[digest] for digest, key in by_digest.items()}
+
+
+def op_keys_and_stacks(
+    connection: Connection, op_keys: Iterable[Key], stacks: Iterable[str]
+) -> tuple[dict[Key, int], dict[str, int]]:
+    """The ids of ops (name, shapes, types, module, phase) and of call stacks (frames, the innermost first), as `ids`
+    gives them. Their texts are stored in one go, for the sake of the order of writers.
+    """
+    keys, frames = set(op_keys), {stack: stack.split(BETWEEN_FRAMES)[::-1] for stack in stacks}
+    texts = ids(connection, OP_TEXT, {(text,) for text in chain.from_iterable((*keys, *frames.values()))})
+    numbers = {key: tuple(texts[text,] for text in key) for key in keys}
+    found = _numbered(connection, "op_key", OP_KEY_COLUMNS, numbers.values())
+    heads = dict.fromkeys(frames, 0)
+    for depth in range(max(map(len, frames.values()), default=0)):
+        ends = {stack: (heads[stack], texts[own[depth],]) for stack, own in frames.items() if depth < len(own)}
+        known = _numbered(connection, "call_stack", ("parent_id", "frame_id"), ends.values())
+        heads.update((stack, known[end]) for stack, end in ends.items())
+    return {key: found[own] for key, own in numbers.items()}, heads
+
+
+def _numbered(
+    connection: Connection, table: str, columns: Sequence[str], keys: Iterable[tuple[int, ...]]
+) -> dict[tuple[int, ...], int]:
+    """The id of each of these rows of numbers; those that are new get one."""
+    wanted = set(keys)
+    found = _find_numbers(connection, table, columns, sorted(wanted))
+    new = sorted(wanted - found.keys())
+    if new:
+        bulk.insert(connection, table, columns, new, or_keep=", ".join(columns))
+        found.update(_find_numbers(connection, table, columns, new))
+    return found
+
+
+def _find_numbers(
+    connection: Connection, table: str, columns: Sequence[str], keys: Sequence[tuple[int, ...]]
+) -> dict[tuple[int, ...], int]:
+    found: dict[tuple[int, ...], int] = {}
+    names = ", ".join(columns)
+    one = f"({', '.join(['?' if connection.dialect.name == 'sqlite' else '%s'] * len(columns))})"
+    remaining = iter(keys)
+    while batch := list(islice(remaining, _DIGESTS_PER_QUESTION)):
+        # table and columns are those above
+        statement = f"SELECT id, {names} FROM {table} WHERE ({names}) IN (VALUES {', '.join([one] * len(batch))})"  # noqa: S608
+        for number, *own in connection.exec_driver_sql(statement, tuple(chain.from_iterable(batch))):
+            found[tuple(own)] = number
+    return found
+
+
+def stack_texts(frames: Mapping[int, tuple[int, str]]) -> dict[int, str]:
+    """The text of each call stack. `frames`: number -> that of the stack it was called from (0: none), and its frame.
+
+    >>> stack_texts({5: (2, "a.py(1): f"), 2: (0, "b.py(2): g")})
+    {2: 'b.py(2): g', 5: 'a.py(1): f;b.py(2): g'}
+    """
+    texts: dict[int, str] = {}
+    for number in frames:
+        path = []
+        while number and number not in texts:
+            path.append(number)
+            number = frames[number][0]  # noqa: PLW2901 the way outwards
+        for inner in reversed(path):
+            parent, frame = frames[inner]
+            texts[inner] = f"{frame}{BETWEEN_FRAMES}{texts[parent]}" if parent else frame
+    return texts
 
 
 def _find(connection: Connection, dimension: Dimension, digests: Sequence[bytes]) -> dict[bytes, int]:
@@ -60,7 +134,7 @@ def _find(connection: Connection, dimension: Dimension, digests: Sequence[bytes]
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     while batch := tuple(islice(remaining, _DIGESTS_PER_QUESTION)):
         marks = ", ".join([mark] * len(batch))
-        # The table is one of the four above.
+        # The table is one of those above.
         statement = f"SELECT digest, id FROM {dimension.table} WHERE digest IN ({marks})"  # noqa: S608
         found.update((bytes(digest), number) for digest, number in connection.exec_driver_sql(statement, batch))
     return found

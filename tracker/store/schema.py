@@ -20,7 +20,7 @@ from tracker.errors import StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0016"
+SCHEMA_HEAD: Final = "0017"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
@@ -28,6 +28,9 @@ DDL_END: Final = ";\n\n"
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
 """Of Postgres, held by who makes or changes tables."""
+
+_PAGE_BYTES: Final = 1024
+"""Of a new SQLite file: most of the hundred tables and indexes are small, and each takes whole pages."""
 
 _OURS: Final = frozenset({"run", "capture", "op_key", "op"})
 _NUMBER: Final = re.compile(r"\d{4}")
@@ -146,12 +149,14 @@ def migrations_folder() -> Path:
 
 
 def use_write_ahead_log(engine: Engine, timeout_ms: int) -> None:
-    """Switch a SQLite file to WAL, for good: readers then never wait for a writer."""
+    """Switch a SQLite file to WAL, for good: readers then never wait for a writer. A new one gets its page size."""
     deadline = time.monotonic() + timeout_ms / 1000
     while True:
         connection = engine.raw_connection()
         try:
-            connection.cursor().execute("PRAGMA journal_mode = WAL").fetchone()
+            cursor = connection.cursor()
+            cursor.execute(f"PRAGMA page_size = {_PAGE_BYTES}")  # of a file that is there, it stays
+            cursor.execute("PRAGMA journal_mode = WAL").fetchone()
             return
         except sqlite3.OperationalError as error:
             # SQLite does not wait here for others that open the same new file.

@@ -214,16 +214,23 @@ CREATE TABLE api (
 )
  WITHOUT ROWID;
 
-CREATE TABLE op_key (
+CREATE TABLE op_text (
     id INTEGER NOT NULL,
     digest BLOB NOT NULL,
-    name TEXT NOT NULL,
-    input_shapes TEXT NOT NULL,
-    input_types TEXT NOT NULL,
-    module TEXT NOT NULL,
-    phase TEXT NOT NULL,
+    text TEXT NOT NULL,
+    CONSTRAINT pk_op_text PRIMARY KEY (id),
+    CONSTRAINT uq_op_text_digest UNIQUE (digest)
+);
+
+CREATE TABLE op_key (
+    id INTEGER NOT NULL,
+    name_id BIGINT NOT NULL,
+    input_shapes_id BIGINT NOT NULL,
+    input_types_id BIGINT NOT NULL,
+    module_id BIGINT NOT NULL,
+    phase_id BIGINT NOT NULL,
     CONSTRAINT pk_op_key PRIMARY KEY (id),
-    CONSTRAINT uq_op_key_digest UNIQUE (digest)
+    CONSTRAINT uq_op_key_texts UNIQUE (name_id, input_shapes_id, input_types_id, module_id, phase_id)
 );
 
 CREATE TABLE kernel_key (
@@ -251,10 +258,10 @@ CREATE TABLE process_group (
 
 CREATE TABLE call_stack (
     id INTEGER NOT NULL,
-    digest BLOB NOT NULL,
-    text TEXT NOT NULL,
+    parent_id BIGINT NOT NULL,
+    frame_id BIGINT NOT NULL,
     CONSTRAINT pk_call_stack PRIMARY KEY (id),
-    CONSTRAINT uq_call_stack_digest UNIQUE (digest)
+    CONSTRAINT uq_call_stack_parent_id_frame_id UNIQUE (parent_id, frame_id)
 );
 
 CREATE TABLE finding (

@@ -10,6 +10,7 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
+from tracker.store.dimensions import stack_texts
 from tracker.store.queries.columns import I64, Column
 from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
 from tracker.store.sql import statement
@@ -62,7 +63,8 @@ def _stacks(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     if stack.missing.all():
         return pd.array([None] * len(stack.values), dtype="string")
     with store.connect() as connection:
-        known = dict(fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids})))
+        rows = fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids}))
+    known = stack_texts({number: (parent, frame) for number, parent, frame in rows})
     numbers = zip(stack.values.tolist(), stack.missing.tolist(), strict=True)
     return pd.array([None if missing else known[number] for number, missing in numbers], dtype="string")
 

@@ -1,13 +1,22 @@
--- Which call stacks were recorded in these runs? One row per call stack.
+-- Which call stacks were recorded in these runs? One row per call stack and per stack that one was called from.
 -- Parameters: run_ids (list)
--- Columns: call_stack_id; text
+-- Columns: call_stack_id; parent_id: the stack that it was called from (0: none); frame: its innermost one
+WITH RECURSIVE used (id) AS (
+    SELECT d.call_stack_id
+    FROM op AS d
+    WHERE d.run_id IN :run_ids AND d.call_stack_id IS NOT NULL
+
+    UNION
+
+    SELECT c.parent_id
+    FROM call_stack AS c
+    INNER JOIN used AS u ON c.id = u.id
+)
+
 SELECT
-    t.id AS call_stack_id,
-    t.text
-FROM call_stack AS t
-WHERE
-    t.id IN (
-        SELECT d.call_stack_id
-        FROM op AS d
-        WHERE d.run_id IN :run_ids
-    )
+    c.id AS call_stack_id,
+    c.parent_id,
+    t.text AS frame
+FROM call_stack AS c
+INNER JOIN used AS u ON c.id = u.id
+INNER JOIN op_text AS t ON c.frame_id = t.id

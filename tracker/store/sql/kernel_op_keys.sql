@@ -3,12 +3,17 @@
 -- Columns: op_key_id; name, input_shapes, input_types, module, phase
 SELECT
     k.id AS op_key_id,
-    k.name,
-    k.input_shapes,
-    k.input_types,
-    k.module,
-    k.phase
+    n.text AS name,
+    i.text AS input_shapes,
+    y.text AS input_types,
+    m.text AS module,
+    h.text AS phase
 FROM op_key AS k
+INNER JOIN op_text AS n ON k.name_id = n.id
+INNER JOIN op_text AS i ON k.input_shapes_id = i.id
+INNER JOIN op_text AS y ON k.input_types_id = y.id
+INNER JOIN op_text AS m ON k.module_id = m.id
+INNER JOIN op_text AS h ON k.phase_id = h.id
 WHERE
     k.id IN (
         SELECT d.op_key_id

@@ -30,9 +30,9 @@ SELECT
     NULLIF(p.stage, -1) AS stage,
     p.rank,
     p.step,
-    k.name AS op,
-    k.input_shapes,
-    k.input_types,
+    n.text AS op,
+    i.text AS input_shapes,
+    y.text AS input_types,
     p.component,
     CAST(SUM(p.calls) AS BIGINT) AS calls,
     CAST(SUM(p.bytes) AS BIGINT) AS bytes,
@@ -40,7 +40,10 @@ SELECT
     CAST(SUM(p.unreleased_bytes) AS BIGINT) AS unreleased_bytes
 FROM picked AS p
 INNER JOIN op_key AS k ON p.op_key_id = k.id
-GROUP BY p.run_id, p.stage, p.rank, p.step, k.name, k.input_shapes, k.input_types, p.component
+INNER JOIN op_text AS n ON k.name_id = n.id
+INNER JOIN op_text AS i ON k.input_shapes_id = i.id
+INNER JOIN op_text AS y ON k.input_types_id = y.id
+GROUP BY p.run_id, p.stage, p.rank, p.step, n.text, i.text, y.text, p.component
 ORDER BY
     COALESCE(SUM(p.bytes), -1) DESC,
-    k.name, k.input_shapes, k.input_types, p.component, p.run_id, p.stage, p.rank, p.step
+    n.text, i.text, y.text, p.component, p.run_id, p.stage, p.rank, p.step

@@ -10,9 +10,9 @@ SELECT
     c.stage,
     t.node,
     t.parent,
-    k.name,
-    k.input_shapes,
-    k.input_types,
+    n.text AS name,
+    i.text AS input_shapes,
+    y.text AS input_types,
     CAST(SUM(t.calls) AS BIGINT) AS calls,
     CAST(SUM(t.host_total_ns) AS BIGINT) AS host_total_ns,
     CAST(SUM(t.device_total_ns) AS BIGINT) AS device_total_ns,
@@ -21,10 +21,13 @@ SELECT
 FROM op_tree AS t
 INNER JOIN capture AS c ON t.run_id = c.run_id AND t.rank = c.rank
 INNER JOIN op_key AS k ON t.op_key_id = k.id
+INNER JOIN op_text AS n ON k.name_id = n.id
+INNER JOIN op_text AS i ON k.input_shapes_id = i.id
+INNER JOIN op_text AS y ON k.input_types_id = y.id
 WHERE
     t.run_id IN :run_ids
     AND (:all_ranks = 1 OR t.rank IN :ranks)
     AND (:in_steps = 0 OR t.step >= 0)
     AND (:all_steps = 1 OR t.step IN :steps)
-GROUP BY t.run_id, t.rank, c.stage, t.node, t.parent, k.name, k.input_shapes, k.input_types
+GROUP BY t.run_id, t.rank, c.stage, t.node, t.parent, n.text, i.text, y.text
 ORDER BY t.run_id, t.rank, t.node

@@ -15,10 +15,14 @@ WITH used AS (
 
 SELECT
     k.id,
-    k.name,
-    k.input_shapes,
-    k.module,
-    k.phase
+    n.text AS name,
+    i.text AS input_shapes,
+    m.text AS module,
+    h.text AS phase
 FROM op_key AS k
 INNER JOIN used AS u ON k.id = u.op_key_id
+INNER JOIN op_text AS n ON k.name_id = n.id
+INNER JOIN op_text AS i ON k.input_shapes_id = i.id
+INNER JOIN op_text AS m ON k.module_id = m.id
+INNER JOIN op_text AS h ON k.phase_id = h.id
 ORDER BY k.id

@@ -14,7 +14,8 @@ WITH found AS (
                     SELECT 1
                     FROM op AS o
                     INNER JOIN op_key AS k ON o.op_key_id = k.id
-                    WHERE o.run_id = c.run_id AND o.rank = c.rank AND k.name NOT IN (:unlinked, :no_op)
+                    INNER JOIN op_text AS n ON k.name_id = n.id
+                    WHERE o.run_id = c.run_id AND o.rank = c.rank AND n.text NOT IN (:unlinked, :no_op)
                 )
                 THEN 1
             ELSE 0

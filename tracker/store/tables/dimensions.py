@@ -1,4 +1,4 @@
-"""What recurs from run to run: texts and keys, stored once, unique by a digest of their columns."""
+"""What recurs from run to run: texts and keys, stored once, unique by their columns or a digest of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,31 @@ from sqlalchemy import UniqueConstraint
 from tracker.store.tables.base import Base, Binary, digest, key, row_id, text_key
 
 
-class OpKey(Base, table=True):
-    """What tells one op from another."""
+class OpText(Base, table=True):
+    """A text that op keys and call stacks are made of: thousands of them share some hundred modules and frames."""
 
-    __tablename__ = "op_key"
+    __tablename__ = "op_text"
     __table_args__ = (UniqueConstraint("digest"),)
     id: int | None = row_id()
     digest: Binary = digest()
-    name: str = text_key()
-    input_shapes: str = text_key()
-    input_types: str = text_key()
-    module: str = text_key()
-    phase: str = text_key()
+    text: str = text_key()
+
+
+class OpKey(Base, table=True):
+    """What tells one op from another: its texts, in op_text."""
+
+    __tablename__ = "op_key"
+    __table_args__ = (
+        UniqueConstraint(
+            "name_id", "input_shapes_id", "input_types_id", "module_id", "phase_id", name="uq_op_key_texts"
+        ),
+    )
+    id: int | None = row_id()
+    name_id: int = key(primary=False)
+    input_shapes_id: int = key(primary=False)
+    input_types_id: int = key(primary=False)
+    module_id: int = key(primary=False)
+    phase_id: int = key(primary=False)
 
 
 class KernelKey(Base, table=True):
@@ -49,10 +62,10 @@ class ProcessGroup(Base, table=True):
 
 
 class CallStack(Base, table=True):
-    """The text of a call stack."""
+    """The innermost frame of a call stack, and the stack that it was called from; 0: from none."""
 
     __tablename__ = "call_stack"
-    __table_args__ = (UniqueConstraint("digest"),)
+    __table_args__ = (UniqueConstraint("parent_id", "frame_id"),)
     id: int | None = row_id()
-    digest: Binary = digest()
-    text: str = text_key()
+    parent_id: int = key(primary=False)
+    frame_id: int = key(primary=False)

@@ -1,0 +1,35 @@
+"""How much a database takes of the traces that it came from."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from tests.readers.reference_reader import content
+from tests.real import data
+from tracker.intake import ingest
+from tracker.store import open_store
+
+TRACE = "google_owlv2-large-patch14-ensemble.pt.trace.json.gz"
+TRACES = [f"pytorch/h100_vs_mi300/{device}/{TRACE}" for device in ("h100", "mi300")]
+SMALLER = 50
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_the_database_of_a_large_step_takes_at_most_a_fiftieth_of_its_json(tmp_path, name):
+    trace, database = data.path(name), tmp_path / "tracker.db"
+    with open_store(str(database)) as store:
+        ingest(store, [trace], version="v1", workload="w")
+        checkpointed(store)
+    assert database.stat().st_size * SMALLER <= len(content(trace))
+
+
+def test_an_empty_database_takes_little(tmp_path):
+    with open_store(str(tmp_path / "tracker.db")) as store:
+        checkpointed(store)
+    assert (tmp_path / "tracker.db").stat().st_size < 150_000
+
+
+def checkpointed(store) -> None:
+    with store.engine.connect() as connection:
+        connection.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
