@@ -60,6 +60,7 @@ def check(db: options.Database = None) -> None:
     from tracker.cli._output import emit, tell
     from tracker.errors import StoreError
     from tracker.store import health
+    from tracker.units import counted
 
     with _store.reading(config.load(db)) as store:
         problems = health.check(store)
@@ -67,9 +68,8 @@ def check(db: options.Database = None) -> None:
     for problem in problems:
         tell(f"tracker: {problem}")
     if problems:
-        raise StoreError(
-            f"{name} is damaged: {len(problems)} problems", remedy="restore it from a copy, or ingest again"
-        )
+        said = f"{name} is damaged: {counted(len(problems), 'problem')}"
+        raise StoreError(said, remedy="restore it from a copy, or ingest again")
     emit(f"{name} is sound")
 
 
