@@ -266,7 +266,7 @@ def test_a_worker_is_no_scheduler(tracker, trace, address, tmp_path):
 @pytest.mark.parametrize(
     ("ended", "patience_s", "said"),
     [
-        ("workers", 0.2, "the Dask cluster has had no workers for 0.2 s; start some with dask worker, then ingest again"),
+        ("workers", 0.2, "the Dask cluster has had no workers for 0.2 s; start some with dask worker"),
         ("scheduler", 60, r"the Dask cluster was lost \(its scheduler is gone\); start it, then ingest again"),
     ],
 )
