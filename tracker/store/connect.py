@@ -140,7 +140,7 @@ class Store:
 
 def _file_of(url: URL) -> Path | None:
     """The file of a SQLite database; None where it has none of a plain name."""
-    if url.get_backend_name() != "sqlite" or _in_memory(url) or (url.database or "").startswith("file:"):
+    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
         return None
     return Path(str(url.database)).resolve()
 
@@ -163,7 +163,7 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
 
         url = config.load().database
     parsed = parse_url(url)
-    if _in_memory(parsed):
+    if in_memory(parsed):
         store = Store(open_engine(parsed), parsed)
         with store.begin() as connection:
             schema.make(connection)
@@ -233,7 +233,7 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
         engine = create_engine(url, connect_args=arguments)
         _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
         return engine
-    if _in_memory(url):
+    if in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(_read_only_url(url) if read_only else url)
@@ -354,7 +354,8 @@ def _read_only_url(url: URL) -> URL:
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
 
-def _in_memory(url: URL) -> bool:
+def in_memory(url: URL) -> bool:
+    """Whether the database ends with the process that opens it."""
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
