@@ -97,7 +97,9 @@ def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url
     following = f"{int(head) + 1:04}"
     monkeypatch.setattr(schema, "SCHEMA_HEAD", following)
     with pytest.raises(
-        StoreError, match=f"schema {head}, older than {following}, which this tracker reads; run: tracker db upgrade"
+        StoreError,
+        match=f"schema {head}, older than {following}, which this tracker reads; bring it up to date with tracker db "
+        f"upgrade, and the same --db if you named it so",
     ):
         open_store(database_url, read_only=True)
     ran = []
