@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import sqlite3
@@ -40,7 +41,6 @@ _LONGEST_PAUSE_S: Final = 2.0
 _SECRETS: Final = ("password", "sslpassword")
 """Parts of a Postgres URL's query that nobody may see."""
 
-_SQLITE_HEADER: Final = b"SQLite format 3\0"
 _WRITES: Final = {"tracker_writes": True}
 
 
@@ -322,21 +322,12 @@ def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
             raise StoreError(f"there is no database at {path}", remedy=f"tracker ingest makes it, or {other}")
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}", remedy=f"make it, or {other}")
-    else:
-        _check_header(path, other)
+    elif not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        # to open it, and close it again, would give up the locks that this process has on it: SQLite alone may do that
+        raise StoreError(f"{path} cannot be read ({os.strerror(errno.EACCES)})", remedy=other)
     if not read_only and not (_writable(path if path.exists() else path.parent) and _writable(path.parent)):
         remedy = f"make the file and its folder writable, or {other}"
         raise StoreError(f"{path} is read-only, or its folder is", remedy=remedy)
-
-
-def _check_header(path: Path, remedy: str) -> None:
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror})", remedy=remedy) from error
-    if header not in (b"", _SQLITE_HEADER):
-        raise StoreError(f"{path} is not a SQLite database", remedy=remedy)
 
 
 def _writable(path: Path) -> bool:
