@@ -143,6 +143,23 @@ def test_the_same_file_again_changes_nothing_and_names_the_run(store: Store, tmp
     assert count_rows(store) == before
 
 
+def test_an_ingest_that_ends_before_it_judges_is_completed_by_the_next(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = write_trace(tmp_path / "a.pt.trace.json")
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr("tracker.judgement.update", interrupted)
+        ingest(store, [path], version="v1", workload="toy")
+    assert (count_rows(store)["run"], "judged" in count_rows(store)) == (1, False)
+    (again,) = ingest(store, [path], version="v1", workload="toy")
+    assert again.already
+    assert count_rows(store)["judged"] == 1
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_the_same_file_under_another_label_is_an_error_that_tells_how_to_relabel(store: Store, tmp_path: Path):
     path = write_trace(tmp_path / "a.pt.trace.json")
     ingest(store, [path], version="v1", workload="toy")

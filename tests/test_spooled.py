@@ -150,11 +150,11 @@ def test_what_came_in_together_is_judged_once(store, tmp_path, folder, monkeypat
     take_spooled(store, folder)
     assert len(calls) == 1
     add(folder, labelled(tmp_path, 3))
-    assert take_spooled(store, folder, judge=False)[0].changed == (4,)
+    assert take_spooled(store, folder, judge=False)[0].run_ids == (4,)
     assert len(calls) == 1
     add(folder, labelled(tmp_path, 3))
-    assert take_spooled(store, folder)[0].changed == ()  # it is in already
-    assert len(calls) == 1
+    assert take_spooled(store, folder)[0].results[0].already
+    assert len(calls) == 2, "who brought it may have ended before it was judged, as here"
 
 
 def test_who_asks_can_stop_between_two_entries(store, tmp_path, folder):

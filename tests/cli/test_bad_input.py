@@ -210,7 +210,7 @@ def test_database_newer_than_the_program(tracker, db, trace):
 
 def test_file_that_is_no_database(tracker, tmp_path):
     path = file(tmp_path / "notes.db", "these are my notes, not a database")
-    expect(tracker("runs", "--db", path), ".*notes.db is not a SQLite database")
+    expect(tracker("runs", "--db", path), ".*notes.db: it is not a SQLite database .file is not a database.")
     assert path.read_text() == "these are my notes, not a database"
 
 

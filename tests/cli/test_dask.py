@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -209,11 +211,82 @@ def test_no_scheduler_is_an_error_before_any_database_is_made(tracker, tmp_path,
     assert done.err == (
         "tracker: no Dask scheduler answers at tcp://127.0.0.1:1; check the address, or read here without --dask\n"
     )
-    for address in ("", "head", "http://head:8786"):
+    for address in ("", "head", "http://head:8786", "tcp://", "tcp://head", "tcp://head:", "tcp://head:port"):
         done = tracker("ingest", path, "--db", tmp_path / "new.db", "--dask", address)
         words = f"tracker: --dask {address!r} is no address of a Dask scheduler; write it like tcp://head:8786\n"
         assert (done.code, done.err) == (2, words)
     assert not (tmp_path / "new.db").exists()
+
+
+@contextmanager
+def listening(reply):
+    """The port of a server that is no scheduler: to whatever it is told it replies with the same, or says nothing."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def serve():
+        with suppress(OSError):
+            while True:
+                connection, _ = server.accept()
+                connections.append(connection)
+                connection.recv(1024)
+                connection.sendall(reply)
+
+    connections = []
+    threading.Thread(target=serve, daemon=True).start()
+    yield server.getsockname()[1]
+    for opened in (server, *connections):
+        opened.close()
+
+
+@pytest.mark.parametrize("reply", [b"", b"HTTP/1.0 400 Bad request\r\n\r\n"])
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+def test_what_is_no_scheduler_is_not_waited_for(reply, scheme, tracker, trace, tmp_path, monkeypatch):
+    """Such as the dashboard, whose port is the next one."""
+    monkeypatch.setattr("tracker.intake.cluster._CONNECT_S", 1)
+    with listening(reply) as port:
+        began = time.monotonic()
+        where = f"{scheme}://127.0.0.1:{port}"
+        done = tracker("ingest", trace["v01"], "--db", tmp_path / "new.db", "--dask", where)
+        assert time.monotonic() - began < 10
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"tracker: no Dask scheduler answers at {where}; check the address, or read here without --dask\n"
+    )
+
+
+def test_a_worker_is_no_scheduler(tracker, trace, address, tmp_path):
+    worker = min(workers_of(address))
+    done = tracker("ingest", trace["v01"], "--db", tmp_path / "new.db", "--dask", worker)
+    assert (done.code, done.out) == (2, "")
+    assert done.err == (
+        f"tracker: at {worker} is a Dask worker, no scheduler; check the address, or read here without --dask\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ended", "patience_s", "said"),
+    [
+        ("workers", 0.2, "the Dask cluster has had no workers for 0.2 s; start some with dask worker"),
+        ("scheduler", 60, r"the Dask cluster was lost \(its scheduler is gone\); start it, then ingest again"),
+    ],
+)
+def test_a_cluster_that_ends_meanwhile_is_not_waited_for(ended, patience_s, said, archive, tmp_path, monkeypatch):
+    monkeypatch.setattr("tracker.intake.cluster._LOOK_S", 0.1)
+    monkeypatch.setattr("tracker.intake.cluster._GONE_S", patience_s)
+    with running(tmp_path, workers=1) as address, cluster(address) as read_with, open_store("sqlite://") as store:
+
+        def late(found, options):
+            from distributed import Client
+
+            with Client(address, set_as_default=False) as client:
+                if ended == "workers":
+                    client.retire_workers(close_workers=True)
+                else:
+                    os.kill(client.run_on_scheduler(os.getpid), signal.SIGKILL)
+            return read_with(found, options)
+
+        with pytest.raises(UsageError, match=said):
+            ingest(store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=late))
 
 
 def test_without_the_extra_the_error_names_it(monkeypatch):

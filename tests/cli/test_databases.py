@@ -69,11 +69,32 @@ def test_a_database_is_copied_whole_into_an_empty_one_only(tracker, db, tmp_path
     copy = tmp_path / "copy.db"
     said = tracker("db", "copy", db, copy)
     assert said.code == 0
-    assert said.out.rstrip().endswith(f"6 runs: copied to {copy}")
+    assert said.out.rstrip().endswith(
+        f"6 runs: copied to {copy}.  Next: have it used, by --db, TRACKER_DB or the settings file; "
+        "tracker db info says which one is"
+    )
     for words in (["runs"], ["diff", "v01", "v08", "--format", "json"], ["findings"]):
         assert tracker(*words, "--db", copy).out == tracker(*words, "--db", db).out
     assert tracker("db", "check", "--db", copy).code == 0
     again = tracker("db", "copy", db, copy)
     assert (again.code, "copy into a new, empty database" in again.err) == (2, True)
     assert tracker("db", "copy", tmp_path / "gone.db", tmp_path / "new.db").code == 2
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_a_copy_that_cannot_be_says_why_in_its_own_words(tracker, db, tmp_path, monkeypatch):
+    """It has no option --db, and takes no database that was not named."""
+    monkeypatch.chdir(db.parent)
+    for source, target, said in (
+        (db, db, "FROM and TO are the same database; copy into a new, empty one"),
+        (db, db.name, "FROM and TO are the same database; copy into a new, empty one"),
+        (db, "sqlite://", "TO is a database in memory, which ends with this command; name a SQLite file"),
+        ("", tmp_path / "new.db", "FROM is empty; name a SQLite file, or postgresql://USER@HOST/NAME"),
+        (db, "", "TO is empty; name a SQLite file, or postgresql://USER@HOST/NAME"),
+        (tmp_path / "gone.db", tmp_path / "new.db",
+         f"there is no database at {tmp_path / 'gone.db'}; tracker ingest makes it, or name another database"),
+        (db, tmp_path, f"{tmp_path} is a folder, not a database; name another database"),
+    ):  # fmt: skip
+        done = tracker("db", "copy", source, target)
+        assert (done.code, done.out, done.err) == (2, "", f"tracker: {said}\n")
     assert not (tmp_path / "new.db").exists()

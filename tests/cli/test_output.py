@@ -78,6 +78,21 @@ def test_full_disk_behind_stdout(db, words):
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")
+def test_full_disk_behind_a_file_is_no_matter_of_rights(tracker, db, trace):
+    for words in (("pack", trace["v01"]), ("show", "latest", "--format", "json", "--db", db)):
+        done = tracker(*words, "-o", "/dev/full")
+        said = "cannot be written (No space left on device); make room there, or name another file"
+        assert (done.code, done.err) == (2, f"tracker: /dev/full: {said}\n")
+
+
+def test_standard_output_is_no_file_of_a_report(tracker, db):
+    done = tracker("show", "latest", "--db", db, "-o", "-")
+    assert (done.code, done.out, done.err) == (
+        2, "", "tracker: -o - is no file; leave it out: results go to standard output, as --format says\n"
+    )  # fmt: skip
+
+
 def test_ending_that_is_no_report(tracker, db, tmp_path):
     expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "x.foo"), r"-o \S+x\.foo ends in \.foo, which is no report")
 

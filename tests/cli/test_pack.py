@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 
 from tests.cli.support import content
+
+DATA = Path(__file__).parents[1] / "data"
 
 
 def test_a_profile_travels_as_a_pack(tracker, trace, tmp_path, monkeypatch):
@@ -94,3 +99,24 @@ def test_a_damaged_pack_leaves_the_database_untouched(tracker, db, trace, tmp_pa
         assert (done.code, done.out) == (2, "")
         assert done.err == f"tracker: {run}: the pack ends early; copy it again, or pack the profile again\n"
     assert content(db) == before
+
+
+def test_a_pack_goes_to_standard_output_alone(tracker, trace, tmp_path):
+    """To be piped to another machine; what is said of it goes elsewhere."""
+    tracker("pack", trace["v01"], "-o", tmp_path / "run.trk")
+    for name in ("-", "/dev/stdout"):
+        words = [sys.executable, "-m", "tracker", "pack", str(trace["v01"]), "-o", name]
+        done = subprocess.run(words, capture_output=True, check=True, timeout=60)
+        assert done.stdout == (tmp_path / "run.trk").read_bytes()
+        assert done.stderr.startswith(b"standard output: 1 profile, ")
+
+
+def test_a_warning_of_a_pack_names_the_profiles_that_it_concerns(tracker, tmp_path):
+    (tmp_path / "both").mkdir()
+    for name in ("paddle_log/timer_only.txt", "paddle_summary/gpu.txt"):
+        shutil.copy(DATA / name, tmp_path / "both")
+    (alone,) = tracker("pack", tmp_path / "both" / "gpu.txt", "-o", tmp_path / "one.trk").err.splitlines()
+    assert alone.startswith("warning: 1 name ")
+    mixed, named = tracker("pack", tmp_path / "both", "-o", tmp_path / "two.trk").err.splitlines()
+    assert mixed.startswith(f"warning: {tmp_path / 'both'}: files of paddle_log and paddle_summary lie beside each")
+    assert named == alone.replace("warning: ", "warning: gpu.txt: ")

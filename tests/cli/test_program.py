@@ -86,3 +86,15 @@ def test_where_nobody_hears_errors_success_is_success():
         ["sh", "-c", f"{sys.executable} -m tracker --version 2>&-"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout[:8]) == (0, "tracker ")
+
+
+TIDIED_UP = """
+import logging, sys
+from tracker.cli._store import opened
+with opened(sys.argv[1], create=True):
+    logging.getLogger("sqlalchemy.pool").error("Error closing cursor")
+"""
+
+
+def test_what_the_driver_tidies_up_after_an_interrupt_is_not_told(tmp_path):
+    assert run(TIDIED_UP, tmp_path / "new.db").stderr == ""

@@ -20,7 +20,7 @@ def test_a_dry_run_changes_nothing_and_says_what_would_go(tracker, old):
     before = old.read_bytes()
     said = tracker("prune", "--older-than", "1s", "--keep-versions", "1", "--dry-run", "--db", old).out.splitlines()
     assert [line.split()[:4] for line in said[:2]] == [["run:1", "v1", "of", "gpt,"], ["run:2", "v2", "of", "gpt,"]]
-    assert said[2] == "2 runs would lose their details; nothing was changed"
+    assert said[2] == "2 runs would lose their details; nothing was changed.  Next: the same without --dry-run"
     assert old.read_bytes() == before
 
 
@@ -46,8 +46,21 @@ def test_details_come_back_with_a_pack_of_the_profile(tracker, old, trace, tmp_p
     assert tracker("diff", "v1", "v3", "--db", old).code == 0
 
 
-def test_nothing_is_old_enough(tracker, old):
-    assert tracker("prune", "--db", old).out.startswith("no run is old enough.")
+def test_where_there_is_nothing_to_prune_it_says_what_keeps_the_runs(tracker, old):
+    assert tracker("prune", "--db", old).out == (
+        "no run to prune: each is younger than 90 d, of the newest 5 versions, of a pinned version, under an open "
+        "finding, of no known time, or pruned already\n"
+    )
+    never = tracker("prune", "--older-than", "999999999w", "--keep-versions", "0", "--db", old)
+    assert never.out.startswith("no run to prune: each is younger than 6999999993 d, of a pinned version"), never.err
+
+
+def test_a_workload_that_is_none_is_refused(tracker, old):
+    for words in (("prune",), ("prune", "--dry-run"), ("versions", "judge")):
+        refused = tracker(*words, "--workload", "gtp", "--db", old)
+        assert (refused.code, refused.out, refused.err) == (
+            2, "", "tracker: there is no workload 'gtp'; there is gpt\n"
+        ), words  # fmt: skip
 
 
 def test_an_age_that_is_none_is_refused(tracker, old):

@@ -12,6 +12,7 @@ from sqlalchemy import text
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
 from tracker.judgement import keep, lines_of
+from tracker.judgement.apart import write_apart
 from tracker.store import open_store, queries
 from tracker.store import runs as edits
 from tracker.store.findings import Action, add_action
@@ -95,6 +96,23 @@ def test_runs_that_are_gone_meanwhile_leave_nothing_behind(store, meanwhile, mod
     assert states(store) == []
     assert queries.versions(store)["version"].tolist() == ["v1"]
     assert judge(store) == 0
+
+
+def test_what_never_holds_is_never_written(store):
+    """Others change the line each time that it is worked out; the last of them judges it."""
+    runs(store, "v1", count=5)
+    (line,) = lines_of(store)
+    made, written = [], []
+
+    def make(*_):
+        made.append(len(made))
+        return made[-1]
+
+    assert not write_apart(store, line, make, lambda *_: False, lambda *given: written.append(given))
+    assert made
+    assert written == []
+    assert write_apart(store, line, make, lambda _, __, found: found == made[-1], lambda *given: written.append(given))
+    assert [found for _, _, found in written] == made[-1:]
 
 
 def test_what_a_user_says_meanwhile_counts_at_once(store, meanwhile):

@@ -185,8 +185,8 @@ def test_runs_of_a_suspicion_of_what_had_recovered_that_was_none_join_the_window
     follower = Follower(line(values, NIGHTLY), ())
     for run in range(24):
         follower.observe(run)
-    assert follower.normal[0, [15, 17, 18]].all()
-    assert follower.normal[0, 16], "as after any suspicion that is cleared"
+    assert follower.baselines.normal[0, [15, 17, 18]].all()
+    assert follower.baselines.normal[0, 16], "as after any suspicion that is cleared"
 
 
 def test_what_was_called_more_often_has_recovered_with_its_calls_however_much_its_time_varies():

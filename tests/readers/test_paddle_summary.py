@@ -222,7 +222,7 @@ def test_what_cannot_be_known_is_said(tmp_path: Path):
     assert profile(tmp_path, shortened).warnings == (
         "no table says how many steps were profiled; sums are over the whole capture, as if it were one step",
         "the table 'Operator Summary' is shortened; its sums are incomplete",
-        "1 names are cut with '...' by Paddle; different kernels of one beginning are counted together",
+        "1 name cut with '...' by Paddle; different kernels of one beginning are counted together",
     )
 
 
@@ -253,7 +253,7 @@ def test_a_row_that_is_none_is_an_error_with_its_line_and_can_be_skipped(tmp_pat
     bad = MODEL.replace("2.00 / 0.50 / 0.60", "2.00 / oops / 0.60")
     with pytest.raises(SourceError, match="line 7: 'Model Summary': 'oops' is not a number"):
         profile(tmp_path, bad)
-    assert profile(tmp_path, bad, skip_bad_rows=True).warnings == ("1 rows that could not be read were left out",)
+    assert profile(tmp_path, bad, skip_bad_rows=True).warnings == ("left out: 1 row that could not be read",)
 
 
 def test_a_text_without_tables_says_what_was_looked_for(tmp_path: Path):

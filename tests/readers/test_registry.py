@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -95,6 +96,16 @@ def test_text_in_utf_16_is_named_as_what_it_is(tmp_path):
 def test_path_that_is_not_there_is_an_error(tmp_path):
     with pytest.raises(SourceError, match="no such file or folder"):
         readers.find(tmp_path / "nowhere")
+
+
+def test_a_pipe_is_no_profile_however_it_is_asked_for(tmp_path):
+    """Such as that of `tracker ingest <(zcat a.json.gz)`; opening it would wait for a writer."""
+    os.mkfifo(tmp_path / "a.json")
+    for ask in (readers.find, readers.claim):
+        with pytest.raises(SourceError, match=r"a\.json: is a pipe or a device, no file; save what it gives as a file"):
+            ask(tmp_path / "a.json")
+    (seen,) = readers.survey(tmp_path / "a.json")
+    assert "is a pipe" in str(seen.problem)
 
 
 def test_format_decides_without_looking_and_must_be_known(tmp_path):

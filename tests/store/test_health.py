@@ -5,6 +5,8 @@ from __future__ import annotations
 from sqlalchemy import text
 
 from tests.factories import save
+from tests.judgement.made import runs
+from tests.judgement.test_update import judge
 from tracker.store import health, schema
 
 
@@ -27,3 +29,15 @@ def test_rows_without_a_run_are_a_problem(store):
     with store.begin() as connection:
         connection.execute(text("UPDATE op SET run_id = 9"))
     assert health.check(store) == ["1 rows of op belong to no run"]
+
+
+def test_what_a_rule_says_of_a_finding_belongs_to_no_run_and_is_sound(store):
+    """An operator becomes faster for good: that it is the new baseline is an event without a run."""
+    runs(store, "v1", count=5)
+    for number in range(2, 7):
+        runs(store, f"v{number}", {"op07": 0.7}, start=3 * number)
+    judge(store)
+    with store.connect() as connection:
+        without = "SELECT COUNT(*) FROM finding_event WHERE run_id IS NULL"
+        assert connection.execute(text(without)).scalar_one() > 0
+    assert health.check(store) == []

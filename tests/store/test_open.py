@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -97,7 +99,9 @@ def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url
     following = f"{int(head) + 1:04}"
     monkeypatch.setattr(schema, "SCHEMA_HEAD", following)
     with pytest.raises(
-        StoreError, match=f"schema {head}, older than {following}, which this tracker reads; run: tracker db upgrade"
+        StoreError,
+        match=f"schema {head}, older than {following}, which this tracker reads; bring it up to date with tracker db "
+        f"upgrade, and the same --db if you named it so",
     ):
         open_store(database_url, read_only=True)
     ran = []
@@ -139,13 +143,41 @@ def test_a_missing_file_is_not_made_to_read(tmp_path, options):
 
 def test_what_is_no_database_says_so(tmp_path):
     (tmp_path / "notes.txt").write_text("to do: " * 20)
-    with pytest.raises(StoreError, match=r"notes.txt is not a SQLite database; name another"):
+    with pytest.raises(
+        StoreError, match=r"notes.txt: it is not a SQLite database .*; name another"
+    ):
         open_store(str(tmp_path / "notes.txt"))
     with pytest.raises(StoreError, match="is a folder, not a database"):
         open_store(str(tmp_path))
     with pytest.raises(StoreError, match=r"a.db: there is no folder .*missing; make it"):
         open_store(str(tmp_path / "missing" / "a.db"))
     assert (tmp_path / "notes.txt").read_text() == "to do: " * 20
+
+
+LOCKED = """
+import fcntl, sys
+with open(sys.argv[1], "rb+") as file:
+    try:
+        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB, 510, 0x40000002)
+    except OSError:
+        print("locked")
+    else:
+        print("free")
+"""
+"""Whether another process may take the bytes that SQLite's readers share, as the last one who closes a database does:
+it then puts the log into the file and removes it, whoever still reads it.
+"""
+
+
+def test_a_store_that_is_opened_beside_another_leaves_the_lock_of_that(tmp_path):
+    """Who closes a file that was opened by other means than SQLite's gives up all locks of the process on it."""
+    path = tmp_path / "a.db"
+    with open_store(str(path)) as store, store.connect() as connection:
+        connection.execute(text("SELECT COUNT(*) FROM run"))
+        for read_only in (True, False):
+            open_store(str(path), read_only=read_only).close()
+        words = [sys.executable, "-c", LOCKED, str(path)]
+        assert subprocess.run(words, capture_output=True, text=True, check=True).stdout == "locked\n"
 
 
 def test_a_damaged_database_says_so(tmp_path):

@@ -70,6 +70,17 @@ def test_a_late_rank_joins_its_run(store):
     assert save_run(store, record(), [third], formats=FORMATS).run_id == first.run_id, "the window has grown"
 
 
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_what_ranks_say_of_the_environment_is_the_same_in_whatever_order_they_come(store, order):
+    said = {0: {"groups": "dp 4", "host_os": "a"}, 1: {"groups": "dp 2"}, 2: {"groups": "dp 4", "cann": "8.3"}}
+    for rank in order:
+        (known,) = {save_run(store, record(facts=said[rank]), [capture(rank, world_size=3)], formats=FORMATS).run_id}
+    frame = queries.facts(store, [known])
+    assert dict(zip(frame["key"], frame["value"], strict=True)) == {
+        "cann": "8.3", "groups": "dp 2 | dp 4", "host_os": "a"
+    }  # fmt: skip
+
+
 LATE = {"started_at_ns": EPOCH_NS + 10**9}
 
 

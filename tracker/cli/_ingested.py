@@ -8,8 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from tracker.units import counted
+
 if TYPE_CHECKING:
-    from tracker.intake import IngestResult, Read
+    from tracker.intake import IngestResult, Pack, Read
     from tracker.store import Store
 
 _NAMED: Final = 3
@@ -43,6 +45,17 @@ def warnings_of(results: Sequence[IngestResult], names: Mapping[str, str]) -> li
     return [*of_runs, *(_with_captures(warning, results, names, len(captures)) for warning in said)]
 
 
+def warnings_of_pack(made: Pack) -> list[str]:
+    """Each distinct warning once, with the profiles that it concerns where several were packed."""
+    names = {path: _ending(path, [other for other in made.profiles if other != path], "") for path in made.profiles}
+    return [
+        _with_places(warning, [names[path] for path in places], len(places), len(names), "profile")
+        if places
+        else warning
+        for warning, places in made.warnings.items()
+    ]
+
+
 def order_hints(store: Store, results: Sequence[IngestResult]) -> list[str]:
     """What to say of new versions that came behind one that seems newer: with the command that moves them."""
     from tracker.reports._shared import command
@@ -67,12 +80,17 @@ def _with_captures(warning: str, results: Sequence[IngestResult], names: Mapping
         (result, [capture for capture in result.captures if warning in capture.warnings]) for result in results
     ]
     count = sum(len(captures) for _, captures in concerned)
+    homes = list(dict.fromkeys(_home(result) for result in results))
+    who = [_in_run(result, captures, names, homes) for result, captures in concerned if captures]
+    return _with_places(warning, who, count, total, "capture")
+
+
+def _with_places(warning: str, who: Sequence[str], count: int, total: int, what: str) -> str:
+    """`warning` about `who`, which are `count` of `total`: by their names, or how many they are."""
     if total == 1:
         return warning
     if count > _NAMED:
-        return f"{warning} ({'all ' if count == total else ''}{count} captures)"
-    homes = list(dict.fromkeys(_home(result) for result in results))
-    who = [_in_run(result, captures, names, homes) for result, captures in concerned if captures]
+        return f"{warning} ({'all ' if count == total else ''}{counted(count, what)})"
     return f"{', '.join(who)}: {warning}"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shutil
@@ -39,13 +40,17 @@ def screen() -> Screen:
     return Screen(shutil.get_terminal_size((PIPE_WIDTH, 40)).columns, color="NO_COLOR" not in os.environ)
 
 
-def emit(text: str) -> None:
-    """Write a result to stdout, now. A reader that has gone (`| head`) ends the program without a word.
+def emit(content: str | bytes) -> None:
+    """Write a result to stdout, now; a text ends its line. A reader that has gone (`| head`) ends the program without
+    a word.
 
     SourceError where stdout takes no more, as on a full disk.
     """
     try:
-        sys.stdout.write(text if text.endswith("\n") else text + "\n")
+        if isinstance(content, bytes):
+            sys.stdout.buffer.write(content)
+        else:
+            sys.stdout.write(content if content.endswith("\n") else content + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()
@@ -119,6 +124,8 @@ def _planned(asked: Format | None, output: str | None, stem: str) -> Delivery:
         return Delivery(asked or Format.TEXT)
     if not output:
         raise UsageError("-o is empty", remedy="give a file or a folder: -o report.xlsx")
+    if output == "-":
+        raise UsageError("-o - is no file", remedy="leave it out: results go to standard output, as --format says")
     path = Path(output)
     try:
         if path.is_dir() or output.endswith("/"):
@@ -205,9 +212,9 @@ def _check_writable(path: Path) -> None:
 
 
 def _unwritable(path: Path, reason: str | None) -> SourceError:
-    return SourceError(
-        path, "", f"cannot be written ({reason})", remedy="give -o a file in a folder that you may write to"
-    )
+    is_full = reason in (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT))
+    remedy = "make room there, or name another file" if is_full else "give -o a file in a folder that you may write to"
+    return SourceError(path, "", f"cannot be written ({reason})", remedy=remedy)
 
 
 def _file_name(stem: str) -> str:

@@ -27,8 +27,12 @@ def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store 
 
 def opened(database: str, *, create: bool, read_only: bool = False) -> Store:
     """The database; a StoreError where its path is none that a file can have."""
+    import logging
+
     from tracker.store import open_store
 
+    # else it writes tracebacks to stderr of what it tidies up after an interrupt; errors that matter are raised
+    logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     try:
         return open_store(database, create=create, read_only=read_only)
     except OSError as error:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Annotated
 
 import typer
 
 from tracker.cli import _options as options
+from tracker.errors import StoreError, UsageError
 
 app = typer.Typer(
     help="The database: where it is, whether it is sound, and its schema.\n\n"
@@ -58,8 +61,8 @@ def check(db: options.Database = None) -> None:
     from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
-    from tracker.errors import StoreError
     from tracker.store import health
+    from tracker.units import counted
 
     with _store.reading(config.load(db)) as store:
         problems = health.check(store)
@@ -67,9 +70,8 @@ def check(db: options.Database = None) -> None:
     for problem in problems:
         tell(f"tracker: {problem}")
     if problems:
-        raise StoreError(
-            f"{name} is damaged: {len(problems)} problems", remedy="restore it from a copy, or ingest again"
-        )
+        said = f"{name} is damaged: {counted(len(problems), 'problem')}"
+        raise StoreError(said, remedy="restore it from a copy, or ingest again")
     emit(f"{name} is sound")
 
 
@@ -112,16 +114,36 @@ def copy(
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.cli._progress import progress
-    from tracker.store import copying
+    from tracker.store import connect, copying
     from tracker.units import counted
 
-    addresses = [config.load(named).database for named in (source, target)]
+    for name, given in (("FROM", source), ("TO", target)):
+        if not given:
+            raise UsageError(f"{name} is empty", remedy="name a SQLite file, or postgresql://USER@HOST/NAME")
+    addresses = [connect.parse_url(config.load(named).database) for named in (source, target)]
+    if addresses[0] == addresses[1]:
+        raise UsageError("FROM and TO are the same database", remedy="copy into a new, empty one")
+    if connect.in_memory(addresses[1]):
+        raise UsageError("TO is a database in memory, which ends with this command", remedy="name a SQLite file")
+    reads, writes = (address.render_as_string(hide_password=False) for address in addresses)
     with (
+        _without_option(),
         progress(of_bytes=False) as report,
-        _store.opened(addresses[0], create=False, read_only=True) as reading,
-        _store.opened(addresses[1], create=True) as writing,
+        _store.opened(reads, create=False, read_only=True) as reading,
+        _store.opened(writes, create=True) as writing,
     ):
         counts = copying.copy(reading, writing, on_progress=report)
         name = writing.url
     runs = counted(counts.get("run", 0), "run")
-    emit(f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}")
+    copied = f"{counted(sum(counts.values()), 'row')} of {counted(len(counts), 'table')}, {runs}: copied to {name}"
+    emit(f"{copied}.  Next: have it used, by --db, TRACKER_DB or the settings file; tracker db info says which one is")
+
+
+@contextmanager
+def _without_option() -> Iterator[None]:
+    """What opens a database tells of --db, which this command does not have."""
+    try:
+        yield
+    except StoreError as error:
+        remedy = error.remedy.replace(" with --db PATH", "").replace(" with --db", "")
+        raise StoreError(error.problem, remedy=remedy) from error

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -14,6 +15,8 @@ from tracker.units import counted, format_bytes, ranges
 
 if TYPE_CHECKING:
     from tracker.intake import Pack
+
+_STDOUT: Final = ("-", "/dev/stdout")
 
 
 def pack(  # one parameter per option
@@ -31,7 +34,8 @@ def pack(  # one parameter per option
             "--output",
             "-o",
             metavar="FILE|FOLDER",
-            help="The file to write, such as run.trk. A folder gets a file named after the first profile.",
+            help="The file to write, such as run.trk. A folder gets a file named after the first profile; - is "
+            "standard output.",
             show_default=False,
         ),
     ],
@@ -61,16 +65,21 @@ def pack(  # one parameter per option
     Example:
       tracker pack run1.pt.trace.json.gz -o run1.trk
       tracker pack ./profiles_of_v2 -o v2.trk --version v2 --workload resnet50
+      tracker pack run1.pt.trace.json.gz -o - | ssh login 'cat > run1.trk'
       tracker ingest run1.trk --version v1 --workload resnet50
       tracker diff run1.trk run2.trk
     """
     from tracker import __version__, intake
     from tracker import config as configuration
+    from tracker.cli._ingested import warnings_of_pack
     from tracker.cli._output import emit, tell, write_file
     from tracker.cli._progress import progress
 
-    target = _target(output, paths[0])
-    _check_target(target, force=force)
+    target = None if output in _STDOUT else _target(output, paths[0])
+    if target is not None:
+        _check_target(target, force=force)
+    elif sys.stdout.isatty():
+        raise UsageError("a pack cannot be shown on screen", remedy="give -o FILE.trk, or send it elsewhere")
     for path in paths:
         options.check_path(path)
     asked = intake.Sidecar(
@@ -97,10 +106,14 @@ def pack(  # one parameter per option
                 on_progress=report,
             ),
         )
+    for warning in warnings_of_pack(made):
+        tell(f"warning: {warning}")
+    if target is None:
+        emit(made.content)
+        tell(f"standard output: {_held(made)}")
+        return
     _check_target(target, force=force)
     write_file(target, made.content)
-    for warning in made.warnings:
-        tell(f"warning: {warning}")
     emit(summary(made, target))
 
 
@@ -134,7 +147,10 @@ def summary(made: Pack, target: Path) -> str:
     """The last line: what was packed, its size, and what comes next."""
     from tracker.reports._shared import command
 
+    return f"{target}: {_held(made)}.  Next: {command('tracker', 'ingest', str(target))}"
+
+
+def _held(made: Pack) -> str:
     ranks = f", {'rank' if len(made.ranks) == 1 else 'ranks'} {ranges(made.ranks)}" if made.ranks else ""
     sizes = f"{format_bytes(len(made.content))} from {format_bytes(made.read_bytes)}"
-    next_step = command("tracker", "ingest", str(target))
-    return f"{target}: {counted(made.profiles, 'profile')}{ranks}, {sizes}.  Next: {next_step}"
+    return f"{counted(len(made.profiles), 'profile')}{ranks}, {sizes}"

@@ -31,12 +31,16 @@ def prune(
         typer.Option(
             metavar="N",
             min=0,
+            max=1_000_000,
             help="Never those of the newest N versions of a workload. Default: prune.keep_versions of the settings "
             "file, or 5.",
             show_default=False,
         ),
     ] = None,
-    workload: options.Workload = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only runs of this workload. Default: of all.", show_default=False),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which runs it would be, and change nothing.")] = False,
     compact: Annotated[
         bool,
@@ -63,23 +67,23 @@ def prune(
     from tracker import config
     from tracker.cli import _store
     from tracker.cli._output import emit
-    from tracker.store import pruning
+    from tracker.store import pruning, queries
 
     settings = config.load(db)
     rule = settings.prune or config.Prune()
     now = time.time_ns()
     age = rule.older_than_ns if older_than is None else _age(older_than)
-    policy = pruning.Policy(now - age, rule.keep_versions if keep_versions is None else keep_versions, workload)
-    if dry_run:
-        with _store.reading(settings) as store:
-            found = pruning.prunable(store, policy)
-        emit("\n".join([*_listed(found), _summary(found, None)]))
-        return
-    with _store.writing(settings) as store:
-        found, rows = pruning.prune_all(store, policy, now_ns=now)
-        if compact:
+    kept = rule.keep_versions if keep_versions is None else keep_versions
+    policy = pruning.Policy(max(0, now - age), kept, workload)
+    opened = _store.reading(settings) if dry_run else _store.writing(settings)
+    with opened as store:
+        queries.check_filters(store, workload=workload)
+        found, rows = (
+            (pruning.prunable(store, policy), None) if dry_run else pruning.prune_all(store, policy, now_ns=now)
+        )
+        if compact and not dry_run:
             pruning.compact(store)
-    emit("\n".join([*_listed(found), _summary(found, rows)]))
+    emit("\n".join([*_listed(found), _summary(found, rows) if found else _nothing(age, kept)]))
 
 
 def _age(text: str) -> int:
@@ -104,10 +108,23 @@ def _listed(found: Sequence[Prunable]) -> list[str]:
 
 
 def _summary(found: Sequence[Prunable], rows: int | None) -> str:
+    """The last line. `rows`: how many were dropped; None: it is only said what would be."""
     from tracker.units import counted
 
-    if not found:
-        return "no run is old enough.  tracker prune --help says which are"
+    runs = counted(len(found), "run")
     if rows is None:
-        return f"{counted(len(found), 'run')} would lose their details; nothing was changed"
-    return f"{counted(len(found), 'run')}: {counted(rows, 'row')} of details dropped; their samples and totals stay"
+        return f"{runs} would lose their details; nothing was changed.  Next: the same without --dry-run"
+    return (
+        f"{runs}: {counted(rows, 'row')} of details dropped; their samples and totals stay, and ingesting a profile "
+        f"again brings its details back"
+    )
+
+
+def _nothing(age_ns: int, keep_versions: int) -> str:
+    from tracker.units import format_age
+
+    newest = f"of the newest {keep_versions} versions, " if keep_versions else ""
+    return (
+        f"no run to prune: each is younger than {format_age(age_ns)}, {newest}of a pinned version, under an open "
+        f"finding, of no known time, or pruned already"
+    )

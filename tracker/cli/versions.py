@@ -182,8 +182,10 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
     from tracker import config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.store import queries
 
     with _store.writing(config.load(db)) as store:
+        queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{counted(count, 'version')} judged.  Next: tracker history step")
 

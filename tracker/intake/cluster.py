@@ -8,7 +8,10 @@ paths as here.
 
 from __future__ import annotations
 
+import asyncio
 import io
+import re
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -29,7 +32,11 @@ if TYPE_CHECKING:
     from tracker.intake.pieces import ReadWith
 
 _CONNECT_S: Final = 10
-_SCHEMES: Final = ("tcp", "tls", "ucx", "ws", "wss")
+_LOOK_S: Final = 5
+_GONE_S: Final = 60
+"""So long a cluster may be without a worker, as between two that its queueing system starts."""
+
+_ADDRESS: Final = re.compile(r"(?:tcp|tls|ucx|ws|wss)://[^/]+:\d{1,5}(?:/.*)?")
 _INSTALL: Final = "pip install 'tracker[dask]'"
 _SAME: Final = "install the same version there as here"
 _HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
@@ -44,23 +51,47 @@ def cluster(address: str) -> Iterator[ReadWith]:
 
     A UsageError where none answers, or it has no workers.
     """
-    scheme, _, place = address.partition("://")
-    if not place or scheme not in _SCHEMES:  # of '' Dask would start a cluster of its own
+    if not _ADDRESS.fullmatch(address):  # of '' Dask would start a cluster of its own
         problem = f"--dask {address!r} is no address of a Dask scheduler"
         raise UsageError(problem, remedy="write it like tcp://head:8786")
     try:
         distributed: Any = import_module("distributed")
     except ImportError as error:
         raise UsageError("--dask needs the package distributed", remedy=_INSTALL) from error
+    _require_scheduler(address)
     try:
         client = distributed.Client(address, timeout=_CONNECT_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        problem = f"no Dask scheduler answers at {address}"
-        raise UsageError(problem, remedy="check the address, or read here without --dask") from error
+    except OSError as error:
+        raise _lost(error) from error
     with client:
-        if not client.scheduler_info(n_workers=-1)["workers"]:
-            raise UsageError(f"the Dask cluster at {address} has no workers", remedy="start some with dask worker")
         yield lambda found, options: _read(client, found, options)
+
+
+def _require_scheduler(address: str) -> None:
+    """A UsageError where no scheduler answers, or one without workers. A Client would not say which, and waits for ever
+    where something else answers, such as the dashboard.
+    """
+    elsewhere = "check the address, or read here without --dask"
+    try:
+        said = asyncio.run(asyncio.wait_for(_identity(address), _CONNECT_S))
+    except Exception as error:  # whatever those raise who do not understand what answers
+        raise UsageError(f"no Dask scheduler answers at {address}", remedy=elsewhere) from error
+    if said["type"] != "Scheduler":
+        raise UsageError(f"at {address} is a Dask {said['type'].lower()}, no scheduler", remedy=elsewhere)
+    if not said["workers"]:
+        raise UsageError(f"the Dask cluster at {address} has no workers", remedy="start some with dask worker")
+
+
+async def _identity(address: str) -> dict[str, Any]:
+    dask: Any = import_module("distributed")
+    safely = dask.Security().get_connection_args("client")
+    async with dask.rpc(address, connection_args=safely) as asked:
+        said: dict[str, Any] = await asked.identity()
+    return said
+
+
+def _lost(error: Exception) -> UsageError:
+    return UsageError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again")
 
 
 def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> bytes | TrackerError:
@@ -100,7 +131,7 @@ def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterat
     ]
     try:
         for number, item in enumerate(found):
-            content = _result(futures[number], item)
+            content = _result(client, futures[number], item)
             futures[number].release()
             yield _pieces(content, item, options)
             if options.on_progress is not None:
@@ -109,19 +140,38 @@ def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterat
         client.cancel(futures)
 
 
-def _result(future: Any, item: Found) -> bytes | TrackerError:
-    from distributed import KilledWorker
+def _result(client: Any, future: Any, item: Found) -> bytes | TrackerError:
+    from distributed import CancelledError, KilledWorker
 
     try:
+        _wait(client, future)
         content: bytes | TrackerError = future.result()
     except KilledWorker as error:
         problem = "workers of the Dask cluster died over it, one after the other"
         raise SourceError(item.path, "", problem, remedy="give them more memory, or read it here") from error
-    except ImportError as error:
+    except (ImportError, AttributeError, TypeError) as error:  # a module, a name or a parameter that is not there
         raise UsageError(f"a Dask worker cannot run this tracker ({error})", remedy=_SAME) from error
+    except CancelledError as error:
+        raise _lost(Exception("its scheduler is gone")) from error
     except OSError as error:
-        raise UsageError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again") from error
+        raise _lost(error) from error
     return content
+
+
+def _wait(client: Any, future: Any) -> None:
+    """Until the worker is done; a UsageError where there has been none for too long."""
+    seen = time.monotonic()
+    while True:
+        try:
+            future.exception(timeout=_LOOK_S)
+        except TimeoutError:
+            if client.scheduler_info(n_workers=-1).get("workers"):
+                seen = time.monotonic()
+            elif time.monotonic() - seen >= _GONE_S:
+                problem = f"the Dask cluster has had no workers for {_GONE_S} s"
+                raise UsageError(problem, remedy="start some with dask worker, then ingest again") from None
+        else:
+            return
 
 
 def _pieces(content: bytes | TrackerError, item: Found, options: IngestOptions) -> list[Piece]:

@@ -91,9 +91,9 @@ def ingest(
         for group, (_, asked) in zip(groups, formed, strict=True)
     ]
     done = save_runs(store, batch)
-    changed = [saved.run_id for saved in done if not saved.already]
     if options.judge:
-        judge_runs(store, changed)
+        # also what was in already: whoever brought it may have been killed before it was judged
+        judge_runs(store, [saved.run_id for saved in done])
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import parse_device
+from tracker.intake.forming import formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import Packed, Profile
@@ -25,17 +26,19 @@ SUFFIX: Final = ".trk"
 
 @dataclass(frozen=True, slots=True)
 class Pack:
-    """The content of a `.trk`. `profiles`, `captures`: how many it holds; `ranks`: those that are known, in order.
+    """The content of a `.trk`. `profiles`: the files and folders that it holds, in order; `captures`: how many are in
+    them; `ranks`: those that are known, in order.
 
-    `read_bytes`: the size of the files that it was made from; `warnings`: what their readers warned of.
+    `read_bytes`: the size of the files that it was made from; `warnings`: what their readers warned of -> the profiles
+    that it concerns; none: all of them.
     """
 
     content: bytes
-    profiles: int
+    profiles: tuple[str, ...]
     captures: int
     ranks: tuple[int, ...]
     read_bytes: int
-    warnings: tuple[str, ...]
+    warnings: Mapping[str, tuple[str, ...]]
 
 
 def pack(
@@ -58,12 +61,21 @@ def pack(
     sizes = {source.digest: source.bytes for piece in pieces for source in piece.capture.sources}
     return Pack(
         content=content_of(chosen, writer),
-        profiles=len({piece.place for piece in pieces}),
+        profiles=tuple(dict.fromkeys(piece.place for piece in pieces)),
         captures=len(pieces),
         ranks=tuple(sorted({piece.capture.rank for piece in pieces if piece.capture.rank is not None})),
         read_bytes=sum(sizes.values()),
-        warnings=tuple(dict.fromkeys(warning for piece in pieces for warning in piece.warnings)),
+        warnings=_warnings(pieces),
     )
+
+
+def _warnings(pieces: Sequence[Piece]) -> dict[str, tuple[str, ...]]:
+    mixed = formats_beside(pieces)
+    found: dict[str, dict[str, None]] = {mixed: {}} if mixed else {}
+    for piece in pieces:
+        for warning in piece.warnings:
+            found.setdefault(warning, {})[piece.place] = None
+    return {warning: tuple(places) for warning, places in found.items()}
 
 
 def is_pack(path: Path) -> bool:

@@ -115,8 +115,10 @@ def _common_facts(group: Sequence[Piece]) -> dict[str, str]:
     """The environment of a run: one value per key; where ranks differ, their distinct values in order, joined by ` |
     `.
     """
-    values: dict[str, dict[str, None]] = {}
+    from tracker.store import facts
+
+    values: dict[str, list[str]] = {}
     for piece in group:
         for key, value in piece.capture.facts.items():
-            values.setdefault(key, {})[value] = None
-    return {key: " | ".join(distinct) for key, distinct in sorted(values.items())}
+            values.setdefault(key, []).append(value)
+    return {key: facts.common(said) for key, said in sorted(values.items())}

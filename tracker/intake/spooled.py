@@ -69,11 +69,6 @@ class Spooled:
     given_up: bool = False
     results: tuple[IngestResult, ...] = ()
 
-    @property
-    def changed(self) -> tuple[int, ...]:
-        """Its runs that are new, or have changed."""
-        return tuple(result.run_id for result in self.results if not result.already)
-
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -127,7 +122,7 @@ def take_spooled(
                     break
                 done.append(_take(store, path, entry, max_bytes, now))
     if judge:
-        judge_runs(store, [run_id for one in done for run_id in one.changed])
+        judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
 
 

@@ -23,30 +23,31 @@ def write_apart(
     holds: Callable[[Connection, Line, _Made], bool],
     write: Callable[[Connection, Line, _Made], None],
 ) -> bool:
-    """`write` what `make` has worked out of a line, None being nothing; whether there was something.
+    """`write` what `make` has worked out of a line, None being nothing; whether something was written.
 
     Where they can queue up, one process at a time does so: those that come meanwhile wait and find it done. `make` only
     reads; on SQLite, where a writer keeps all others out, it runs before the transaction that writes. `holds` says
     whether what was made can still be written: not where runs were removed or relabelled meanwhile, nor where somebody
     else wrote what `make` had not seen, which may rest on more. Then it is made again, in the end inside of that
-    transaction. Runs that come meanwhile do no harm: who brings them judges next.
+    transaction; what does not hold even then (on Postgres others may go on writing) is left to those who changed it,
+    who judge next. So do those who bring runs meanwhile, which do no harm.
     """
-
-    def at_once(connection: Connection) -> bool:
-        judged.lock(connection, line)
-        for _ in range(_ATTEMPTS):
-            made = make(connection, line)
-            if made is None or holds(connection, line, made):
-                break
-        if made is not None:
-            write(connection, line, made)
-        return made is not None
 
     def if_it_holds(made: _Made, connection: Connection) -> bool:
         if not holds(connection, line, made):
             return False
         write(connection, line, made)
         return True
+
+    def at_once(connection: Connection) -> bool:
+        judged.lock(connection, line)
+        for _ in range(_ATTEMPTS):
+            made = make(connection, line)
+            if made is None:
+                return False
+            if if_it_holds(made, connection):
+                return True
+        return False
 
     if store.dialect == "postgresql":
         return store.transact(at_once)

@@ -176,6 +176,9 @@ def _existing(path: Path | str) -> Path:
     path = Path(path)
     if not path.exists():
         raise SourceError(path, "", "no such file or folder", remedy="check the path")
+    if not (path.is_file() or path.is_dir()):
+        # such as that of <(zcat a.json.gz), which can be read once only
+        raise SourceError(path, "", "is a pipe or a device, no file", remedy="save what it gives as a file")
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import sqlite3
@@ -41,7 +42,6 @@ _LONGEST_PAUSE_S: Final = 2.0
 _SECRETS: Final = ("password", "sslpassword")
 """Parts of a Postgres URL's query that nobody may see."""
 
-_SQLITE_HEADER: Final = b"SQLite format 3\0"
 _WRITES: Final = {"tracker_writes": True}
 
 
@@ -158,7 +158,7 @@ class Store:
 
 def _file_of(url: URL) -> Path | None:
     """The file of a SQLite database; None where it has none of a plain name."""
-    if url.get_backend_name() != "sqlite" or _in_memory(url) or (url.database or "").startswith("file:"):
+    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
         return None
     return Path(str(url.database)).resolve()
 
@@ -181,7 +181,7 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
 
         url = config.load().database
     parsed = parse_url(url)
-    if _in_memory(parsed):
+    if in_memory(parsed):
         store = Store(open_engine(parsed), parsed)
         with store.begin() as connection:
             schema.make(connection)
@@ -251,7 +251,7 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
         engine = create_engine(url, connect_args=arguments)
         _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
         return engine
-    if _in_memory(url):
+    if in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(_read_only_url(url) if read_only else url)
@@ -340,21 +340,12 @@ def _check_file(url: URL, *, create: bool, read_only: bool) -> None:
             raise StoreError(f"there is no database at {path}", remedy=f"tracker ingest makes it, or {other}")
         if not path.parent.is_dir():
             raise StoreError(f"{path}: there is no folder {path.parent}", remedy=f"make it, or {other}")
-    else:
-        _check_header(path, other)
+    elif not os.access(path, os.R_OK, effective_ids=os.access in os.supports_effective_ids):
+        # to open it, and close it again, would give up the locks that this process has on it: SQLite alone may do that
+        raise StoreError(f"{path} cannot be read ({os.strerror(errno.EACCES)})", remedy=other)
     if not read_only and not (_writable(path if path.exists() else path.parent) and _writable(path.parent)):
         remedy = f"make the file and its folder writable, or {other}"
         raise StoreError(f"{path} is read-only, or its folder is", remedy=remedy)
-
-
-def _check_header(path: Path, remedy: str) -> None:
-    try:
-        with path.open("rb") as file:
-            header = file.read(len(_SQLITE_HEADER))
-    except OSError as error:
-        raise StoreError(f"{path} cannot be read ({error.strerror})", remedy=remedy) from error
-    if header not in (b"", _SQLITE_HEADER):
-        raise StoreError(f"{path} is not a SQLite database", remedy=remedy)
 
 
 def _writable(path: Path) -> bool:
@@ -372,7 +363,8 @@ def _read_only_url(url: URL) -> URL:
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
 
 
-def _in_memory(url: URL) -> bool:
+def in_memory(url: URL) -> bool:
+    """Whether the database ends with the process that opens it."""
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source
-from tracker.store import details, labels, samples
+from tracker.store import details, facts, labels, samples
 from tracker.store.bulk import clean, insert
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -290,7 +290,7 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
         home = _Home(run_id, "joined")
         _refuse_bare(connection, incoming, run_id)
         _join(connection, incoming, run_id)
-    _add_facts(connection, home.run_id, record)
+    facts.add(connection, home.run_id, record.facts, record.tags)
     _add_sources(connection, home.run_id, incoming)
     return home
 
@@ -358,13 +358,6 @@ def _join(connection: Connection, incoming: _Incoming, run_id: int) -> None:
     }
     if connection.execute(_JOIN_RUN, values).rowcount != 1:
         raise Raced
-
-
-def _add_facts(connection: Connection, run_id: int, record: RunRecord) -> None:
-    """Facts and tags; what the run knows already stays."""
-    for kind, values in (("fact", record.facts), ("tag", record.tags)):
-        rows = [(run_id, kind, clean(key)[: labels.MAX_LABEL], clean(value)) for key, value in sorted(values.items())]
-        insert(connection, "run_fact", ("run_id", "kind", "key", "value"), rows, or_keep="run_id, kind, key")
 
 
 def _add_sources(connection: Connection, run_id: int, incoming: _Incoming) -> None:

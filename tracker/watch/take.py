@@ -105,7 +105,7 @@ def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
     finally:
         work.doing = outer
     if work.to_judge is not None:  # before anything is said: whatever becomes of that, all of it is judged
-        work.to_judge |= {run_id for done in taken for run_id in done.changed}
+        work.to_judge |= {run_id for done in taken for run_id in done.run_ids}
     for done in taken:
         if done.error is None:
             _say(work, done.profile, done.results)

@@ -103,12 +103,12 @@ def _encoded(follower: Follower, series: I64, runs: int) -> bytes:
     places = {id(tracked): place for place, tracked in enumerate(follower.found)}
     state = _State(
         series.astype(np.int64).tobytes(),
-        follower.windows.columns.astype(np.int32).tobytes(),
-        follower.windows.variance.tobytes(),
-        follower.windows.freedom.tobytes(),
-        np.packbits(follower.normal[:, :runs]).tobytes(),
-        follower.creeps_from.astype(np.int32).tobytes(),
-        follower.comes_from.astype(np.int32).tobytes(),
+        follower.baselines.windows.columns.astype(np.int32).tobytes(),
+        follower.baselines.windows.variance.tobytes(),
+        follower.baselines.windows.freedom.tobytes(),
+        np.packbits(follower.baselines.normal[:, :runs]).tobytes(),
+        follower.baselines.creeps_from.astype(np.int32).tobytes(),
+        follower.baselines.comes_from.astype(np.int32).tobytes(),
         {run: columns.astype(np.int32).tobytes() for run, columns in follower.snapshots.items()},
         follower.found,
         [places[id(tracked)] for tracked in follower.open.values()],
@@ -128,20 +128,20 @@ def _restore(follower: Follower, series: I64, known: Checkpoint) -> None:
     rows: I64 = np.array([row_of.get(number, -1) for number in before.tolist()], dtype=np.int64)
     here = rows >= 0
     to = rows[here]
-    width = follower.windows.columns.shape[1]
+    width = follower.baselines.windows.columns.shape[1]
 
     def windows(raw: bytes) -> I64:
-        found = np.full(follower.windows.columns.shape, -1, dtype=np.int64)
+        found = np.full(follower.baselines.windows.columns.shape, -1, dtype=np.int64)
         found[to] = np.frombuffer(raw, dtype=np.int32).reshape(-1, width)[here]
         return found
 
-    follower.windows.columns = windows(state.columns)
-    follower.windows.variance[to] = np.frombuffer(state.variance)[here]
-    follower.windows.freedom[to] = np.frombuffer(state.freedom)[here]
+    follower.baselines.windows.columns = windows(state.columns)
+    follower.baselines.windows.variance[to] = np.frombuffer(state.variance)[here]
+    follower.baselines.windows.freedom[to] = np.frombuffer(state.freedom)[here]
     normal = np.unpackbits(np.frombuffer(state.normal, dtype=np.uint8), count=len(before) * known.runs)
-    follower.normal[to, : known.runs] = normal.reshape(len(before), known.runs)[here]
-    follower.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
-    follower.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
+    follower.baselines.normal[to, : known.runs] = normal.reshape(len(before), known.runs)[here]
+    follower.baselines.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
+    follower.baselines.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
     follower.snapshots = {run: windows(raw) for run, raw in state.snapshots.items()}
     follower.found = state.found
     for tracked in state.found:

@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 from tracker.detectors.life import (
     ENDED,
     NOTIFIED,
-    OPEN,
     RULE,
     Acted,
     Finding,
     Observed,
     Over,
     Passed,
-    State,
     Transition,
 )
+from tracker.judgement.follow.baselines import Baselines
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
 from tracker.judgement.follow.tracked import (
@@ -43,12 +42,9 @@ from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
 
 I64 = NDArray[np.int64]
-BOOL = NDArray[np.bool_]
 
 _NEW_BASELINE: Final = "what got better is the new baseline"
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
-_BLOCKING: Final = OPEN | {"vanished"}
-"""States in which the runs of a series are no baseline for it."""
 
 
 def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
@@ -65,23 +61,18 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
 class Follower:
     """Where the following of a line stands: everything but the runs themselves that the next run is judged by.
 
-    `windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
-    `found`: all findings; `open`: those that a run may still change, by key, and `further` steps of them. `snapshots`:
-    the windows as they were before a run that raised suspicions. `creeps_from`, `comes_from`: per series the first run
-    that slow creep, and whether it is there at all, counts from.
+    `baselines`: what each series is judged against. `found`: all findings; `open`: those that a run may still change,
+    by key, and `further` steps of them. `snapshots`: the windows as they were before a run that raised suspicions.
     """
 
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
         self.watched = watched
-        self.windows = Windows(len(watched.names))
-        self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
+        self.baselines = Baselines(watched)
         self.found: list[Tracked] = []
         self.open: dict[Key, Tracked] = {}
         self.further: list[Tracked] = []
         self.snapshots: dict[int, I64] = {}
         self.actions: dict[int, list[UserAction]] = {}
-        self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
-        self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         for action in actions:
             self.actions.setdefault(self.place(action), []).append(action)
 
@@ -105,9 +96,9 @@ class Follower:
         self._accept_improvements(run)
         self._end_version(run)
         said = {
-            "level": levels(self.watched, self.windows, [run]),
-            "calls": calls(self.watched, self.windows, [run]),
-            "presence": presence(self.watched, run, [run], self.comes_from),
+            "level": levels(self.watched, self.baselines.windows, [run]),
+            "calls": calls(self.watched, self.baselines.windows, [run]),
+            "presence": presence(self.watched, run, [run], self.baselines.comes_from),
         }
         confirmed = self._confirmed(run)
         for tracked in self.further.copy():
@@ -118,7 +109,7 @@ class Follower:
         for change in ("level", "calls", "presence"):
             self._suspect(run, change, said)
         self._creep(run)
-        self._accept(run)
+        self.baselines.accept(run, (*self.open.values(), *self.further))
         for action in self.actions.get(run, ()):
             self._act(action, run)
         self.snapshots = {
@@ -139,7 +130,7 @@ class Follower:
             known = self.open.get(key)
             if known is not None and known.finding.state != "recovered":
                 continue
-            self.snapshots.setdefault(run, self.windows.columns.copy())
+            self.snapshots.setdefault(run, self.baselines.windows.columns.copy())
             if known is not None:
                 known.suspected = known.suspected if known.suspected is not None else run
                 continue
@@ -155,7 +146,7 @@ class Follower:
 
     def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
         row, sign, change = key
-        baseline = self._baseline(self.windows.columns, row, change, run)
+        baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
         before = Finding(number=self._count_of(key))
         tracked = Tracked(row, sign, change, run, baseline, (run,), gates, life_of(self.watched, key, run), before)
         self.found.append(tracked)
@@ -164,14 +155,6 @@ class Follower:
     def _count_of(self, key: Key) -> int:
         """How many findings of a key there were."""
         return max((old.finding.number for old in self.found if old.key == key), default=0)
-
-    @staticmethod
-    def _baseline(windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
-        """The runs that the change of a series with `run` is measured against; `windows`: as they were then."""
-        window = windows[row]
-        if change == "presence":
-            return tuple(range(max(0, run - len(window)), run))
-        return tuple(window[window >= 0].tolist())
 
     def _runs_since(self, tracked: Tracked, run: int) -> int:
         """How many runs after the suspicion, up to this one, tell of the series."""
@@ -195,11 +178,13 @@ class Follower:
             shown = {(place, run): all_runs}
             for one in own:
                 agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
-                found[one.key] = agree and not is_bistable(self.watched, one, range(place + 1, run + 1), self.normal)
+                found[one.key] = agree and not is_bistable(
+                    self.watched, one, range(place + 1, run + 1), self.baselines.normal
+                )
                 one.suspected = None
                 if not found[one.key]:
                     if one.finding.state == "recovered":
-                        self._join(one, range(place, run))
+                        self.baselines.join(one, range(place, run))
                     continue
                 last = last_of_change(self.watched, one, place, run)
                 if (place, last) not in shown:
@@ -207,7 +192,7 @@ class Follower:
                 if one.finding.state == "recovered":
                     one = self._again(one, place, last)  # noqa: PLW2901 what follows is of the second time
                 one.gates, one.candidate = shown[place, last].of(one.row), tuple(range(place, last + 1))
-                one.step_baseline = self._baseline_of_step(self.snapshots[place], place)
+                one.step_baseline = self.baselines.of_step(self.snapshots[place], place)
         return found
 
     def _again(self, old: Tracked, place: int, run: int) -> Tracked:
@@ -216,7 +201,7 @@ class Follower:
         """
         key = old.key
         tracked = self._new(key, place, {})
-        tracked.baseline = self._baseline(self.snapshots[place], old.row, old.change, place)
+        tracked.baseline = self.baselines.of(self.snapshots[place], old.row, old.change, place)
         size = size_of(self.watched, tracked, range(place + 1, run + 1)) or 0.0
         if abs(size - old.finding.size) <= old.life.worse_share * old.finding.size:
             tracked.finding = old.finding
@@ -224,21 +209,16 @@ class Follower:
         self.open[key] = tracked
         return tracked
 
-    def _baseline_of_step(self, windows: I64, run: int) -> tuple[int, ...]:
-        """The runs that the step is judged against with the run `run`; none where that does not say."""
-        row = self.watched.step_row(run)
-        return () if row is None else self._baseline(windows, row, "level", run)
-
     def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:
         """What `columns` say, against the windows as they were before the run `place`: of the suspects `own` alone, or
         of `every` series of their families.
         """
         windows = Windows(len(self.watched.names))
         windows.columns = self.snapshots[place]
-        windows.variance, windows.freedom = self.windows.variance, self.windows.freedom
+        windows.variance, windows.freedom = self.baselines.windows.variance, self.baselines.windows.freedom
         families = {self.watched.families[one.row] for one in own}
         if change == "presence":
-            return presence(self.watched, place, columns, self.comes_from, families)
+            return presence(self.watched, place, columns, self.baselines.comes_from, families)
         if change == "calls":
             return calls(self.watched, windows, columns, families)
         if every:
@@ -264,19 +244,19 @@ class Follower:
             if transition.kind == "worsened":
                 self._step_further(tracked, transition, run)
             elif transition.kind == "cleared":
-                self._join(tracked, range(tracked.first, run))
+                self.baselines.join(tracked, range(tracked.first, run))
             elif transition.kind == "recovered":
-                self._join(tracked, good_runs(self.watched, tracked, run))
+                self.baselines.join(tracked, good_runs(self.watched, tracked, run))
             elif transition.kind == "invalid":
-                self._take_back(tracked, transition.source, run)
-                self._forget_creep(tracked, run)
+                self.baselines.take_back(tracked, transition.source, run)
+                self.baselines.forget_creep(tracked, run)
             elif transition.kind == "expected" or (transition.kind == "confirmed" and tracked.sign < 0):
-                self._restart(tracked, run)
-                self._forget_creep(tracked, run)
+                self.baselines.restart(tracked, run)
+                self.baselines.forget_creep(tracked, run)
                 if tracked.change == "presence" and transition.kind == "expected" and transition.who != RULE:
-                    self.comes_from[tracked.row] = tracked.first
+                    self.baselines.comes_from[tracked.row] = tracked.first
             if tracked.change == "presence" and tracked.sign > 0 and transition.kind in {"confirmed", "reopened"}:
-                self._restart(tracked, run)
+                self.baselines.restart(tracked, run)
         state = tracked.finding.state
         if state in ENDED | {"normal"} and self.open.get(tracked.key) is tracked:
             del self.open[tracked.key]
@@ -286,15 +266,6 @@ class Follower:
             if whole is not None:  # the next step from there is told again
                 whole.finding = replace(whole.finding, notified_level=whole.finding.size)
 
-    def _take_back(self, tracked: Tracked, source: State, run: int) -> None:
-        """The change was none. Where it is the baseline already, half of that is from before now: no level is news."""
-        before, since = tracked.baseline, list(range(tracked.first, run))
-        if source == "expected" or tracked.sign < 0:
-            half = self.windows.columns.shape[1] // 2
-            before, since = before[-half:], [at for at in since if self.normal[tracked.row, at]][-half:]
-            self.windows.columns[tracked.row] = -1
-        self._join(tracked, [*before, *since])
-
     def _step_further(self, tracked: Tracked, worsened: Transition, run: int) -> None:
         """What got worse with a later version is a finding of that version; the one of before lives on, untold."""
         step = further_step(self.watched, tracked, run)
@@ -303,44 +274,13 @@ class Follower:
         step.finding = Finding(number=self._count_of(step.key))
         self.found.append(step)
         self.further.append(step)
-        step.step_baseline = tuple(at for at in self._baseline_of_step(self.windows.columns, run) if at < step.first)
+        step.step_baseline = tuple(
+            at for at in self.baselines.of_step(self.baselines.windows.columns, run) if at < step.first
+        )
         step.take(self._event(step, step.first, screens=True))
         step.take(self._event(step, run, confirms=True))
         stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
         tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
-
-    def _join(self, tracked: Tracked, columns: Iterable[int]) -> None:
-        if tracked.change in {"level", "calls"}:
-            known = [column for column in columns if not math.isnan(self.watched.raw[tracked.row, column])]
-            self.windows.join(tracked.row, known)
-            self.normal[tracked.row, known] = True
-
-    def _forget_creep(self, tracked: Tracked, run: int) -> None:
-        """What a user settled of a slow creep is no level to creep away from any more."""
-        if tracked.change == "creep":
-            self.creeps_from[tracked.row] = run
-
-    def _restart(self, tracked: Tracked, run: int) -> None:
-        if tracked.change in {"level", "calls"} or (tracked.change == "presence" and tracked.sign > 0):
-            known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
-            columns = (tracked.first + np.flatnonzero(known)).tolist()
-            self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
-            self.normal[tracked.row, columns] = True
-
-    def _accept(self, run: int) -> None:
-        """The run joins the windows of all series that are as they should be."""
-        free = ~np.isnan(self.watched.raw[:, run])
-        for tracked in (*self.open.values(), *self.further):
-            if tracked.change in {"level", "calls"} and self._blocks(tracked):
-                free[tracked.row] = False
-        self.windows.accept(np.flatnonzero(free), run)
-        self.normal[free, run] = True
-
-    @staticmethod
-    def _blocks(tracked: Tracked) -> bool:
-        if tracked.sign < 0 and tracked.finding.state in NOTIFIED:
-            return False
-        return tracked.finding.state in _BLOCKING or tracked.suspected is not None
 
     def _accept_improvements(self, run: int) -> None:
         """What got better in an earlier version needs nobody's consent to be the baseline."""
@@ -368,7 +308,7 @@ class Follower:
         if run + 1 < len(runs) and runs[run + 1].version == runs[run].version:
             return
         first = next(place for place in range(run, -1, -1) if place == 0 or runs[place - 1].version < runs[run].version)
-        said = crept(self.watched, first, run, self.creeps_from)
+        said = crept(self.watched, first, run, self.baselines.creeps_from)
         for tracked in [one for one in self.open.values() if one.change == "creep"]:
             ratio = said.of(tracked.row)["ratio"]
             event = self._observed(run, None if ratio is None else math.log1p(ratio))

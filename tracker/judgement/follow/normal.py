@@ -25,4 +25,4 @@ def normal_runs(watched: Watched, rows: Sequence[int]) -> NDArray[np.bool_]:
     follower = Follower(replace(watched, kinds=kinds, ways=watched.ways if of_runs else {}), ())
     for run in range(len(watched.runs)):
         follower.observe(run)
-    return follower.normal[list(rows)]
+    return follower.baselines.normal[list(rows)]

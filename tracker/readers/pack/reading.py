@@ -39,7 +39,7 @@ def packed_in(file: BinaryIO, path: Path, options: ReadOptions) -> tuple[Packed,
     return tuple(profiles)
 
 
-def capture_in(record: bytes) -> Capture:
+def capture_in(record: bytes | bytearray) -> Capture:
     """The capture in a record; a BadColumn or msgspec's own error where it is none."""
     found = msgspec.msgpack.decode(record, type=schema.CaptureRecord)
     pool = columns.unpacked_texts(found.texts)
@@ -48,7 +48,7 @@ def capture_in(record: bytes) -> Capture:
     return capture
 
 
-def _header(path: Path, record: bytes) -> schema.Header:
+def _header(path: Path, record: bytes | bytearray) -> schema.Header:
     try:
         version = msgspec.msgpack.decode(record, type=schema.Version)
         if version.schema != schema.SCHEMA:
@@ -71,7 +71,7 @@ def _plain(text: str) -> str:
     return text if is_plain(text) else "".join(c if is_plain(c) else c.encode("unicode_escape").decode() for c in text)
 
 
-def _capture(path: Path, record: bytes, number: int, profile: schema.ProfileHead) -> Capture:
+def _capture(path: Path, record: bytes | bytearray, number: int, profile: schema.ProfileHead) -> Capture:
     try:
         return capture_in(record)
     except (columns.BadColumn, msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -118,7 +118,7 @@ def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:
     )
 
 
-def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:
+def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes | bytearray]:
     """The records behind the first line, one at a time, unpacked no further than is asked for."""
     waiting = bytearray()
     wanted, is_first = len(MAGIC), True
@@ -138,11 +138,22 @@ def _records(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes
             wanted = 4 + size
             if len(waiting) < wanted:
                 break
-            yield bytes(waiting[4:wanted])
-            del waiting[:wanted]
+            record, waiting = _parted(waiting, wanted)
+            yield record
             wanted = 4
     if waiting or is_first:
         raise SourceError(path, "", "the pack ends early", remedy=_COPY)
+
+
+def _parted(waiting: bytearray, wanted: int) -> tuple[bytes | bytearray, bytearray]:
+    """The record in the first `wanted` bytes, behind its length, and what follows it; the longer one is not copied."""
+    if wanted < len(waiting) - wanted:
+        record = bytes(memoryview(waiting)[4:wanted])
+        del waiting[:wanted]
+        return record, waiting
+    rest = waiting[wanted:]
+    del waiting[wanted:], waiting[:4]
+    return waiting, rest
 
 
 def _blocks(file: BinaryIO, path: Path, options: ReadOptions) -> Iterator[bytes]:

@@ -29,7 +29,7 @@ from tracker.readers import _paddle, _rows
 from tracker.readers._source import SourceText
 from tracker.readers.paddle_summary import ops
 from tracker.readers.paddle_summary.sections import WHOLE, Kind, Row, Sections
-from tracker.units import NS_PER_MS
+from tracker.units import NS_PER_MS, counted
 
 STEP: Final = 0
 _PHASES: Final = {
@@ -284,6 +284,7 @@ def _warnings(sections: Sections, whole: _Whole) -> Iterator[str]:
         yield f"the table '{title} Summary' is shortened; its sums are incomplete"
     cut = sum(row.name.endswith("...") for table in sections.spreads.values() for row in table)
     if cut:
-        yield f"{cut} names are cut with '...' by Paddle; different kernels of one beginning are counted together"
+        names = counted(cut, "name")
+        yield f"{names} cut with '...' by Paddle; different kernels of one beginning are counted together"
     if sections.skipped:
-        yield f"{sections.skipped} rows that could not be read were left out"
+        yield f"left out: {counted(sections.skipped, 'row')} that could not be read"
