@@ -143,9 +143,7 @@ def test_a_missing_file_is_not_made_to_read(tmp_path, options):
 
 def test_what_is_no_database_says_so(tmp_path):
     (tmp_path / "notes.txt").write_text("to do: " * 20)
-    with pytest.raises(
-        StoreError, match=r"notes.txt: it is not a SQLite database .*; name another"
-    ):
+    with pytest.raises(StoreError, match=r"notes.txt: it is not a SQLite database .*; name another"):
         open_store(str(tmp_path / "notes.txt"))
     with pytest.raises(StoreError, match="is a folder, not a database"):
         open_store(str(tmp_path))
