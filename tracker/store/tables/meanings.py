@@ -78,8 +78,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "input_formats": "memory formats of the inputs (NPU)",
     "type": "kind of the kernel (NPU)",
     "core_type": "kind of core it ran on (NPU): cube or vector",
-    "module": "path of nested module instances: GPT_0/Block_0/Attention_0",
-    "phase": "forward, backward, optimizer, clear_grad, dataloader; empty elsewhere",
     # run, source, capture
     "state": "active, excluded or deleted; only active runs are compared",
     "state_reason": "why it is excluded or deleted",
