@@ -12,6 +12,7 @@ from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.errors import SourceError
 from tracker.intake import IngestOptions, at_once, ingest
+from tracker.readers import _process
 from tracker.store import open_store
 
 ALONE = IngestOptions(one_process=True)
@@ -109,12 +110,25 @@ def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, s
     assert all(process.returncode is not None for process in started)
 
 
-def test_a_single_profile_is_begun_in_a_copy(tmp_path, ranks, started, monkeypatch):
+@pytest.fixture
+def forked(monkeypatch):
+    """Other tests may have left threads of libraries; these copies need none."""
     monkeypatch.setattr(at_once, "can_fork", lambda: True)
+    monkeypatch.setattr(_process, "can_fork", lambda: True)
+
+
+def test_a_single_profile_is_begun_in_a_copy(tmp_path, ranks, started, forked):
     with at_once.ahead(ranks[:1], IngestOptions()):
-        assert len(started) == 1
+        assert [type(process) for process in started] == [_process._Forked]
         ahead = stored(tmp_path, "ahead.db", ranks[:1], IngestOptions())
         assert len(started) == 1
+    assert ahead == stored(tmp_path, "one.db", ranks[:1], ALONE)
+
+
+def test_where_the_copy_dies_the_profile_is_read_here(tmp_path, ranks, started, forked):
+    with at_once.ahead(ranks[:1], IngestOptions()):
+        os.kill(started[0].pid, signal.SIGKILL)
+        ahead = stored(tmp_path, "ahead.db", ranks[:1], IngestOptions())
     assert ahead == stored(tmp_path, "one.db", ranks[:1], ALONE)
 
 

@@ -83,3 +83,11 @@ def test_beside_threads_nothing_is_copied(monkeypatch):
     process.stdin.close()
     process.stdout.close()
     process.wait()
+
+
+def test_without_a_list_of_threads_nothing_is_copied(monkeypatch):
+    def no_such_place(path):
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr(_process.os, "listdir", no_such_place)
+    assert _process.can_fork() is False

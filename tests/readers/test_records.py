@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import json
-import shutil
-import sysconfig
+import weakref
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scripts import build_native
 from tests.readers.helpers import decoding
 from tracker.errors import SourceError
 from tracker.readers import ReadOptions
@@ -22,6 +24,7 @@ from tracker.readers.torch_profiler import native, records
 from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.reading import captures_of
 
+ROOT = Path(__file__).parents[2]
 compiled = pytest.mark.skipif(not native.is_built(), reason="the decoder is not built here")
 
 
@@ -97,12 +100,13 @@ def place(tmp_path_factory):
     return tmp_path_factory.mktemp("traces") / "trace.json"
 
 
-@pytest.mark.skipif(
-    shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is None, reason="there is no C compiler"
-)
-def test_where_there_is_a_compiler_the_decoder_is_built():
-    assert records.RECORD.itemsize == native.RECORD_BYTES
+def test_where_it_can_be_compiled_the_decoder_is_built_from_these_sources(tmp_path):
+    try:
+        build_native.compile_native(ROOT, tmp_path)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 no compiler, no headers, no linker
+        pytest.skip(f"it cannot be compiled here: {error}")
     assert native.is_built(), "run: python scripts/build_native.py"
+    assert records.RECORD.itemsize == native.RECORD_BYTES
 
 
 @compiled
@@ -139,7 +143,7 @@ def test_from_an_unusual_event_on_msgspec_reads(place):
         '{"a": tru}',
     ):
         batch, end = Collector(place, ReadOptions()).decode_first(f"{usual}, {odd}, {usual}".encode())
-        assert (end, bool(batch)) == (len(usual) + 1, True)
+        assert (end, len(batch.records)) == (len(usual) + 1, 11)
         assert Collector(place, ReadOptions()).decode_first(f"{odd}, {usual}".encode()) is None
 
 
@@ -166,11 +170,60 @@ def test_a_trace_that_ends_early_is_read_as_far_as_it_goes(place):
             assert fast == slow
 
 
+KERNEL = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
+
+
+@compiled
+@pytest.mark.parametrize("pid", [" 5", "1_0", "+5", "٣", "x", "12345678901234567890", 5, "5", -1])
+def test_the_device_of_a_kernel_is_that_of_its_own_lane(place, pid):
+    place.write_text(json.dumps([{**KERNEL, "pid": pid}, {**KERNEL, "pid": "x"}, KERNEL, {**KERNEL, "name": "last"}]))
+    fast, slow = both(place)
+    assert fast == slow
+    assert len(fast[0]) == (3 if pid in (5, "5", -1) else 2)
+
+
+@compiled
+@pytest.mark.parametrize("wrong", ['"ts": [], "dur": 1', '"ts": 1e999, "dur": 1', '"ts": 1, "dur": true'])
+@pytest.mark.parametrize("chunk_bytes", [60, 1000])
+def test_what_is_wrong_with_events_that_nobody_asks_for_is_no_error(place, wrong, chunk_bytes):
+    precise = json.dumps(KERNEL).replace('"ts": 1', '"ts": 1736413971558972.912')
+    place.write_text(f'[{precise}, {precise}, {{"ph": "B", "cat": "zz", "name": "q", {wrong}}}, {precise}]')
+    fast, slow = both(place, chunk_bytes=chunk_bytes)
+    assert fast == slow
+    assert len(fast[0][0][4]["device"]) == 3
+
+
+@compiled
+def test_letters_of_all_languages_are_usual(place):
+    text = json.dumps([{**KERNEL, "name": "\ud55c\uae00 é \u4e2d"}] * 2)[1:-1]
+    assert "\\ud55c" in text
+    assert Collector(place, ReadOptions()).decode_first(text.encode()) is not None
+
+
+def test_a_flow_category_that_is_no_text_is_in_no_trace(place):
+    place.write_text(json.dumps([KERNEL]))
+    _, warnings = read(place, options=ReadOptions(flow_category="a\udcff"))
+    assert warnings == ("no flow events of category 'a\udcff'; linked by correlation",)
+
+
+def test_nothing_of_a_trace_is_kept_when_it_is_read(place, monkeypatch):
+    """Its texts would wait for the garbage collector, which is at rest while the next ones are read."""
+    place.write_text(json.dumps(trace()))
+    made = []
+    begin = Collector.__init__
+    monkeypatch.setattr(Collector, "__init__", lambda self, *how: made.append(weakref.ref(self)) or begin(self, *how))
+    gc.disable()
+    try:
+        read(place)
+        assert [one() for one in made] == [None]
+    finally:
+        gc.enable()
+
+
 @compiled
 def test_memory_events_of_no_size_are_no_allocations(place):
     event = {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 1, "args": {}}
-    kernel = {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 1, "dur": 1}
-    place.write_text(json.dumps([event, event, kernel]))
+    place.write_text(json.dumps([event, event, KERNEL]))
     fast, slow = both(place)
     assert fast == slow
     assert {table: len(rows) for table, rows in fast[0][0][4].items() if rows} == {"device": 1}
@@ -190,7 +243,7 @@ def test_texts_are_forgotten_when_there_are_too_many_and_found_again(place, monk
 
 @compiled
 def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
-    monkeypatch.setattr(native, "FORMAT", native.FORMAT + 1)
+    monkeypatch.setattr(native, "sources_digest", lambda: "of others")
     assert not native.is_built()
     assert Collector(place, ReadOptions()).decode_first is None
 
@@ -199,12 +252,14 @@ def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
 def test_bounds_of_what_is_asked_of_the_module():
     new = native.module.Decoder
     decoder = new({b"cpu_op": 0}, {}, 1)
+    assert decoder.held_bytes() < 200_000
     assert decoder.decode(b"") == ((b"",) * 11, 0)
     for wrong in (lambda: decoder.new_texts(6), lambda: decoder.new_texts(-1), lambda: new({b"a": 8}, {}, 1),
                   lambda: new({}, {b"a": -1}, 1)):  # fmt: skip
         with pytest.raises(ValueError, match="no such"):
             wrong()
-    for wrong in (lambda: decoder.decode("text"), lambda: new({"a": 1}, {}, 1), lambda: new([], {}, 1)):
+    for wrong in (lambda: decoder.decode("text"), lambda: new({"a": 1}, {}, 1), lambda: new([], {}, 1),
+                  lambda: new({}, {}, 1, more=2)):  # fmt: skip
         with pytest.raises(TypeError):
             wrong()
 

@@ -84,7 +84,7 @@ def _print_version(wanted: bool) -> None:
         from tracker.cli._output import emit
         from tracker.readers.torch_profiler import native
 
-        how = "compiled" if native.is_built() else "not compiled (there was no C compiler), so slower"
+        how = "compiled" if native.is_built() else "not compiled, so slower"
         emit(f"tracker {__version__}; decoder of PyTorch traces: {how}")
         raise typer.Exit
 

@@ -23,11 +23,13 @@ MAX_EVENT_BYTES: Final = 64 << 20
 
 GUESSES: Final = 4
 _TOKEN: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|["{}\[\]]', re.DOTALL)
+_TOKEN_OR_COMMA: Final = re.compile(_TOKEN.pattern + rb"|,", re.DOTALL)
 _KEY_END: Final = re.compile(rb"\s*:\s*")
 _BYTE: Final = re.compile(r"\(byte (\d+)\)")
 _EVENT: Final = re.compile(r" - at `\$\[(\d+)\]\.?(.*)`")
 _BLANKS: Final = b" \t\r\n"
 _KEY: Final = b'"traceEvents"'
+LAST_COMMA: Final = "malformed JSON: a comma without an event behind it"
 EXPORT_AGAIN: Final = "export the trace again"
 ALLOW_PARTIAL: Final = "export the trace again, or read what is there with --allow-partial"
 
@@ -223,7 +225,7 @@ class EventTexts(Generic[Events]):
             self._closed = True
             if not self._buffer[:closed].strip(_BLANKS):
                 if self._after_comma:
-                    self._fail(self._offset + closed, "malformed JSON: a comma without an event behind it")
+                    self._fail(self._offset + closed, LAST_COMMA)
                 self._consume(closed + 1, after_comma=False)
                 return None
             return self._take(self._decoded(closed), closed + 1, after_comma=False)
@@ -329,6 +331,8 @@ class EventTexts(Generic[Events]):
         word = re.match(rb"-?(?:NaN|Inf\w*)", text[position:])
         if word:
             problem = f"{word.group().decode()} is no JSON number"
+        elif place and "trailing comma" in problem and not text[position:].strip(_BLANKS + b",]"):
+            problem = LAST_COMMA
         elif place:
             problem = f"malformed JSON: {_BYTE.sub('', problem).strip()}"
         else:
@@ -342,17 +346,15 @@ class EventTexts(Generic[Events]):
 
 
 def find_event(text: bytes, index: int) -> int:
-    """Position in the list text `text` of its event number `index`; for error messages."""
+    """Position in the list text `text` of its element number `index`; for error messages."""
     depth = 0
-    seen = -1
-    for token in _TOKEN.finditer(text):
+    seen = 0
+    start = 1
+    for token in _TOKEN_OR_COMMA.finditer(text):
         word: Any = token.group()
-        if word in (b"{", b"["):
-            depth += 1
-            if depth == 2:
-                seen += 1
-                if seen == index:
-                    return token.start()
-        elif word in (b"}", b"]"):
-            depth -= 1
-    return 0
+        if seen == index:
+            break
+        depth += (word in (b"{", b"[")) - (word in (b"}", b"]"))
+        if word == b"," and depth == 1:
+            seen, start = seen + 1, token.end()
+    return start + len(text[start:]) - len(text[start:].lstrip(_BLANKS))

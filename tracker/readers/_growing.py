@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, replace
 from itertools import chain
 from mmap import mmap
@@ -21,6 +22,7 @@ T = TypeVar("T", bound="DataclassInstance")
 Array = NDArray[Any]
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 SLAB_ROWS: Final = 1 << 17
+_WHOLE: Final = frozenset((int, type(None)))
 _LARGEST: Final = int(np.iinfo(np.int64).max)
 
 
@@ -88,23 +90,23 @@ def _slab(dtype: np.dtype[Any]) -> Array:
 
 
 def int_column(values: Sequence[Any], missing: int) -> I64:
-    """int64 of JSON values; `missing` for None and for what is no integer, or too large for one.
+    """int64 of JSON values, each as by `as_int`.
 
-    >>> int_column([1, None, "7", "x", 2**70], -1).tolist()
-    [1, -1, 7, -1, -1]
+    >>> int_column([1, None, "7", "x", 2**70, 8.0, 8.5], -1).tolist()
+    [1, -1, 7, -1, -1, 8, -1]
     """
-    try:
-        column = np.array([missing if value is None else value for value in values], dtype=np.int64)
-    except (OverflowError, ValueError, TypeError):
-        column = np.zeros((), dtype=np.int64)
-    if column.ndim == 1:  # else a value was no scalar
-        return column
-    return np.array([_as_int(value, missing) for value in values], dtype=np.int64)
+    if set(map(type, values)) <= _WHOLE:  # NumPy has rules of its own for texts and fractions
+        with suppress(OverflowError):
+            return np.array([missing if value is None else value for value in values], dtype=np.int64)
+    return np.array([as_int(value, missing) for value in values], dtype=np.int64)
 
 
-def _as_int(value: object, missing: int) -> int:
+def as_int(value: object, missing: int) -> int:
+    """The integer that a JSON value says, as a number or as text; `missing` where it says none, or one too large."""
     if isinstance(value, str):
         value = int(value) if INTEGER.fullmatch(value) else None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if not isinstance(value, int) or not -_LARGEST <= value <= _LARGEST:
         return missing
     return value

@@ -91,7 +91,10 @@ def _pipe(ends: ExitStack) -> tuple[int, int]:
 
 def can_fork() -> bool:
     """Whether a copy of this process can be made: on Linux, of one thread, those of libraries counted as well."""
-    return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    try:
+        return sys.platform == "linux" and len(os.listdir("/proc/self/task")) == 1
+    except OSError:  # there is no /proc, nor a way to know
+        return False
 
 
 def _be_the_copy(main: Callable[[], None], stdin: int, stdout: int) -> NoReturn:

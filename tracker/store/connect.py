@@ -284,7 +284,7 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
         settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
         if settings:
             # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
-            with closing(connection.connection.cursor()) as cursor, _given_up_when_lost(connection):
+            with _given_up_when_lost(connection), closing(connection.connection.cursor()) as cursor:
                 cursor.execute("; ".join(settings))
 
     @event.listens_for(engine, "do_connect")

@@ -70,16 +70,28 @@ class Collector:
         self._records = Records.begin(self, self._flow_categories)
 
     def decode(self, text: bytes) -> list[Any]:
-        """The events of a JSON list: their times as numbers until one was met that only text can hold, and as text from
-        then on. msgspec.DecodeError for anything else.
+        """The events of a JSON list: their times as numbers until one was met that only text can hold, or that is no
+        time at all, and as text from then on. msgspec.DecodeError for anything else.
         """
-        events: list[Any] = TEXT_EVENTS.decode(text) if self._needs_text else EVENTS.decode(text)
+        events: list[Any]
+        if not self._needs_text:
+            try:
+                events = EVENTS.decode(text)
+            except msgspec.ValidationError:  # of an event that nobody asks for, perhaps
+                events = TEXT_EVENTS.decode(text)
+                self._needs_text = True
+            return events
+        events = TEXT_EVENTS.decode(text)
         return events
 
     @property
     def decode_first(self) -> Callable[[bytes], tuple[Batch, int] | None] | None:
         """What reads the first events of a text without objects, see `Records.decode_first`; None: nothing does."""
         return None if self._records is None else self._records.decode_first
+
+    def release(self) -> None:
+        """There will be no more events: what only reads them is given up."""
+        self._records = None
 
     def add(self, chunk: Chunk[Batch | list[Any]]) -> None:
         """Takes the events of one chunk, as they were decoded."""
@@ -104,7 +116,7 @@ class Collector:
 
     def _sort(self, events: Sequence[AnyEvent]) -> list[Bucket]:
         buckets: list[Bucket] = [[] for _ in range(10)]
-        put = {category: buckets[kind].append for category, kind in SLICES.items()}
+        put: dict[str | None, Any] = {category: buckets[kind].append for category, kind in SLICES.items()}
         memory = buckets[MEMORY].append
         flow = buckets[FLOWS].append
         for event in events:

@@ -10,7 +10,7 @@ from tracker.profile import DeviceKind, LaunchLevel
 
 # category of ph "X" -> bucket; categories changed case and name over the years
 OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS = range(10)
-SLICES: Final[Mapping[str | None, int]] = {
+SLICES: Final[Mapping[str, int]] = {
     "cpu_op": OPS,
     "Operator": OPS,
     "user_annotation": ANNOTATIONS,

@@ -32,6 +32,7 @@ def captures_of(
     )
     for chunk in chunks:
         collector.add(chunk)
+    collector.release()
     facts = facts_of(_top(text, chunks.top_text), text.path)
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
     parts = parts_of(collector, facts, options.flow_category)

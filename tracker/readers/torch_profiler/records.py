@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from msgspec.json import decode
+from msgspec.json import Decoder
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING
-from tracker.readers._growing import int_column
+from tracker.readers._growing import as_int
 from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.kinds import ANNOTATIONS, FLOWS, FRAMES, KIND, LEVEL, MEMORY, OPS, SLICES, stream_of
 from tracker.readers.torch_profiler.op_texts import OpNames, module_path
@@ -36,6 +36,8 @@ RECORD: Final = np.dtype(
     [("time_ns", np.int64), ("duration_ns", np.int64), ("numbers", np.int64, 6), *((word, np.int32) for word in _WORDS)]
 )
 Table = NDArray[np.void]
+_PID_OR_TID: Final = Decoder(int | str).decode
+_TEXT: Final = Decoder(str).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +45,6 @@ class Batch:
     """The events of one text that we take: the bytes of their records, kind by kind."""
 
     records: tuple[bytes, ...]
-
-    def __bool__(self) -> bool:
-        return any(self.records)
 
 
 class _Meanings:
@@ -85,8 +84,9 @@ class Records:
 
     def _begin(self) -> None:
         to = self._to
-        slices = {category.encode(): kind for category, kind in SLICES.items() if category is not None}
-        flows = {category.encode(): number for number, category in enumerate(self._flows)}
+        slices = {category.encode(): kind for category, kind in SLICES.items()}
+        # what a user gave as no UTF-8 is in no trace
+        flows = {category.encode("utf-8", "surrogatepass"): number for number, category in enumerate(self._flows)}
         self._decoder = native.module.Decoder(slices, flows, secrets.randbits(64))
         self._spellings: list[list[bytes]] = [[] for _ in range(6)]
         names, lanes, shapes, types, modules, stacks = self._spellings
@@ -94,7 +94,7 @@ class Records:
         self._frames = _Meanings(names, lambda raw: to.frame_name(_text(raw)))
         self._threads = _Meanings(lanes, lambda raw: to.thread(*_lane(raw)))
         self._streams = _Meanings(lanes, lambda raw: stream_of(_lane(raw)[1]))
-        self._ordinals = _Meanings(lanes, lambda raw: int(int_column([_lane(raw)[0]], MISSING)[0]))
+        self._ordinals = _Meanings(lanes, lambda raw: as_int(_lane(raw)[0], MISSING))
         self._shapes = _Meanings(shapes, to.texts.shape)
         self._types = _Meanings(types, to.texts.type_list)
         self._modules = _Meanings(modules, lambda raw: to.strings.code(module_path(_text(raw))))
@@ -220,14 +220,13 @@ def _numbers(table: Table, slot: int, missing: int | I64, *, least: int = NO_NUM
 
 def _text(raw: bytes) -> str:
     """A text as it stands between its quotes."""
-    text: str = decode(b'"' + raw + b'"', type=str)
-    return text
+    return _TEXT(b'"' + raw + b'"')
 
 
 def _lane(raw: bytes) -> tuple[int | str | None, int | str | None]:
     """pid and tid as they stand there, a NUL between them."""
-    pid, tid = (decode(part, type=int | str) if part else None for part in raw.split(b"\0"))
-    return pid, tid
+    pid, tid = raw.split(b"\0")
+    return _PID_OR_TID(pid) if pid else None, _PID_OR_TID(tid) if tid else None
 
 
 def _args(record: Any, text: bytes) -> Args:

@@ -1,10 +1,12 @@
-"""The compiled decoder of Kineto events, where there was a C compiler when tracker was installed.
+"""The compiled decoder of Kineto events, where it could be compiled when tracker was installed.
 
 Light: it is imported to say whether it is there.
 """
 
 from __future__ import annotations
 
+import hashlib
+from pathlib import Path
 from typing import Final
 
 try:
@@ -12,12 +14,17 @@ try:
 except ImportError:  # not built
     module = None  # type: ignore[assignment]
 
-FORMAT: Final = 1
-"""Of the records; a module that was built from other sources does not count."""
-
 RECORD_BYTES: Final = 104
 
 
 def is_built() -> bool:
-    """Whether the decoder is there, and writes records as `records.RECORD` describes them."""
-    return module is not None and (module.FORMAT, module.RECORD_BYTES) == (FORMAT, RECORD_BYTES)
+    """Whether the decoder is there, built from the sources beside it, and writes records as `records.RECORD` has it."""
+    return module is not None and (sources_digest(), RECORD_BYTES) == (module.SOURCES, module.RECORD_BYTES)
+
+
+def sources_digest(folder: Path = Path(__file__).parent) -> str:
+    """What stands for the C sources in `folder`."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(folder.glob("*.[ch]")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-FORMAT: int
+SOURCES: str
 RECORD_BYTES: int
 
 class Decoder:
@@ -17,4 +17,4 @@ class Decoder:
         """The texts of a pool that are new since the last call, as they stand in the file, in order of number."""
 
     def held_bytes(self) -> int:
-        """How much memory the texts take."""
+        """How much memory texts and records take."""

@@ -11,7 +11,9 @@
 #include "event.h"
 #include "texts.h"
 
-#define FORMAT 1 /* of records and arguments; __init__.py asks for its own */
+#ifndef SOURCES
+#define SOURCES "" /* a digest of these files, so that a module that was built from others is told */
+#endif
 
 enum { OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS, THREADS, BUCKETS };
 enum { NAMES, LANES, SHAPES, TYPE_LISTS, MODULES, CALL_STACKS, POOLS };
@@ -223,16 +225,21 @@ static PyObject *records_of(const Decoder *self) {
     return all;
 }
 
+/* Another thread may be in there, without Python's lock. */
+static int refuse_if_busy(const Decoder *self) {
+    if (self->is_busy)
+        PyErr_SetString(PyExc_RuntimeError, "a decoder is for one thread at a time");
+    return self->is_busy;
+}
+
 static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
     char *text;
     Py_ssize_t size, behind = 0;
     Outcome outcome = TAKEN;
     if (PyBytes_AsStringAndSize(argument, &text, &size))
         return NULL;
-    if (self->is_busy) {
-        PyErr_SetString(PyExc_RuntimeError, "a decoder is for one thread at a time");
+    if (refuse_if_busy(self))
         return NULL;
-    }
     self->is_busy = 1;
     for (int bucket = 0; bucket < BUCKETS; bucket++)
         self->buckets[bucket].count = 0;
@@ -250,9 +257,9 @@ static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
 static PyObject *Decoder_new_texts(Decoder *self, PyObject *argument) {
     long pool = PyLong_AsLong(argument);
     PyObject *list;
-    if (pool == -1 && PyErr_Occurred())
+    if ((pool == -1 && PyErr_Occurred()) || refuse_if_busy(self))
         return NULL;
-    if (pool < 0 || pool >= POOLS || self->is_busy) {
+    if (pool < 0 || pool >= POOLS) {
         PyErr_SetString(PyExc_ValueError, "no such pool of texts");
         return NULL;
     }
@@ -274,6 +281,10 @@ static PyObject *Decoder_new_texts(Decoder *self, PyObject *argument) {
 static PyObject *Decoder_held_bytes(Decoder *self, PyObject *nothing) {
     size_t held = 0;
     (void)nothing;
+    if (refuse_if_busy(self))
+        return NULL;
+    for (int bucket = 0; bucket < BUCKETS; bucket++)
+        held += self->buckets[bucket].room * sizeof(Record);
     for (int pool = 0; pool < POOLS; pool++)
         held += self->pools[pool].size + self->pools[pool].room * (sizeof(Entry) + 2 * sizeof(uint32_t));
     return PyLong_FromSize_t(held);
@@ -319,7 +330,10 @@ static PyObject *Decoder_new(PyTypeObject *type, PyObject *args, PyObject *named
     unsigned long long seed;
     Decoder *self;
     allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-    (void)named;
+    if (named && PyDict_Size(named)) {
+        PyErr_SetString(PyExc_TypeError, "Decoder takes no keywords");
+        return NULL;
+    }
     if (!PyArg_ParseTuple(args, "O!O!K", &PyDict_Type, &slices, &PyDict_Type, &flows, &seed))
         return NULL;
     if (!(self = (Decoder *)alloc(type, 0)))
@@ -356,7 +370,7 @@ static void Decoder_dealloc(Decoder *self) {
 static PyMethodDef decoder_methods[] = {
     {"decode", (PyCFunction)Decoder_decode, METH_O, "Records of the first events of a text, and the byte behind the comma after them."},
     {"new_texts", (PyCFunction)Decoder_new_texts, METH_O, "The texts of a pool that are new since the last call."},
-    {"held_bytes", (PyCFunction)Decoder_held_bytes, METH_NOARGS, "How much memory the texts take."},
+    {"held_bytes", (PyCFunction)Decoder_held_bytes, METH_NOARGS, "How much memory texts and records take."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -369,14 +383,15 @@ static PyType_Slot decoder_slots[] = {
 };
 
 static PyType_Spec decoder_spec = {
-    "tracker.readers.torch_profiler.native._compiled.Decoder", sizeof(Decoder), 0, Py_TPFLAGS_DEFAULT, decoder_slots,
+    "tracker.readers.torch_profiler.native._compiled.Decoder", sizeof(Decoder), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    decoder_slots,
 };
 
 static int fill(PyObject *module) {
     PyObject *type = PyType_FromSpec(&decoder_spec);
     int failed = !type || PyModule_AddObjectRef(module, "Decoder", type);
     Py_XDECREF(type);
-    return failed || PyModule_AddIntConstant(module, "FORMAT", FORMAT) ||
+    return failed || PyModule_AddStringConstant(module, "SOURCES", SOURCES) ||
                    PyModule_AddIntConstant(module, "RECORD_BYTES", sizeof(Record))
                ? -1
                : 0;

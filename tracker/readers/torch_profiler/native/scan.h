@@ -43,7 +43,7 @@ static const char *skip_escape(const char *p) {
         for (int i = 2; i < 6; i++)
             if (!is_hex(p[i]))
                 return NULL;
-        return (p[2] == 'd' || p[2] == 'D') ? NULL : p + 6;
+        return (p[2] == 'd' || p[2] == 'D') && p[3] >= '8' ? NULL : p + 6;
     }
     return p[1] && strchr("\"\\/bfnrt", p[1]) ? p + 2 : NULL;
 }
@@ -216,7 +216,7 @@ static inline const char *read_text(const char *p, const char *end, Span *span) 
     span->start = NULL;
     if (is_null(p, end))
         return p + 4;
-    if (*p != '"' || !(close = text_end(p + 1, end, &span->is_plain)) || close - p > INT32_MAX)
+    if (*p != '"' || !(close = text_end(p + 1, end, &span->is_plain)))
         return NULL;
     span->start = p + 1;
     span->length = (uint32_t)(close - p - 1);
@@ -226,10 +226,8 @@ static inline const char *read_text(const char *p, const char *end, Span *span) 
 /* A value of any kind as it stands there. */
 static inline const char *read_raw(const char *p, const char *end, Span *span) {
     const char *behind = skip_value(p, end, 1);
-    if (!behind || behind - p > INT32_MAX)
-        return NULL;
     span->start = p;
-    span->length = (uint32_t)(behind - p);
+    span->length = behind ? (uint32_t)(behind - p) : 0;
     return behind;
 }
 
