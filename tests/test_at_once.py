@@ -91,6 +91,39 @@ def test_progress_is_told_per_profile(tmp_path, ranks):
     assert all(done == total > 0 for _, done, total in told)
 
 
+def test_how_far_a_copy_is_is_told_where_somebody_waits_for_it(tmp_path, ranks, started, forked, monkeypatch):
+    monkeypatch.setattr(at_once, "TOLD_EVERY_S", 0)
+    told = []
+    with at_once.ahead(ranks[:1], IngestOptions()):
+        at_once.read_all(ranks[:1], IngestOptions(on_progress=lambda *said: told.append(said)))
+    size = ranks[0].stat().st_size
+    assert told[-1] == (ranks[0].name, size, size)
+    ear = at_once._Ear(lambda *said: told.append(said))
+    mine, other = at_once.readers.find(ranks[0]) + at_once.readers.find(ranks[1])
+    ear.waits_for = mine
+    told.clear()
+    ear.hear(other, 1, 5)
+    ear.hear(mine, 2, 5)
+    assert told == [(ranks[0].name, 2, 5)]
+
+
+def test_a_copy_that_nobody_listens_to_ends_when_it_next_says_how_far_it_is(monkeypatch):
+    said = []
+    monkeypatch.setattr(at_once, "_say", said.append)
+    report = at_once._telling()
+    report("a", 1, 9)
+    monkeypatch.setattr(at_once, "TOLD_EVERY_S", 0)
+    report("a", 2, 9)
+    assert said == [(2, 9)]
+
+    def nobody(what):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(at_once, "_say", nobody)
+    with pytest.raises(BrokenPipeError):
+        report("a", 3, 9)
+
+
 def test_small_profiles_and_a_single_one_are_read_here(tmp_path, ranks, started, monkeypatch):
     monkeypatch.setattr(at_once, "MIN_BYTES", 1 << 20)
     at_once.read_all(ranks, IngestOptions())

@@ -9,10 +9,12 @@ from __future__ import annotations
 import os
 import pickle  # only ever between this process and those that it starts
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Final
@@ -27,9 +29,34 @@ MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""
 
 MAX_BYTES_AHEAD: Final = 1 << 30
-"""Of a profile that another process reads while this one gets ready: of what takes long, the user wants to see more."""
+"""Of profiles that a copy of this process reads while this one gets ready: what two processes hold of larger ones
+counts more than half a second.
+"""
+
+TOLD_EVERY_S: Final = 0.1
 
 _Content = list[Piece] | TrackerError | None
+_Progress = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Ear:
+    """Hears how far the processes are, and tells it of the profile that is waited for."""
+
+    report: Callable[[str, int, int], None] | None = None
+    waits_for: Found | None = None
+
+    def hear(self, found: Found, done: int, total: int) -> None:
+        if self.report is not None and self.waits_for is found:
+            self.report(found.path.name, done, total)
+
+
+@dataclass(frozen=True, slots=True)
+class _Contents:
+    """What processes read of each profile, in the end; None where they could not."""
+
+    of: Sequence[tuple[Found, Future[_Content]]]
+    ear: _Ear
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +64,7 @@ class _Begun:
     """What was begun before it is asked for. `end` ends the processes."""
 
     options: IngestOptions
-    contents: Sequence[Future[_Content]]
+    contents: _Contents
     end: ExitStack
 
 
@@ -85,7 +112,7 @@ def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[
     if begun is not None:
         with begun.end:  # neither is needed any longer: the processes that have read, those that read otherwise
             if begun.options == _alone(options):
-                yield from _received(begun.contents, found, options)
+                yield from _received(begun.contents, options)
                 return
     if count < 2:
         yield from (read_pieces(item, options) for item in found)
@@ -118,8 +145,8 @@ def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> 
 
     What a process dies over is read here, where it says why.
     """
-    with _reading(found, options, count) as content:
-        yield from _received(content, found, options)
+    with _reading(found, options, count) as contents:
+        yield from _received(contents, options)
 
 
 def _alone(options: IngestOptions) -> IngestOptions:
@@ -130,9 +157,8 @@ def _alone(options: IngestOptions) -> IngestOptions:
 @contextmanager
 def _reading(
     found: Sequence[Found], options: IngestOptions, count: int, *, may_fork: bool = False
-) -> Iterator[Sequence[Future[_Content]]]:
-    """What processes read of each profile, in the end; None where they could not."""
-    job = _alone(options)
+) -> Iterator[_Contents]:
+    job, ear = _alone(options), _Ear()
     # what still reads when this ends is ended first, so that no thread waits for it
     with ThreadPoolExecutor(count) as threads, _readers(count, may_fork) as free:
 
@@ -141,20 +167,20 @@ def _reading(
                 return None
             process = free.get()
             try:
-                return _ask(process, (item, job))
+                return _ask(process, (item, job), partial(ear.hear, item))
             finally:
                 free.put(process)
 
         try:
-            yield [threads.submit(read, item) for item in found]
+            yield _Contents([(item, threads.submit(read, item)) for item in found], ear)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _received(
-    contents: Sequence[Future[_Content]], found: Sequence[Found], options: IngestOptions
-) -> Iterator[list[Piece]]:
-    for item, future in zip(found, contents, strict=True):
+def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piece]]:
+    contents.ear.report = options.on_progress
+    for item, future in contents.of:
+        contents.ear.waits_for = item
         content = future.result()
         if isinstance(content, TrackerError):
             raise content
@@ -185,15 +211,18 @@ def _end(process: Process) -> None:
     process.wait()
 
 
-def _ask(process: Process, job: Any) -> _Content:
-    """What the process read; None where it died."""
+def _ask(process: Process, job: Any, hear: Callable[[int, int], None]) -> _Content:
+    """What the process read; None where it died. `hear`: is told how many bytes of how many it has read."""
     try:
         pickle.dump(job, pipe(process.stdin))
         pipe(process.stdin).flush()
-        content: list[Piece] | TrackerError = pickle.load(pipe(process.stdout))
+        said: list[Piece] | TrackerError | _Progress = pickle.load(pipe(process.stdout))
+        while isinstance(said, tuple):
+            hear(*said)
+            said = pickle.load(pipe(process.stdout))
     except (EOFError, OSError, pickle.UnpicklingError):
         return None
-    return content
+    return said
 
 
 def main() -> None:
@@ -205,8 +234,25 @@ def main() -> None:
             return
         content: list[Piece] | TrackerError
         try:
-            content = read_pieces(found, options)
+            content = read_pieces(found, replace(options, on_progress=_telling()))
         except (SourceError, UsageError) as error:
             content = error
-        pickle.dump(content, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
-        sys.stdout.buffer.flush()
+        _say(content)
+
+
+def _telling() -> Callable[[str, int, int], None]:
+    """Says now and then how far this process is; so it ends, too, where nobody is there any longer who listens."""
+    last = time.monotonic()
+
+    def report(_label: str, done: int, total: int) -> None:
+        nonlocal last
+        if (now := time.monotonic()) - last > TOLD_EVERY_S:
+            last = now
+            _say((done, total))
+
+    return report
+
+
+def _say(what: list[Piece] | TrackerError | _Progress) -> None:
+    pickle.dump(what, sys.stdout.buffer, protocol=pickle.HIGHEST_PROTOCOL)
+    sys.stdout.buffer.flush()
