@@ -197,7 +197,7 @@ def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database
                 edits.delete_all(own, [run_id], "wrong", purge=True)
 
     at_once(work, 4)
-    assert set(count_rows(store)) == {"device", "op_key", "kernel_key"}
+    assert set(count_rows(store)) == {"device", "op_key", "op_text", "kernel_key"}
 
 
 def test_a_writer_that_always_collides_gives_up_with_one_line(store, monkeypatch):
