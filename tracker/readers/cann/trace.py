@@ -20,7 +20,7 @@ from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.trace.events import Trace
 from tracker.readers._ascend.trace.schema import Args, Event
 from tracker.readers._event_texts import Chunk
-from tracker.readers._growing import Growing, int_column
+from tracker.readers._growing import Growing, as_int
 from tracker.readers._source import ReadOptions
 
 STEP_CATEGORY: Final = "Iteration Time"
@@ -190,7 +190,7 @@ def _call(name: str, process: str) -> tuple[LaunchLevel, str] | None:
 
 
 def _whole(value: object) -> int:
-    return int(int_column([value], -1)[0])
+    return as_int(value, -1)
 
 
 def _number(value: object) -> float:

@@ -15,7 +15,7 @@ from tracker.errors import SourceError
 from tracker.profile import MISSING, DeviceKind, Strings
 from tracker.readers import _paddle, _times
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, find_event
-from tracker.readers._growing import Growing, int_column
+from tracker.readers._growing import Growing, as_int, int_column
 from tracker.readers._source import ReadOptions
 from tracker.readers.paddle_trace.schema import Args, Event
 from tracker.units import NS_PER_US
@@ -228,7 +228,7 @@ def _told(value: object, field: str) -> int:
 
 def _number(value: object, missing: int) -> int:
     """An integer of the trace, also as text; `missing` for anything else, or beyond int64."""
-    return int(int_column([value], missing)[0])
+    return as_int(value, missing)
 
 
 def _inputs(raw: bytes) -> str:

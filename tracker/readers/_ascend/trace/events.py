@@ -18,7 +18,7 @@ from tracker.readers._ascend.stacks import split_stack, stack_text
 from tracker.readers._ascend.trace.schema import COUNTERS, EVENTS, Args, Event, counted_by
 from tracker.readers._ascend.trace.times import duration_ns, time_ns
 from tracker.readers._event_texts import EXPORT_AGAIN, Chunk, EventTexts, find_event
-from tracker.readers._growing import Growing, int_column
+from tracker.readers._growing import Growing, as_int
 from tracker.readers._source import ReadOptions, SourceText
 
 MARKER: Final = re.compile(r"ProfilerStep#(\d{1,18})")
@@ -268,7 +268,7 @@ def read_trace(path: Path, options: ReadOptions, strings: Strings, counters: Cou
 
 
 def _int(value: object, missing: int) -> int:
-    return value if type(value) is int and -MISSING > value > MISSING else int(int_column([value], missing)[0])
+    return value if type(value) is int and -MISSING > value > MISSING else as_int(value, missing)
 
 
 def _rank(value: object) -> int:
