@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psycopg
 import pytest
 from sqlalchemy import event, text
 from sqlalchemy.engine import make_url
@@ -124,6 +125,31 @@ def test_connection_lost_before_a_transaction_leaves_no_traceback_in_the_log(req
     assert [(record.name, record.getMessage()) for record in caplog.records] == []
     with store.connect() as connection:
         assert connection.execute(text("SELECT 1")).scalar_one() == 1
+
+
+def test_an_interrupt_at_the_begin_of_a_transaction_leaves_no_traceback_in_the_log(store, caplog, monkeypatch):
+    """A signal may come while the server is asked to begin; what it answers then, nobody reads."""
+    if store.dialect == "sqlite":
+        pytest.skip("SQLite has no server")
+    plain = psycopg.Cursor.execute
+
+    def interrupted(self, query, *how, **more):
+        if str(query).startswith("SET LOCAL"):
+            self.connection.pgconn.send_query(b"SELECT 1")
+            raise KeyboardInterrupt
+        return plain(self, query, *how, **more)
+
+    def begin():
+        with store.connect() as connection:
+            connection.execute(text("SELECT 1"))
+
+    begin()
+    monkeypatch.setattr(psycopg.Cursor, "execute", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        begin()
+    assert [(record.name, record.getMessage()) for record in caplog.records] == []
+    monkeypatch.undo()
+    begin()
 
 
 def test_writer_that_stands_still_is_waited_for_no_longer_than_the_limit(store, database_url, tmp_path, monkeypatch):

@@ -265,11 +265,14 @@ def _words(values: str | tuple[str, ...]) -> list[str]:
 
 @contextmanager
 def _given_up_when_lost(connection: Connection) -> Iterator[None]:
-    """Tell SQLAlchemy of a connection that the driver lost: it would log a traceback when it tidies it up."""
+    """Tell SQLAlchemy of a connection that the driver lost, or was interrupted with: it would log a traceback when it
+    tidies it up.
+    """
     try:
         yield
-    except connection.dialect.loaded_dbapi.OperationalError as error:
-        if getattr(connection.connection.dbapi_connection, "closed", True):
+    except BaseException as error:
+        is_interrupted = not isinstance(error, Exception)
+        if is_interrupted or getattr(connection.connection.dbapi_connection, "closed", True):
             connection.invalidate(error)
         raise
 
