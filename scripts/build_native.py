@@ -34,6 +34,7 @@ def compile_native(root: Path, to: Path) -> Path:
     from setuptools import Distribution, Extension
 
     sources = sorted((root / PACKAGE).glob("*.[ch]"))
+    # as tracker.readers.torch_profiler.native.sources_digest, which cannot be imported where nothing is installed yet
     digest = hashlib.blake2b(b"".join(path.read_bytes() for path in sources), digest_size=16).hexdigest()
     extension = Extension(
         "_compiled",

@@ -31,7 +31,7 @@ NO_NUMBER: Final = int(np.iinfo(np.int64).min)
 MAX_TEXT_BYTES: Final = 16 << 20
 """With more than that in its memory, the decoder begins anew: the collector knows what it has seen."""
 
-_WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "is_end")
+_WORDS: Final = ("name", "lane", "shapes", "types", "module", "call_stack", "start", "end", "category", "flag")
 RECORD: Final = np.dtype(
     [("time_ns", np.int64), ("duration_ns", np.int64), ("numbers", np.int64, 6), *((word, np.int32) for word in _WORDS)]
 )
@@ -172,7 +172,7 @@ class Records:
 
     def _add_device(self, kind: int, table: Table, text: bytes) -> None:
         to = self._to
-        for row in np.flatnonzero(table["is_end"]).tolist():
+        for row in np.flatnonzero(table["flag"]).tolist():
             to.kernel_calls.append((to.device.rows + row, _args(table[row], text)))
         to.device.add(
             **self._span(table, self._names),
@@ -208,7 +208,7 @@ class Records:
             thread=self._threads.of(table["lane"]),
             id=_numbers(table, 0, -1),
             category=codes[table["category"]],
-            is_end=table["is_end"],
+            is_end=table["flag"],
         )
 
 

@@ -1,0 +1,202 @@
+/* Events as records, sorted into buckets; what `collector.py` finds in them. Nothing here knows of Python. */
+#ifndef TRACKER_RECORDS_H
+#define TRACKER_RECORDS_H
+
+#include "event.h"
+#include "texts.h"
+
+enum { OPS, ANNOTATIONS, FRAMES, RUNTIME, DRIVER, KERNELS, COPIES, MEMSETS, MEMORY, FLOWS, THREADS, BUCKETS };
+enum { NAMES, LANES, SHAPES, TYPE_LISTS, MODULES, CALL_STACKS, POOLS };
+
+#define SLOTS 6
+#define NO_NUMBER INT64_MIN
+
+typedef struct {
+    int64_t time_ns, duration_ns;
+    int64_t numbers[SLOTS];
+    int32_t name, lane;                        /* name -1: none */
+    int32_t shapes, types, module, call_stack; /* -1: none */
+    int32_t start, end;                        /* of args in the text, of the whole event in THREADS */
+    int32_t category;                          /* of flows */
+    int32_t flag;                              /* of flows: an end; of device events: they name a collective */
+} Record;
+
+typedef struct {
+    Record *records;
+    size_t count, room;
+} Bucket;
+
+typedef struct {
+    Texts categories, pools[POOLS];
+    int32_t *bucket_of; /* of each category, for slices; -1: none */
+    int32_t *flow_of;   /* of each category, for flows; -1: none */
+    Bucket buckets[BUCKETS];
+} Reader;
+
+static const int FIELDS[BUCKETS][SLOTS] = {
+    [OPS] = {SEQUENCE, FORWARD_THREAD, -1},
+    [ANNOTATIONS] = {SEQUENCE, FORWARD_THREAD, -1},
+    [FRAMES] = {-1},
+    [RUNTIME] = {CORRELATION, -1},
+    [DRIVER] = {CORRELATION, -1},
+    [KERNELS] = {CORRELATION, STREAM, DEVICE, BYTES, -1},
+    [COPIES] = {CORRELATION, STREAM, DEVICE, BYTES, -1},
+    [MEMSETS] = {CORRELATION, STREAM, DEVICE, BYTES, -1},
+    [MEMORY] = {ALLOCATED, ADDRESS, DEVICE_TYPE, DEVICE_ID, TOTAL_ALLOCATED, TOTAL_RESERVED},
+    [FLOWS] = {-1},
+    [THREADS] = {-1},
+};
+
+typedef enum { TAKEN, REFUSED, NO_MEMORY } Outcome;
+
+static Record *new_record(Bucket *bucket) {
+    if (bucket->count == bucket->room) {
+        size_t room = bucket->room ? 2 * bucket->room : 256;
+        Record *records = realloc(bucket->records, room * sizeof(Record));
+        if (!records)
+            return NULL;
+        bucket->records = records;
+        bucket->room = room;
+    }
+    return &bucket->records[bucket->count++];
+}
+
+static int category_of(const Reader *self, const Span *span, const int32_t *of) {
+    int32_t known;
+    if (!span->start)
+        return -1;
+    known = texts_find(&self->categories, span->start, span->length,
+                       hash_of(span->start, span->length, self->categories.seed));
+    return known < 0 ? -1 : of[known];
+}
+
+/* The bucket of an event; -1: none; -2: msgspec has to say. */
+static int bucket_of(const Reader *self, const Event *event, int32_t *category) {
+    const Span *phase = &event->phase;
+    *category = -1;
+    if (!phase->start)
+        return -1;
+    if (!phase->is_plain || (event->category.start && !event->category.is_plain))
+        return -2;
+    if (phase->length != 1)
+        return -1;
+    switch (*phase->start) {
+    case 'X': return category_of(self, &event->category, self->bucket_of);
+    case 's':
+    case 'f': *category = category_of(self, &event->category, self->flow_of); return *category < 0 ? -1 : FLOWS;
+    case 'i':
+    case 'I':
+        if (event->name.start && !event->name.is_plain)
+            return -2;
+        return says(&event->name, "[memory]", 8) ? MEMORY : -1;
+    case 'M':
+        if (event->name.start && !event->name.is_plain)
+            return -2;
+        return says(&event->name, "thread_name", 11) ? THREADS : -1;
+    default: return -1;
+    }
+}
+
+static Outcome number_text(Texts *pool, const Span *span, int32_t *number) {
+    *number = -1;
+    if (span->start && (*number = texts_number(pool, span->start, span->length)) < 0)
+        return NO_MEMORY;
+    return TAKEN;
+}
+
+/* pid and tid as they stand there, a NUL between them. */
+static Outcome number_lane(Texts *pool, const Event *event, int32_t *number) {
+    char key[128];
+    uint32_t first = event->pid.start ? event->pid.length : 0, second = event->tid.start ? event->tid.length : 0;
+    if (first + second + 1 > sizeof key)
+        return REFUSED;
+    if (first)
+        memcpy(key, event->pid.start, first);
+    key[first] = 0;
+    if (second)
+        memcpy(key + first + 1, event->tid.start, second);
+    *number = texts_number(pool, key, first + second + 1);
+    return *number < 0 ? NO_MEMORY : TAKEN;
+}
+
+static Outcome set_numbers(Record *record, const int *fields, const Args *args) {
+    for (int slot = 0; slot < SLOTS; slot++)
+        record->numbers[slot] = NO_NUMBER;
+    for (int slot = 0; args && slot < SLOTS && fields[slot] >= 0; slot++) {
+        const Number *number = &args->numbers[fields[slot]];
+        if (number->kind == ODD)
+            return REFUSED;
+        if (number->kind == WHOLE)
+            record->numbers[slot] = number->value;
+    }
+    return TAKEN;
+}
+
+static Outcome set_texts(Reader *self, Record *record, int bucket, const Args *args) {
+    static const Span nothing = {NULL, 0, 1};
+    const Span *spans = args && (bucket == OPS || bucket == ANNOTATIONS) ? args->spans : NULL;
+    const Span *shapes = !spans ? &nothing : spans[DIMS].start ? &spans[DIMS] : &spans[OLD_DIMS];
+    Texts *pools = self->pools;
+    if (number_text(&pools[SHAPES], shapes, &record->shapes) ||
+        number_text(&pools[TYPE_LISTS], spans ? &spans[TYPES] : &nothing, &record->types) ||
+        number_text(&pools[MODULES], spans ? &spans[MODULE] : &nothing, &record->module) ||
+        number_text(&pools[CALL_STACKS], spans ? &spans[CALL_STACK] : &nothing, &record->call_stack))
+        return NO_MEMORY;
+    return TAKEN;
+}
+
+/* Adds the record of an event, if it is of a kind that we take. */
+static Outcome take(Reader *self, const Event *event, const Args *args, const char *text) {
+    int32_t category;
+    int bucket = bucket_of(self, event, &category);
+    const char *start = event->args.start, *end = start ? start + event->args.length : NULL;
+    Record *record;
+    Outcome outcome;
+    if (bucket < 0)
+        return bucket == -1 ? TAKEN : REFUSED;
+    if (bucket == THREADS)
+        start = event->start, end = event->end;
+    else if (event->time.kind != WHOLE)
+        return REFUSED;
+    if (bucket < MEMORY && (event->duration.kind != WHOLE || event->duration.value < 0))
+        return REFUSED;
+    if (bucket == FLOWS && (event->id.kind != WHOLE || event->id.value < 0))
+        return REFUSED;
+    if (!(record = new_record(&self->buckets[bucket])))
+        return NO_MEMORY;
+    record->time_ns = event->time.value;
+    record->duration_ns = bucket < MEMORY ? event->duration.value : 0;
+    record->start = start ? (int32_t)(start - text) : 0;
+    record->end = end ? (int32_t)(end - text) : 0;
+    record->category = category;
+    record->flag = bucket == FLOWS ? *event->phase.start == 'f' : args && args->is_collective;
+    if ((outcome = set_numbers(record, FIELDS[bucket], args)) || (outcome = set_texts(self, record, bucket, args)) ||
+        (outcome = number_lane(&self->pools[LANES], event, &record->lane)) ||
+        (outcome = number_text(&self->pools[NAMES], &event->name, &record->name)))
+        self->buckets[bucket].count--;
+    else if (bucket == FLOWS)
+        record->numbers[0] = event->id.value;
+    return outcome;
+}
+
+/* Takes the first events of `text`; `*behind`: the byte behind the comma that follows the last of them, 0 for none. */
+static Outcome decode(Reader *self, const char *text, const char *end, Py_ssize_t *behind) {
+    const char *p = skip_blanks(text);
+    Event event;
+    Args args;
+    Outcome outcome;
+    *behind = 0;
+    while ((p = read_event(p, end, &event, &args))) {
+        p = skip_blanks(p);
+        if (*p != ',')
+            break;
+        if ((outcome = take(self, &event, event.args.start ? &args : NULL, text)))
+            return outcome == REFUSED ? TAKEN : outcome;
+        p++;
+        *behind = p - text;
+        p = skip_blanks(p);
+    }
+    return TAKEN;
+}
+
+#endif
