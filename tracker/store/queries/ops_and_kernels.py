@@ -84,7 +84,7 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> p
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_keys", run_ids, kernel_keys, of="kernel_key"), _KERNEL),
         Texts({"category": names}, np.array([place[name] for name in found["category"]], dtype=np.int64)),
-        Texts.of(op_keys, keys_of(store, "kernel_op_keys", run_ids, op_keys, of="op_key"), _LAUNCHING_OP),
+        Texts.of(op_keys, keys_of(store, "op_keys", run_ids, op_keys, of="op_key"), _LAUNCHING_OP),
     ]
     grain, places = _integers(found, _GRAIN), [own.places for own in texts]
     order, starts = groups([*grain, *places])

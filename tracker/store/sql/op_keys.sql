@@ -1,4 +1,4 @@
--- What are the ops of these runs called? One row per op.
+-- What are the ops called that these runs called, or that launched their kernels? One row per op.
 -- Parameters: run_ids (list)
 -- Columns: op_key_id; name, input_shapes, input_types, module, phase
 SELECT
@@ -19,4 +19,10 @@ WHERE
         SELECT d.op_key_id
         FROM op AS d
         WHERE d.run_id IN :run_ids
+
+        UNION
+
+        SELECT l.op_key_id
+        FROM kernel AS l
+        WHERE l.run_id IN :run_ids
     )
