@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tracker.readers import _process
+from tracker.intake import _process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is copied, and there is no /proc")
 
