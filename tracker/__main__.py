@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import sys
 import threading
@@ -18,6 +19,8 @@ def run() -> NoReturn:
     Python would take apart hundreds of modules object by object before it ends, a fifth of the time of a small ingest.
     What has to be done at the end is done; memory goes back to the system as a whole.
     """
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
     try:
         main()
     except SystemExit as end:

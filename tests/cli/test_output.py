@@ -38,6 +38,21 @@ def test_pipe_is_written_and_stays_a_pipe(tracker, db, tmp_path):
     assert pipe.is_fifo()
 
 
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
+def test_a_terminal_without_a_character_shows_a_question_mark(db, encoding):
+    command = [sys.executable, "-m", "tracker", "history", "step", "--workload", WORKLOAD, "--db", db]
+    done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "step" in done.stdout.decode(encoding) and b"?" in done.stdout
+
+
+def test_a_closed_stdout_is_an_error(db):
+    command = f"exec {sys.executable} -m tracker runs --db '{db}' >&-"
+    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "tracker: standard output: is closed; give -o FILE, or send it somewhere\n"
+
+
 def test_empty_output_is_an_error(tracker, db):
     expect(tracker(*DIFF, "--db", db, "-o", ""), "-o is empty")
 

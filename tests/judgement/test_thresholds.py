@@ -75,7 +75,8 @@ def test_what_steps_only_count_from_ten_per_cent_on_does_not_creep_by_eight():
     ("bad", "message"),
     [
         (limit("min_ration", 0.1), "there is no threshold 'min_ration'; choose from min_ratio, "),
-        (limit("min_ratio", 0.0), "min_ratio cannot be 0; give a fraction .0.03, or 3%. between 0.001 and 10"),
+        (limit("min_ratio", 0.0), "min_ratio cannot be 0; give a fraction .0.03, or 3%. between 0.001 and 1"),
+        (limit("min_ratio", 10.0), "min_ratio cannot be 10; give a fraction .0.03, or 3%."),  # 10 % were meant
         (limit("min_ratio", float("nan")), "min_ratio cannot be nan"),
         (limit("confirm", 11), "confirm cannot be 11; give a whole number between 1 and 10"),
         (limit("confirm", 1.5), "confirm cannot be 1.5"),

@@ -48,6 +48,13 @@ def test_older_runs_are_those_of_earlier_versions_with_two_or_more(store):
     assert older_runs(store, [*single, last[0]]) == (tuple(third),)
 
 
+def test_runs_of_two_workloads_have_no_older_runs(store):
+    """Their versions have no order among each other."""
+    (one,) = runs(store, "a1", count=1, workload="gpt")
+    (other,) = runs(store, "a2", count=1, start=1, workload="bert")
+    assert older_runs(store, [one, other]) == older_runs(store, [other, one]) == ()
+
+
 def test_only_the_newest_of_many_older_runs_are_asked(store):
     of_version = [runs(store, f"v{number}", start=number * 10, count=10) for number in range(4)]
     last = runs(store, "v9", start=90, count=2)

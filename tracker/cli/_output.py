@@ -44,8 +44,10 @@ def emit(content: str | bytes) -> None:
     """Write a result to stdout, now; a text ends its line. A reader that has gone (`| head`) ends the program without
     a word.
 
-    SourceError where stdout takes no more, as on a full disk.
+    SourceError where stdout is closed, or takes no more, as on a full disk.
     """
+    if sys.stdout is None:
+        raise SourceError("standard output", "", "is closed", remedy="give -o FILE, or send it somewhere")
     try:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)

@@ -52,6 +52,10 @@ Series = Annotated[
         show_default=False,
     ),
 ]
+Workload = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="For this workload. Default: the only one there is.", show_default=False),
+]
 Device = Annotated[
     str | None,
     typer.Option(metavar="MODEL", help="For runs on this hardware model. Default: on any.", show_default=False),
@@ -103,7 +107,7 @@ def set_(
     reason: Reason,
     kind: Kind = None,
     series: Series = None,
-    workload: options.Workload = None,
+    workload: Workload = None,
     device: Device = None,
     config: Config = None,
     by: By = None,
@@ -149,7 +153,7 @@ def unset(
     ],
     kind: Kind = None,
     series: Series = None,
-    workload: options.Workload = None,
+    workload: Workload = None,
     device: Device = None,
     config: Config = None,
     db: options.Database = None,

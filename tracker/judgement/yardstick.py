@@ -31,6 +31,8 @@ def older_runs(store: Store, run_ids: Sequence[int], known: Known | None = None)
     labels = queries.labels_of(store, run_ids)
     with store.connect() as connection:
         _, runs = (known or Known()).line_of_runs(connection, run_ids)
+    if not runs:
+        return ()
     order = queries.order_of_versions(store, labels[max(labels)][0])
     newest = max(order[version] for _, version in labels.values())
     by_version: dict[int, list[int]] = {}

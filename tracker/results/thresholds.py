@@ -19,13 +19,13 @@ class Bounds(NamedTuple):
 THRESHOLDS: Final[Mapping[str, Bounds]] = {
     "min_ratio": Bounds(
         0.001,
-        10.0,
+        1.0,
         "smallest change of a series that counts; usual: 3 %, of collectives 10 %, of whole runs 2 %, 5 % where they "
         "are timed on the host",
     ),
     "min_contribution": Bounds(0.0, 0.5, "smallest change that counts, as a part of the step; usual: 0.1 %"),
     "alpha": Bounds(0.0001, 0.5, "share of false findings that is borne; usual: 0.05"),
-    "creep_ratio": Bounds(0.001, 10.0, "smallest slow creep that counts; usual: 8 %, or min_ratio where that is more"),
+    "creep_ratio": Bounds(0.001, 1.0, "smallest slow creep that counts; usual: 8 %, or min_ratio where that is more"),
     "confirm": Bounds(1, 10, "runs after a suspicion that decide; usual: 2"),
 }
 """Name of a limit -> its bounds."""
