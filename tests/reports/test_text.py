@@ -1,5 +1,6 @@
 """Tables for the terminal."""
 
+import re
 from dataclasses import replace
 
 import pandas as pd
@@ -63,7 +64,21 @@ def test_tables_fit_the_terminal(width):
         render_show(builders.shown(), "text", width=width),
     ):
         *tables, _answer = text.splitlines()
-        assert max(cell_len(line) for line in tables) <= max(width, 60)
+        assert max(cell_len(line) for line in tables) <= max(width, 66)
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 66])
+def test_no_number_is_cut_where_the_terminal_is_narrow(width):
+    """138.32 m, or finding 18 where it is 184, would be believed."""
+    numbers = re.compile(r"(?<!\S)[-+]?\d[\d.]* ?[a-zA-Z%]*(?=  |$)", re.MULTILINE)
+    whole = builders.diff()
+    found, wide = (set(numbers.findall(rows_of(render_diff(whole, "text", width=at)))) for at in (width, 200))
+    assert found <= wide and len(found) > 30
+
+
+def rows_of(text):
+    """The lines with three columns or more: sentences are wrapped anywhere."""
+    return "\n".join(line for line in text.splitlines() if len(re.split("  +", line.strip())) > 2)
 
 
 FILTERS = {

@@ -260,13 +260,17 @@ class _Page:
         self._console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, _INDENT)))
 
     def _rows(self, table: Table) -> None:
-        """The rows, with the sentences under them, which take the whole width."""
+        """The rows, with the sentences under them, which take the whole width. A number is never cut: it would read as
+        another one; where the columns that stay need more than the width, lines are longer.
+        """
         fitted = fit(table, self.width - _INDENT)
         ends = [place for place, sentence in enumerate(table.below) if sentence]
         for start, end in pairwise([0, *(end + 1 for end in ends), len(table.rows)]):
             if end == start:
                 continue
+            self._console.width = max(self.width, sum(fitted.widths) + GAP * len(fitted.widths))
             self._console.print(self._grid(table, fitted, start, end))
+            self._console.width = self.width
             if end - 1 in ends:
                 sentence = Text(printable(table.below[end - 1]), style="dim")
                 self._console.print(Padding(sentence, (0, 0, 0, 2 * _INDENT)))
