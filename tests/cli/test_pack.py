@@ -30,6 +30,26 @@ def test_a_profile_travels_as_a_pack(tracker, trace, tmp_path, monkeypatch):
     assert shown[0] == shown[1]
 
 
+def test_a_pack_says_what_its_ingest_will_need(tracker, trace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(trace["v01"], "a.pt.trace.json.gz")
+    for words, needed in (
+        ((), " --version VERSION --workload WORKLOAD"),
+        (("--workload", "gpt"), " --version VERSION"),
+    ):
+        packed = tracker("pack", "a.pt.trace.json.gz", "-o", "run.trk", "--force", *words)
+        assert packed.out.endswith(f"Next: tracker ingest run.trk{needed}\n")
+
+
+def test_runs_of_a_path_have_no_number_in_any_database(tracker, trace, tmp_path):
+    for label in ("v01", "v08"):
+        tracker("pack", trace[label], "-o", tmp_path / f"{label}.trk", "--version", label, "--workload", "gpt")
+    tracker("pack", tmp_path / "v01.trk", tmp_path / "v08.trk", "-o", tmp_path / "both.trk")
+    shown = tracker("show", tmp_path / "both.trk")
+    assert shown.code == 2
+    assert shown.err.endswith("both.trk is 2 runs; show one of its files, or ingest it first\n")
+
+
 def test_diff_and_doctor_take_packs(tracker, trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for label, path in trace.items():

@@ -147,7 +147,9 @@ def summary(made: Pack, target: Path) -> str:
     """The last line: what was packed, its size, and what comes next."""
     from tracker.reports.shared import command
 
-    return f"{target}: {_held(made)}.  Next: {command('tracker', 'ingest', str(target))}"
+    needed = {"version": "--version VERSION", "workload": "--workload WORKLOAD"}
+    more = "".join(f" {needed[name]}" for name in made.unsaid)
+    return f"{target}: {_held(made)}.  Next: {command('tracker', 'ingest', str(target))}{more}"
 
 
 def _held(made: Pack) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
-from tracker.compare.sides import FILES
+from tracker.compare.sides import FILES, needs_store
 from tracker.lazy import pd
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
@@ -42,8 +42,9 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
             if len(values) > 1:
                 found.append(f"{label} mixes {words} ({', '.join(map(str, values))}): its median means little.")
         if _common_share(side, frame) < _COMMON_SHARE:
+            one = "run:ID" if needs_store(label) else "of its files"
             found.append(
-                f"The runs of {label} have few operators in common: are they repeats of one job? Name one run:ID."
+                f"The runs of {label} have few operators in common: are they repeats of one job? Name one {one}."
             )
     if not {baseline.side.workload, candidate.side.workload} & {FILES} and (
         baseline.side.workload != candidate.side.workload

@@ -11,7 +11,7 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import matching
 from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
-from tracker.compare.sides import load
+from tracker.compare.sides import load, needs_store
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import GRAINS, Shown, ShowOptions
@@ -39,7 +39,9 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         side = load(store, reference, options, stack, steps=options.steps, or_pruned=True)
         if len(side.run_ids) > 1:
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
-            raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=f"show one of {names}")
+            # what a path holds has no number in any database
+            remedy = f"show one of {names}" if needs_store(reference) else "show one of its files, or ingest it first"
+            raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
         by = ("run", *options.grains)
         tables = _tables(side, options, by)
         captures = _captures(side)
@@ -57,6 +59,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             counters=_drop_run(counters.of_side(side, by)),
             kernel_types=_kernel_types(tables["kernels"], options),
             options=options,
+            is_pruned=bool(queries.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options) if options.tree else None,
             notes=(*left_out((side,)), *warnings((side,))),

@@ -146,20 +146,22 @@ def load(
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
     run_ids, rank = resolve(store, reference, options.workload)
-    left, warnings = _with_details(store, reference, run_ids)
+    left, warnings = _with_details(store, run_ids)
     if not left and not or_pruned:
-        raise UsageError(warnings[0], remedy="tracker history and tracker findings know the run without it")
+        raise UsageError(
+            f"{reference}: {warnings[0]}", remedy="tracker history and tracker findings know the run without it"
+        )
     loaded = _loaded(store, reference, run_ids if or_pruned else left, rank, options, steps)
     return replace(loaded, warnings=warnings)
 
 
-def _with_details(store: Store, reference: str, run_ids: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def _with_details(store: Store, run_ids: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The runs whose details are here, and a sentence on the others."""
     gone = queries.pruned(store, run_ids)
     if not gone:
         return run_ids, ()
     names = ", ".join(f"run:{run_id}" for run_id in sorted(gone))
-    said = f"{reference}: only totals are left of {names} (tracker prune); ingesting the profile again brings all back"
+    said = f"only totals are left of {names} (tracker prune); ingesting the profile again brings all back"
     return tuple(run_id for run_id in run_ids if run_id not in gone), (said,)
 
 

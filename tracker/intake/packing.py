@@ -30,7 +30,8 @@ class Pack:
     them; `ranks`: those that are known, in order.
 
     `read_bytes`: the size of the files that it was made from; `warnings`: what their readers warned of -> the profiles
-    that it concerns; none: all of them.
+    that it concerns; none: all of them. `unsaid`: what neither the user nor the files say of all of it, though an
+    ingest needs it: `version`, `workload`.
     """
 
     content: bytes
@@ -39,6 +40,7 @@ class Pack:
     ranks: tuple[int, ...]
     read_bytes: int
     warnings: Mapping[str, tuple[str, ...]]
+    unsaid: tuple[str, ...] = ()
 
 
 def pack(
@@ -66,7 +68,14 @@ def pack(
         ranks=tuple(sorted({piece.capture.rank for piece in pieces if piece.capture.rank is not None})),
         read_bytes=sum(sizes.values()),
         warnings=_warnings(pieces),
+        unsaid=tuple(name for name in ("version", "workload") if not all(_says(piece, name) for piece in chosen)),
     )
+
+
+def _says(piece: Piece, name: str) -> bool:
+    """Whether the user, what lies beside the profile, or the profile itself says the `version` or the `workload`."""
+    told = sidecar.over(piece.asked, piece.said or NOTHING)
+    return bool(getattr(told, name) or piece.capture.labels.get(name))
 
 
 def _warnings(pieces: Sequence[Piece]) -> dict[str, tuple[str, ...]]:

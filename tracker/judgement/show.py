@@ -71,7 +71,9 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
     if options.key is not None:
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")
     if all(place.pinned is None for place in found):
-        raise UsageError("no version is pinned, so nothing drifted from it", remedy="tracker versions pin LABEL")
+        raise UsageError(
+            "no version is pinned that series could have drifted from", remedy="tracker versions pin LABEL"
+        )
     frames = []
     for place in found:
         rows = queries.drifted(store, place.line, place.runs[-1].version_id)

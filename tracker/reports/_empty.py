@@ -27,10 +27,14 @@ _FILTERS: Final = ("module", "op", "kind", "group", "ranks", "stage", "minimum_n
                    "candidate_steps")  # fmt: skip
 
 
-def explained(table: Table, section: str, chosen: Selection) -> Table:
-    """`table`, with a note on why it has no rows where it has none; filters that were given can be a reason too."""
+def explained(table: Table, section: str, chosen: Selection, *, is_pruned: bool = False) -> Table:
+    """`table`, with a note on why it has no rows where it has none; filters that were given can be a reason too, and
+    that the details of the run were dropped.
+    """
     if table.rows:
         return table
+    if is_pruned:
+        return replace(table, note="no rows: the details of the run were dropped (tracker prune)")
     filtered = ", or --step and the filters let nothing through" if _is_filtered(chosen) else ""
     return replace(table, note=f"no rows: {_REASONS[section]}{filtered}")
 

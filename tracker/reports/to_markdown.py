@@ -146,7 +146,7 @@ def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
         yield _titled(_human_tree.show(shown, rows, hide_small=style.limit is None))
     for section in chosen_sections(shown, style):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = _empty.explained(make(shown, rows), section, shown.options)
+            table = _empty.explained(make(shown, rows), section, shown.options, is_pruned=shown.is_pruned)
             if table.rows or section in style.only:
                 yield _titled(table) if section == "overall" else _folded(table)
     yield _paragraph(_human_show.hint(shown))

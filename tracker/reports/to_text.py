@@ -85,7 +85,7 @@ def show(shown: Shown, style: Style) -> str:
         page.table(_human_tree.show(shown, limit, hide_small=style.limit is None))
     for section in chosen_sections(shown, style, _SHOW_SECTIONS):
         for make in (_human_show.TABLES if section in style.only else _human_show.SHORT)[section]:
-            table = _empty.explained(make(shown, limit), section, shown.options)
+            table = _empty.explained(make(shown, limit), section, shown.options, is_pruned=shown.is_pruned)
             if table.rows or section in style.only:
                 page.table(table)
     return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")

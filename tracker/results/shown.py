@@ -45,6 +45,7 @@ class Shown:
     - memory_curve: rank, component, time_ns (from the first event on), allocated_bytes, reserved_bytes; at most 500
       points of a rank and component, peaks included
     - facts: kind (fact, configuration, tag), key, value; sources: rank, format, path, bytes, digest
+    - is_pruned: whether the details of the run were dropped, so that only totals are left
     - options: what was chosen; with `steps`, overall sums them up and notes say what is left out
     - tree: what `options.by` asks for, None without; the rows of NODE, the most expensive first. `calls`: of an op or
       kernel; of a module or phase those that the source counts (module frames, which are forward calls; ranges and
@@ -76,3 +77,4 @@ class Shown:
     notes: tuple[str, ...] = ()
     bottleneck: Bottleneck | None = None
     tree: pd.DataFrame | None = None
+    is_pruned: bool = False
