@@ -4,7 +4,7 @@ import pytest
 
 from tracker import config
 from tracker.config.layout import parse
-from tracker.errors import TrackerError
+from tracker.errors import TrackerError, UsageError
 
 
 @pytest.fixture
@@ -35,6 +35,13 @@ def test_origin_says_who_named_the_database(tmp_path, no_user_settings):
     assert config.load(environ={**file, "TRACKER_DB": "/variable.db"}).origin == "TRACKER_DB"
     assert config.load(environ=file).origin == file["TRACKER_CONFIG"]
     assert config.load(environ={}).origin == "default"
+
+
+@pytest.mark.parametrize("nothing", ["", " "])
+def test_an_empty_name_of_a_database_is_no_default(nothing, no_user_settings):
+    """As `--db "$NIGHTLY"` in a shell that lacks the variable: another database would be taken."""
+    with pytest.raises(UsageError, match=r"the name of the database is empty; name one, or leave --db out"):
+        config.load(nothing, environ={"TRACKER_DB": "/variable.db"})
 
 
 def test_default_database_lies_in_the_user_data_folder_and_nothing_is_created(no_user_settings):

@@ -42,7 +42,7 @@ from tracker.errors import TrackerError
 
 _EXIT_INTERRUPTED = 130
 
-_NEW_OBJECTS = 200_000
+_NEW_OBJECTS = 500_000
 """New objects after which Python looks for garbage. A command is short and reads many rows: by itself it would look
 through all of them and all modules dozens of times.
 """

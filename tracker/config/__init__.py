@@ -17,7 +17,7 @@ from typing import Final
 
 from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
 from tracker.config.places import user_path
-from tracker.errors import SourceError
+from tracker.errors import SourceError, UsageError
 from tracker.units import MAX_BYTES
 
 __all__ = [
@@ -50,8 +50,11 @@ class Settings:
 def load(database: str | None = None, *, environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this call; `database` is what `--db` says.
 
-    Raises SourceError for a settings file that cannot be read or has a wrong entry. Creates nothing.
+    Raises SourceError for a settings file that cannot be read or has a wrong entry, UsageError where `--db` says
+    nothing, as of a variable of a shell that is not set. Creates nothing.
     """
+    if database is not None and not database.strip():
+        raise UsageError("the name of the database is empty", remedy="name one, or leave --db out for the default")
     path, asked_for = _file_path(environ)
     entries = read(path) if asked_for or path.is_file() else Entries()
     where, origin = _database(database, environ, entries, path)

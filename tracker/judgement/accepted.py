@@ -12,15 +12,15 @@ from typing import Any, Final
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
 from tracker.detectors.life import LifeRule
-from tracker.judgement.keep import DIRECTIONS
 from tracker.lazy import pd
+from tracker.results import DIRECTIONS
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
 
-_REGRESSION: Final = DIRECTIONS[1]
+_REGRESSION: Final = DIRECTIONS[0]
 _BY_ITSELF: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
 """Run-level series that matter by themselves; of the parts of a step those do that move it."""
 _LEAVES: Final = ("op_name", "op", "kernel", "communication")

@@ -309,7 +309,7 @@ def _rows(table: pd.DataFrame) -> list[Column]:
     columns = [
         bulk.integers("series_id", table["series_id"].to_numpy()),
         bulk.floats("value", table["value"].to_numpy()),
-        bulk.floats("calls", table["calls"].to_numpy(), "single"),
+        bulk.floats("calls", table["calls"].to_numpy()),
         Column("runs", "short", table["runs"].tolist()),
     ]
     for name in ("previous", "pinned", "best"):
@@ -318,9 +318,7 @@ def _rows(table: pd.DataFrame) -> list[Column]:
         ]
         columns.append(Column(f"{name}_verdict", "text", _words(table[f"{name}_verdict"])))
     for name in ("previous", "pinned"):
-        columns.append(
-            bulk.floats(f"{name}_contribution", table[f"{name}_contribution"].to_numpy(dtype=float), "single")
-        )
+        columns.append(bulk.floats(f"{name}_contribution", table[f"{name}_contribution"].to_numpy(dtype=float)))
     columns.append(Column("calls_verdict", "text", _words(table["calls_verdict"])))
     best = [None if np.isnan(number) else int(number) for number in table["best_version_id"].astype(float)]
     columns.append(Column("best_version_id", "int", best))

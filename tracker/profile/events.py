@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from enum import IntEnum
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,26 +14,6 @@ I8 = NDArray[np.int8]
 I32 = NDArray[np.int32]
 I64 = NDArray[np.int64]
 F64 = NDArray[np.float64]
-
-MISSING: Final = int(np.iinfo(np.int64).min)
-"""The int64 that stands for "the source does not say"; NULL in the database, `-` in a report."""
-
-NO_STEP: Final = -1
-"""The step of what lies outside all step markers."""
-
-UNLINKED_OP: Final = "(unlinked)"
-"""Name of the op that stands for device events without a launch in the capture."""
-
-NO_OP: Final = "(no op)"
-"""Name of the op that stands for device events whose launch lies in no op."""
-
-
-MODULE_CALLS: Final = "module"
-"""`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
-
-
-PHASES: Final = ("", "backward", "clear_grad", "dataloader", "forward", "optimizer")
-"""The parts of a training step; the empty word where nothing says."""
 
 
 class Strings:

@@ -15,27 +15,19 @@ from rich.text import Text
 from tracker.reports import (
     _empty,
     _human_bottleneck,
-    _human_calibration,
     _human_diff,
-    _human_doctor,
-    _human_findings,
-    _human_history,
-    _human_log,
-    _human_matrix,
-    _human_show,
-    _human_status,
     _human_tree,
     _human_verdicts,
 )
 from tracker.reports._human import Table, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
 from tracker.reports._shared import Style, chosen_sections, printable
-from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
-from tracker.results import Findings as Found
 from tracker.units import format_moment
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
+    from tracker.results import Calibration, Diff, ExplainedFinding, History, Log, Matrix, Shown, Status
+    from tracker.results import Findings as Found
 
 TITLE = "tables for the terminal"
 SUFFIX = ".txt"
@@ -84,6 +76,8 @@ def diff(diff: Diff, style: Style) -> str:
 
 def show(shown: Shown, style: Style) -> str:
     """What the run is, the chosen tables, and on the last line a summary and the command for details."""
+    from tracker.reports import _human_show
+
     page, limit = _Page(style), style.rows(_ROWS)
     for line in (*_human_show.header(shown), *_human_bottleneck.of_run(shown)):
         page.text(line)
@@ -99,6 +93,8 @@ def show(shown: Shown, style: Style) -> str:
 
 def doctor(findings: Findings, style: Style) -> str:
     """What was found, what is unreadable, which runs would form, what stays empty, and on the last line what to do."""
+    from tracker.reports import _human_doctor
+
     page = _Page(style)
     page.text(_human_doctor.summary(findings))
     if findings.captures:
@@ -113,6 +109,8 @@ def doctor(findings: Findings, style: Style) -> str:
 
 def status(status: Status, style: Style) -> str:
     """Who watches, which folders, what is stuck and what waits; on the last line what matters and the command."""
+    from tracker.reports import _human_status
+
     page = _Page(style)
     page.text(f"{status.database} at {format_moment(status.now_ns)} UTC")
     for title, lines in _human_status.sections(status):
@@ -122,6 +120,8 @@ def status(status: Status, style: Style) -> str:
 
 def log(log: Log, style: Style) -> str:
     """What the columns share, a table or as many as the width needs; on the last line the newest and the command."""
+    from tracker.reports import _human_log
+
     page = _Page(style)
     for line in _human_log.header(log):
         page.text(line)
@@ -134,6 +134,8 @@ def log(log: Log, style: Style) -> str:
 
 def history(history: History, style: Style) -> str:
     """The line of one series, or one line per series; on the last line where it stands and the command for more."""
+    from tracker.reports import _human_history
+
     page = _Page(style)
     for line in _human_history.header(history):
         page.text(line)
@@ -148,6 +150,8 @@ def history(history: History, style: Style) -> str:
 
 def findings(found: Found, style: Style) -> str:
     """A table per incident with what explains it, then suspicions; on the last line what matters and the command."""
+    from tracker.reports import _human_findings
+
     page = _Page(style)
     page.text(_human_findings.summary(found))
     for note in found.notes:
@@ -159,6 +163,8 @@ def findings(found: Found, style: Style) -> str:
 
 def explained(found: ExplainedFinding, style: Style) -> str:
     """One finding: its gates, its runs, its life."""
+    from tracker.reports import _human_findings
+
     page = _Page(style)
     for line in _human_findings.explained_header(found):
         page.text(line)
@@ -169,6 +175,8 @@ def explained(found: ExplainedFinding, style: Style) -> str:
 
 def matrix(matrix: Matrix, style: Style) -> str:
     """The sides, a table of the whole and one of the rows, as many columns as fit; on the last line what changed."""
+    from tracker.reports import _human_matrix
+
     page = _Page(style)
     for line in _human_matrix.header(matrix):
         page.text(line)
@@ -180,6 +188,8 @@ def matrix(matrix: Matrix, style: Style) -> str:
 
 def calibration(calibration: Calibration, style: Style) -> str:
     """False findings of repeats and what varies most; on the last line whether the rule is quiet enough."""
+    from tracker.reports import _human_calibration
+
     page = _Page(style)
     for line in _human_calibration.header(calibration):
         page.text(line)

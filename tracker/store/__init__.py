@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-from tracker.store.connect import Store, open_engine, open_store
-from tracker.store.save import RunRecord, SavedRun, save_run, save_runs
+from lazy_loader import attach_stub
 
-__all__ = ["RunRecord", "SavedRun", "Store", "open_engine", "open_store", "save_run", "save_runs"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, CursorResult
 
 from tracker.profile import MISSING
 
-Kind = Literal["int", "float", "single", "bool", "short", "text", "binary"]
+Kind = Literal["int", "float", "bool", "short", "text", "binary"]
 
 LARGEST: Final = 2**63 - 1
 """The largest whole number that a column holds, and so the largest id that there can be."""
@@ -29,7 +29,6 @@ _POSTGRES_TYPES: Final[dict[Kind, str]] = {
     "int": "int8",
     "short": "int4",
     "float": "float8",
-    "single": "float4",
     "bool": "bool",
     "text": "text",
     "binary": "bytea",
@@ -57,12 +56,12 @@ def integers(name: str, values: NDArray[Any]) -> Column:
     return Column(name, "int", found)
 
 
-def floats(name: str, values: NDArray[Any], kind: Literal["float", "single"] = "float") -> Column:
+def floats(name: str, values: NDArray[Any]) -> Column:
     """A column of real numbers; NaN becomes None."""
     found: list[Any] = values.tolist()
     if np.isnan(values).any():
         found = [None if number != number else number for number in found]  # noqa: PLR0124 NaN alone differs from itself
-    return Column(name, kind, found)
+    return Column(name, "float", found)
 
 
 def texts(name: str, values: Sequence[str]) -> Column:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from sqlalchemy import (
-    REAL,
     BigInteger,
     Boolean,
     Connection,
@@ -30,9 +29,9 @@ from tracker.store.connect import Store
 from tracker.store.tables import metadata
 
 _ROWS_AT_ONCE: Final = 20_000
-# REAL is a Float as Double is, BigInteger an Integer: the special ones first
+# BigInteger is an Integer: the special one first
 _KINDS: Final[Sequence[tuple[type[Any], bulk.Kind]]] = (
-    (BigInteger, "int"), (Integer, "short"), (Double, "float"), (REAL, "single"), (Boolean, "bool"), (Text, "text"),
+    (BigInteger, "int"), (Integer, "short"), (Double, "float"), (Boolean, "bool"), (Text, "text"),
     (LargeBinary, "binary"),
 )  # fmt: skip
 

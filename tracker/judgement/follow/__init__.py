@@ -6,20 +6,6 @@ that findings can be made again at any time, by this rule or by another one.
 
 from __future__ import annotations
 
-from tracker.judgement.follow.checkpoint import Checkpoint, resume
-from tracker.judgement.follow.following import follow
-from tracker.judgement.follow.normal import normal_runs
-from tracker.judgement.follow.tracked import Tracked, UserAction
-from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
+from lazy_loader import attach_stub
 
-__all__ = [
-    "Checkpoint",
-    "Tracked",
-    "UserAction",
-    "Watched",
-    "WatchedRun",
-    "follow",
-    "normal_runs",
-    "resume",
-    "watched_of",
-]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

@@ -101,9 +101,9 @@ def _columns(run_id: int, series: NDArray[Any], samples: Samples, order: NDArray
         numbers = samples.numbers[order, place]
         # nobody can see half a nanosecond of a microsecond; in SQLite a whole number takes half the room
         shown = numbers if name in ("value", "calls") else np.where(numbers >= _ROUNDED_FROM, np.rint(numbers), numbers)
-        columns.append(bulk.floats(name, shown, "float" if name in ("value", "mean") else "single"))
-    columns.append(bulk.floats("share", samples.share[order], "single"))
-    columns.append(bulk.floats("rank_spread", samples.rank_spread[order], "single"))
+        columns.append(bulk.floats(name, shown))
+    columns.append(bulk.floats("share", samples.share[order]))
+    columns.append(bulk.floats("rank_spread", samples.rank_spread[order]))
     columns.append(Column("steps", "short", [samples.steps] * len(order)))
     columns.append(Column("intermittent", "bool", samples.intermittent[order].tolist()))
     return columns

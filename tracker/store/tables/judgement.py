@@ -14,9 +14,9 @@ from tracker.store.tables.base import ID, Base, Binary, digest, key, real, row_i
 from tracker.store.tables.base import value as number
 
 
-def single() -> Any:
-    """A real number of single precision that may be missing; a double in SQLite."""
-    return Field(default=None, sa_type=REAL, nullable=True)
+def statistic() -> Any:
+    """As `real`; what SQLite calls REAL has double precision too, and was called so from the start."""
+    return Field(default=None, sa_type=Double().with_variant(REAL(), "sqlite"), nullable=True)
 
 
 class Series(Base, table=True):
@@ -48,14 +48,14 @@ class Sample(Base, table=True):
     series_id: int = key()
     value: float = Field(sa_type=Double, nullable=False)
     mean: float = Field(sa_type=Double, nullable=False)
-    sd: float | None = single()
-    min: float | None = single()
-    p10: float | None = single()
-    p90: float | None = single()
-    max: float | None = single()
-    calls: float | None = single()
-    share: float | None = single()
-    rank_spread: float | None = single()
+    sd: float | None = statistic()
+    min: float | None = statistic()
+    p10: float | None = statistic()
+    p90: float | None = statistic()
+    max: float | None = statistic()
+    calls: float | None = statistic()
+    share: float | None = statistic()
+    rank_spread: float | None = statistic()
     steps: int = Field(sa_type=Integer, nullable=False)
     intermittent: bool = Field(sa_type=Boolean, nullable=False)
 
@@ -92,19 +92,19 @@ class DiffHistory(Base, table=True):
     version_id: int = key()
     series_id: int = key()
     value: float | None = real()
-    calls: float | None = single()
+    calls: float | None = statistic()
     runs: int = Field(sa_type=Integer, nullable=False)
     rule_version: int = Field(sa_type=Integer, nullable=False)
     previous_diff: float | None = real()
     previous_p: float | None = real()
     previous_q: float | None = real()
-    previous_contribution: float | None = single()
+    previous_contribution: float | None = statistic()
     previous_verdict: str | None = text_value()
     calls_verdict: str | None = text_value()
     pinned_diff: float | None = real()
     pinned_p: float | None = real()
     pinned_q: float | None = real()
-    pinned_contribution: float | None = single()
+    pinned_contribution: float | None = statistic()
     pinned_verdict: str | None = text_value()
     best_version_id: int | None = number()
     best_diff: float | None = real()

@@ -1,0 +1,89 @@
+"""All sections of a diff of two sides."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from tracker.compare import (
+    counters,
+    environment,
+    explain,
+    levels,
+    links,
+    metrics,
+    operators,
+    others,
+    overall,
+    verdicts,
+)
+from tracker.compare.bottleneck import bottleneck
+from tracker.compare.filters import check_named
+from tracker.compare.notes import notes
+from tracker.compare.sides import load, needs_store
+from tracker.results import Diff, DiffOptions
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+
+def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOptions | None = None) -> Diff:
+    """Candidate against baseline: what became slower, by how much, and why. `store` may be None for paths alone.
+
+    Every number is the mean per step and rank, the median over the runs of its side; a rank counts where it knows what
+    is asked. diff(a, a) is all zero; diff(a, b) mirrors diff(b, a). All sections are there, whatever `options.only`.
+    """
+    options = options or DiffOptions()
+    with ExitStack() as stack:
+        if store is not None and needs_store(baseline) and needs_store(candidate):
+            stack.enter_context(store.reading())
+        left = load(store, baseline, options, stack, steps=options.baseline_steps)
+        right = load(store, candidate, options, stack, steps=options.candidate_steps)
+        found = operators.compare(left, right, options)
+        check_named("operator", options.op, _op_names(found), (left, right))
+        if options.module:
+            everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
+            check_named("module", options.module, everything["module"], (left, right))
+        exchange, exchange_details = others.communication(left, right, options)
+        memory, memory_details = others.memory(left, right, options)
+        measured = metrics.measure(left, right)
+        kernels, kernel_metrics = metrics.of_kernels(measured, others.kernels(left, right, options))
+        judged = verdicts.judge(left, right, options)
+        return Diff(
+            baseline=left.side,
+            candidate=right.side,
+            metric=_metric(operators.own_time(left), operators.own_time(right)),
+            environment=environment.compare(left, right),
+            overall=judged.into("overall", overall.compare(left, right)),
+            ops=judged.into("ops", found.ops),
+            op_details=found.details,
+            kernels=judged.into("kernels", kernels),
+            kernel_types=others.kernel_types(left, right, options),
+            kernel_metrics=kernel_metrics,
+            communication=judged.into("communication", exchange),
+            communication_details=exchange_details,
+            communication_links=links.compare(left, right, options),
+            memory=judged.into("memory", memory),
+            memory_details=memory_details,
+            modules=judged.into("modules", others.modules(left, right, options)),
+            api=judged.into("api", others.api(left, right, options)),
+            counters=counters.compare(left, right),
+            explanation=explain.explain(left, right, found, measured, options, judged),
+            options=options,
+            bottlenecks=(bottleneck(left), bottleneck(right)),
+            tree=levels.compared(left, right, options, judged) if options.tree else None,
+            judgement=judged.judgement,
+            notes=(*notes(left, right, found, options), *measured.notes),
+        )
+
+
+def _op_names(found: operators.Operators) -> list[str]:
+    """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
+    rows = (found.baseline_rows, found.candidate_rows, found.everything)
+    return [str(name) for frame in rows for name in frame["name"].unique()]
+
+
+def _metric(baseline: str, candidate: str) -> str:
+    """`self_ns` where one side ran on a device and the other on the host: each op is then judged where it ran."""
+    return baseline if baseline == candidate else "self_ns"

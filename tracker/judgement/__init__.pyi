@@ -1,0 +1,38 @@
+from .accepted import Acceptance, acceptance_of, known_at, size_of, words_of
+from .act import Wish, act, settle
+from .calibrating import calibrate
+from .explain import explain
+from .gates import gate_of_findings
+from .setting import Where, apply_calibration, set_thresholds, unset_thresholds
+from .show import history
+from .tell import findings
+from .thresholds import Thresholds
+from .update import lines_of, update
+from .verdicts import Verdicts, verdicts_of
+from .yardstick import older_runs
+
+__all__ = [
+    "Acceptance",
+    "Thresholds",
+    "Verdicts",
+    "Where",
+    "Wish",
+    "acceptance_of",
+    "act",
+    "apply_calibration",
+    "calibrate",
+    "explain",
+    "findings",
+    "gate_of_findings",
+    "history",
+    "known_at",
+    "lines_of",
+    "older_runs",
+    "set_thresholds",
+    "settle",
+    "size_of",
+    "unset_thresholds",
+    "update",
+    "verdicts_of",
+    "words_of",
+]

@@ -1,0 +1,17 @@
+from .checkpoint import Checkpoint, resume
+from .following import follow
+from .normal import normal_runs
+from .tracked import Tracked, UserAction
+from .watched import Watched, WatchedRun, watched_of
+
+__all__ = [
+    "Checkpoint",
+    "Tracked",
+    "UserAction",
+    "Watched",
+    "WatchedRun",
+    "follow",
+    "normal_runs",
+    "resume",
+    "watched_of",
+]

@@ -1,0 +1,98 @@
+"""Who ran: files that were read, and the ranks in them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tracker.profile.events import Events
+    from tracker.profile.rows import Rows
+
+Digest = bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content.
+
+    The digest of a file that is nothing without the main file of its capture covers that one as well.
+    """
+
+    path: str
+    bytes: int
+    digest: Digest
+
+
+@dataclass(frozen=True, slots=True)
+class Device:
+    """A hardware model; `cpu` without a device, `unknown` where the source has device work but does not name it."""
+
+    vendor: str
+    model: str
+
+
+CPU: Final = Device("", "cpu")
+UNKNOWN_DEVICE: Final = Device("", "unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One rank of a run: one process and one device.
+
+    `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
+    source's clock is not absolute. `settings`: the profiler's own (record_shapes, ...); `profiler`: `off` where the
+    numbers were measured without one, `summary` where they are sums that it printed; of a throughput `throughput_unit`
+    and `throughput_scope` (`per rank`, `total`). `facts`: environment, allow-listed by the reader. `quality`: `ok` or
+    `partial`, with the reason. Exactly one of `events` and `rows` is set. `parallel`: where the source says it, the
+    place of the rank: `stage` (of the pipeline), and its index in `dp`, `tp`, `pp`, `ep`, `cp`. `labels`: what the
+    files call the run, used where the user does not say: `workload`, `version`, `commit`, and `date` (YYYY-MM-DD) of
+    the version. `configuration`: what they say of it (`batch_size`, `precision`, `devices`, ...).
+    """
+
+    rank: int | None
+    world_size: int | None
+    host: str
+    device: Device
+    device_ordinal: int | None
+    started_at_ns: int | None
+    ended_at_ns: int | None
+    sources: tuple[Source, ...]
+    settings: Mapping[str, str] = field(default_factory=dict)
+    facts: Mapping[str, str] = field(default_factory=dict)
+    quality: str = "ok"
+    quality_reason: str = ""
+    events: Events | None = None
+    rows: Rows | None = None
+    parallel: Mapping[str, int] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What one claimed file or folder holds: the reader's name, and a capture per process and device.
+
+    `packed`: where the file is a pack, the profiles that the captures came from, in their order.
+    """
+
+    format: str
+    path: str
+    captures: tuple[Capture, ...]
+    warnings: tuple[str, ...] = ()
+    packed: tuple[Packed, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A profile that was read somewhere else, to rows, and what was said of it there.
+
+    `said`: the content of its sidecar; `asked`: what the user said when it was packed, in the same form; b"": nothing.
+    `rules_version`: of the naming and category rules that the rows were made with.
+    """
+
+    profile: Profile
+    said: bytes
+    asked: bytes
+    rules_version: int
