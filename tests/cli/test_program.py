@@ -51,6 +51,45 @@ def test_a_command_that_shows_tables_imports_pandas_when_it_gets_there(tmp_path)
     assert imported("runs", "--db", db) & SLOW == {"pandas"}
 
 
+AFTER_READING = """
+import sys
+from tracker.cli import main
+from tracker.intake import ingesting
+loaded = {}
+def read_all(*given):
+    pieces = really(*given)
+    loaded["when all is read"] = set(sys.modules)
+    return pieces
+really, ingesting.read_all = ingesting.read_all, read_all
+try:
+    main()
+finally:
+    print(*set(sys.modules) - loaded["when all is read"], file=sys.stderr)
+"""
+
+
+def test_what_saves_judges_and_tells_is_there_when_all_is_read(tmp_path):
+    """While other processes read there is time to import it; afterwards everybody waits."""
+    trace = write_trace(tmp_path / "a.pt.trace.json")
+    done = run(AFTER_READING, "ingest", trace, "--version", "v1", "--workload", "w", "--db", tmp_path / "t.db")
+    assert done.returncode == 0, done.stderr
+    assert set(done.stderr.split()) <= {"tracker.store.order"}, "a file of one function"
+
+
+BEFORE_READING = """
+import sys
+from tracker import intake
+intake.ahead, intake.IngestOptions
+print(*sys.modules)
+"""
+
+
+def test_readers_are_begun_before_what_saves_is_imported():
+    loaded = run(BEFORE_READING).stdout.split()
+    assert "tracker.intake.at_once" in loaded
+    assert not {"tracker.store", "tracker.judgement", "tracker.intake.ingesting", "tracker.intake.spooled"} & {*loaded}
+
+
 ENDING = """
 import atexit, sys
 import tracker.__main__ as program

@@ -163,12 +163,13 @@ def _take_in(
     dask: str | None,
 ) -> None:
     """Reads, writes, judges, and says what came of it."""
-    # what saves and judges is imported while another process may read already
-    from tracker import intake, judgement  # noqa: F401
+    # what says at the end what came of it is imported, too, while another process may read already
+    from tracker import intake
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
-    from tracker.store import save  # noqa: F401
+    from tracker.judgement import findings  # noqa: F401
+    from tracker.reports.shared import command  # noqa: F401
 
     with (
         _reading_on(dask) as read_with,

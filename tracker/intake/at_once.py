@@ -193,22 +193,26 @@ def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piec
 @contextmanager
 def _readers(count: int, may_fork: bool) -> Iterator[SimpleQueue[Process] | None]:
     """Up to so many processes that read, those that are free; None where none can be started."""
+    started: list[Process] = []
     free: SimpleQueue[Process] = SimpleQueue()
-    with ExitStack() as stack:
+    try:
         with suppress(OSError):
             for _ in range(count):
-                process = start_process(__name__, may_fork=may_fork)
-                stack.callback(_end, process)
-                free.put(process)
+                started.append(start_process(__name__, may_fork=may_fork))
+                free.put(started[-1])
         yield None if free.empty() else free
+    finally:
+        _end(started)
 
 
-def _end(process: Process) -> None:
-    process.kill()
-    for end in (process.stdin, process.stdout):
-        with suppress(BrokenPipeError):
-            pipe(end).close()
-    process.wait()
+def _end(processes: Sequence[Process]) -> None:
+    for process in processes:  # all first: each takes as long to end as it takes to give its memory back
+        process.kill()
+    for process in processes:
+        for end in (process.stdin, process.stdout):
+            with suppress(BrokenPipeError):
+                pipe(end).close()
+        process.wait()
 
 
 def _ask(process: Process, job: Any, hear: Callable[[int, int], None]) -> _Content:

@@ -18,7 +18,11 @@ from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tracker.store import RunRecord, SavedRun, Store
+
+    SaveRuns = Callable[[Store, Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]], list[SavedRun]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +74,8 @@ def ingest(
     of their start. Then the versions that they are of are judged, each in a transaction of its own, unless
     `options.judge` says that the caller does it.
     """
-    from tracker.store.save import save_runs
-
     options = options or IngestOptions()
+    save_runs = _ready_to_save(options)
     for name, value in (("version", version), ("workload", workload)):
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
@@ -100,6 +103,17 @@ def ingest(
     if results and (warning := formats_beside(pieces)):
         results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
     return results
+
+
+def _ready_to_save(options: IngestOptions) -> SaveRuns:
+    """What saves runs. It is imported, and what judges them, while other processes may read already: each at its first
+    use, when all is read, would keep everybody waiting.
+    """
+    from tracker.store.save import save_runs
+
+    if options.judge:
+        from tracker.judgement import lines_of, update  # noqa: F401
+    return save_runs
 
 
 def judge_runs(store: Store, run_ids: Sequence[int]) -> None:

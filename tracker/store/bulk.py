@@ -5,7 +5,7 @@ Names of tables and columns come from this package only; values travel as parame
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Literal
@@ -66,8 +66,14 @@ def floats(name: str, values: NDArray[Any]) -> Column:
 
 def texts(name: str, values: Sequence[str]) -> Column:
     """A column of texts, made storable by `clean`."""
-    known = {text: clean(text) for text in set(values)}
-    return Column(name, "text", [known[text] for text in values])
+    return Column(name, "text", cleaned(values))
+
+
+def cleaned(texts: Iterable[str]) -> list[str]:
+    """Each text as by `clean`; of many that are equal it looks at one."""
+    texts = list(texts)
+    known = {text: clean(text) for text in set(texts)}
+    return [known[text] for text in texts]
 
 
 def clean(text: str) -> str:
@@ -85,15 +91,14 @@ def load(connection: Connection, table: str, columns: Sequence[Column]) -> None:
     """Append the rows of `columns` to `table`, inside the open transaction."""
     if not columns or not len(columns[0].values):
         return
-    rows = zip(*(column.values for column in columns), strict=True)
+    names = [column.name for column in columns]
     if connection.dialect.name == "sqlite":
-        insert(connection, table, [column.name for column in columns], rows)
+        _insert(connection, table, names, _interleaved([column.values for column in columns]))
         return
-    names = ", ".join(column.name for column in columns)
     cursor: Any = _cursor(connection)
-    with cursor.copy(f"COPY {table} ({names}) FROM STDIN (FORMAT BINARY)") as copy:
+    with cursor.copy(f"COPY {table} ({', '.join(names)}) FROM STDIN (FORMAT BINARY)") as copy:
         copy.set_types([_POSTGRES_TYPES[column.kind] for column in columns])
-        for row in rows:
+        for row in zip(*(column.values for column in columns), strict=True):
             copy.write_row(row)
 
 
@@ -101,17 +106,46 @@ def insert(
     connection: Connection, table: str, names: Sequence[str], rows: Iterable[Sequence[Any]], *, or_keep: str = ""
 ) -> int:
     """INSERT `rows` into `table` and count them. `or_keep`: a unique column; a row that is there already stays."""
+    remaining = iter(rows)
+    size = _rows_per_statement(len(names))
+    batches = iter(lambda: list(chain.from_iterable(islice(remaining, size))), [])
+    return _insert(connection, table, names, batches, or_keep=or_keep)
+
+
+def _interleaved(columns: Sequence[Sequence[Any]]) -> Iterator[list[Any]]:
+    """The rows of `columns`, the values of one behind those of the other, as many as a statement takes at a time.
+
+    >>> list(_interleaved([[1, 2], ["a", "b"]]))
+    [[1, 'a', 2, 'b']]
+    """
+    width, length = len(columns), len(columns[0])
+    if any(len(column) != length for column in columns):
+        raise ValueError("columns of different length")
+    size = _rows_per_statement(width)
+    for start in range(0, length, size):
+        values: list[Any] = [None] * (min(size, length - start) * width)
+        for place, column in enumerate(columns):
+            values[place::width] = column[start : start + size]
+        yield values
+
+
+def _rows_per_statement(width: int) -> int:
+    return max(1, min(_ROWS_PER_STATEMENT, _MAX_VARIABLES // width))
+
+
+def _insert(
+    connection: Connection, table: str, names: Sequence[str], batches: Iterable[list[Any]], *, or_keep: str = ""
+) -> int:
+    """INSERT the rows of each batch, whose values stand one behind the other, by one statement; how many came in."""
     cursor: Any = _cursor(connection)
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     place = f"({', '.join([mark] * len(names))})"
     keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
-    size = max(1, min(_ROWS_PER_STATEMENT, _MAX_VARIABLES // len(names)))
-    remaining = iter(rows)
     inserted = 0
-    while batch := list(islice(remaining, size)):
+    for values in batches:
         # Only names of this package and placeholders are put together here.
-        statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {', '.join([place] * len(batch))}{keep}"  # noqa: S608
-        cursor.execute(statement, list(chain.from_iterable(batch)))
+        places = ", ".join([place] * (len(values) // len(names)))
+        cursor.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}", values)  # noqa: S608
         inserted += cursor.rowcount
     return inserted
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.store import bulk, partitions
-from tracker.store.bulk import Column, clean
+from tracker.store.bulk import Column, clean, cleaned
 from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, ids, op_keys_and_stacks
 
 NO_SIZE: Final = -1
@@ -51,14 +51,16 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class _Ids:
-    """Dimension key -> id, for all captures of one ingest."""
+    """The ids of what the captures of one ingest name."""
 
-    op_key: dict[Key, int]
-    kernel_key: dict[Key, int]
     process_group: dict[Key, int]
     call_stack: dict[str, int]
     arrays: dict[tuple[str, int, int], NDArray[np.int64]]
-    """(dimension, run, rank) -> what `_id_array` found for it."""
+    """(dimension, run, rank) -> the id of each row of this capture's dimension table."""
+
+    def of(self, dimension: str, item: Placed) -> NDArray[np.int64]:
+        """The id of each row of this capture's dimension table."""
+        return self.arrays[dimension, item.run_id, item.rank]
 
 
 def load(connection: Connection, placed: Sequence[Placed]) -> None:
@@ -123,26 +125,31 @@ def _load_steps(connection: Connection, item: Placed) -> None:
 
 
 def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
-    op_keys: set[Key] = set()
-    kernel_keys: set[Key] = set()
     groups: set[Key] = set()
     stacks: set[str] = set()
+    own = {
+        (name, item.run_id, item.rank): _keys(item.rows.tables, name)
+        for item in placed
+        for name in ("op_key", "kernel_key")
+    }
     for item in placed:
         tables = item.rows.tables
-        op_keys.update(_keys(tables, "op_key"))
-        kernel_keys.update(_keys(tables, "kernel_key"))
         groups.update(_group_keys(tables.get("communication")))
         stacks.update(clean(text) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
+    op_keys, kernel_keys = (
+        {key for (of, *_), keys in own.items() if of == name for key in keys} for name in ("op_key", "kernel_key")
+    )
     op_ids, stack_ids = op_keys_and_stacks(connection, op_keys, stacks)
-    return _Ids(op_ids, ids(connection, KERNEL_KEY, kernel_keys), ids(connection, PROCESS_GROUP, groups), stack_ids, {})
+    known = {"op_key": op_ids, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
+    arrays = {at: np.array([known[at[0]][key] for key in keys], dtype=np.int64) for at, keys in own.items()}
+    return _Ids(ids(connection, PROCESS_GROUP, groups), stack_ids, arrays)
 
 
 def _keys(tables: Any, dimension: str) -> list[Key]:
     """The keys of a dimension table of `Rows`, by position."""
     if dimension not in tables:
         return []
-    columns = [tables[dimension][name] for name in ROW_COLUMNS[dimension]]
-    return [tuple(clean(part) for part in parts) for parts in zip(*columns, strict=True)]
+    return list(zip(*(cleaned(tables[dimension][name]) for name in ROW_COLUMNS[dimension]), strict=True))
 
 
 def _group_keys(communication: Table | None) -> list[Key]:
@@ -185,29 +192,20 @@ def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
 
 def _sort_values(name: str, item: Placed, known: _Ids, source: Table) -> NDArray[Any]:
     values = np.asarray(source[name])
-    return _id_array(name, item, known)[values] if name in {"op_key", "kernel_key"} else values
+    return known.of(name, item)[values] if name in {"op_key", "kernel_key"} else values
 
 
 def _column(name: str, kind: str, source: Table, item: Placed, known: _Ids, order: NDArray[np.intp] | None) -> Column:
     if kind == "text":
-        texts: Any = source[name] if order is None else [source[name][at] for at in order]
+        texts: Any = source[name] if order is None else [source[name][at] for at in order.tolist()]
         if name == "call_stack":
-            return Column("call_stack_id", "int", [known.call_stack[clean(t)] if t else None for t in texts])
+            stacks = {text: known.call_stack[clean(text)] if text else None for text in set(texts)}
+            return Column("call_stack_id", "int", [stacks[text] for text in texts])
         return bulk.texts(name, texts)
     values: NDArray[Any] = np.asarray(source[name])
     values = values if order is None else values[order]
     if name in {"op_key", "kernel_key"}:
-        return Column(f"{name}_id", "int", _id_array(name, item, known)[values].tolist())
+        return Column(f"{name}_id", "int", known.of(name, item)[values].tolist())
     if name == "size_class_bytes":
         values = _or_no_size(values)
     return bulk.floats(name, values) if kind == "float" else bulk.integers(name, values)
-
-
-def _id_array(dimension: str, item: Placed, known: _Ids) -> NDArray[np.int64]:
-    """Position in the capture's dimension table -> id."""
-    at = (dimension, item.run_id, item.rank)
-    if at not in known.arrays:
-        by_key = known.op_key if dimension == "op_key" else known.kernel_key
-        keys = _keys(item.rows.tables, dimension)
-        known.arrays[at] = np.array([by_key[key] for key in keys], dtype=np.int64)
-    return known.arrays[at]

@@ -105,7 +105,7 @@ def _find_numbers(
     while batch := list(islice(remaining, _DIGESTS_PER_QUESTION)):
         # table and columns are those above
         statement = f"SELECT id, {names} FROM {table} WHERE ({names}) IN (VALUES {', '.join([one] * len(batch))})"  # noqa: S608
-        for number, *own in connection.exec_driver_sql(statement, tuple(chain.from_iterable(batch))):
+        for number, *own in bulk.fetch(connection.exec_driver_sql(statement, tuple(chain.from_iterable(batch)))):
             found[tuple(own)] = number
     return found
 
@@ -136,5 +136,6 @@ def _find(connection: Connection, dimension: Dimension, digests: Sequence[bytes]
         marks = ", ".join([mark] * len(batch))
         # The table is one of those above.
         statement = f"SELECT digest, id FROM {dimension.table} WHERE digest IN ({marks})"  # noqa: S608
-        found.update((bytes(digest), number) for digest, number in connection.exec_driver_sql(statement, batch))
+        rows = bulk.fetch(connection.exec_driver_sql(statement, batch))
+        found.update((bytes(digest), number) for digest, number in rows)
     return found

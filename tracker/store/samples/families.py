@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from functools import partial
+from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, StepRow, Table
-from tracker.store.bulk import clean
+from tracker.store.bulk import cleaned
 from tracker.units import format_bytes
 
 I64 = NDArray[np.int64]
+T = TypeVar("T")
 
 DEVICE_OWN: Final = "device_self_ns"
 HOST_OWN: Final = "host_self_ns"
@@ -111,25 +113,26 @@ def _ops(rows: RankRows, table: Table) -> Iterator[Family]:
     """Self time per op and shapes, per op name, per module and phase, and per phase."""
     metric = HOST_OWN if rows.overall.timeline == "host" else DEVICE_OWN
     at = _whole(table["op_key"])
-    columns = [_clean(rows.tables["op_key"][name]) for name in ("name", "input_shapes", "module", "phase")]
-    each = list(zip(*columns, strict=True))
-    grains: tuple[list[SeriesKey | None], ...] = (
-        [SeriesKey("op", metric, name, shapes) for name, shapes, _, _ in each],
-        [SeriesKey("op_name", metric, name) for name, _, _, _ in each],
-        [SeriesKey("module", metric, module, part=phase) if module else None for _, _, module, phase in each],
-        [SeriesKey("phase", metric, phase) if phase else None for _, _, _, phase in each],
+    names, shapes, modules, phases = (
+        cleaned(rows.tables["op_key"][name]) for name in ("name", "input_shapes", "module", "phase")
+    )
+    parts = [(module, phase) if module else None for module, phase in zip(modules, phases, strict=True)]
+    grains = (
+        _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("op", metric, *pair)),
+        _coded(names, lambda name: SeriesKey("op_name", metric, name)),
+        _coded(parts, lambda part: SeriesKey("module", metric, part[0], part=part[1])),
+        _coded([phase or None for phase in phases], lambda phase: SeriesKey("phase", metric, phase)),
     )
     values, calls = _whole(table[metric]), _whole(table["calls"])
-    for grain in grains:
-        keys, code = _coded(grain)
+    for keys, code in grains:
         if keys:
             yield Family(keys, code[at], _whole(table["step"]), values, calls)
 
 
 def _kernels(rows: RankRows, table: Table) -> Iterator[Family]:
     """Device time per canonical name and shapes, without collectives: those are series of their own."""
-    names, shapes = (_clean(rows.tables["kernel_key"][name]) for name in ("canonical_name", "input_shapes"))
-    keys, code = _coded([SeriesKey("kernel", "total_ns", *pair) for pair in zip(names, shapes, strict=True)])
+    names, shapes = (cleaned(rows.tables["kernel_key"][name]) for name in ("canonical_name", "input_shapes"))
+    keys, code = _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("kernel", "total_ns", *pair))
     series = code[_whole(table["kernel_key"])]
     collective = np.array([category == "communication" for category in table["category"]], dtype=bool)
     yield Family(
@@ -147,50 +150,42 @@ def _communication(rows: RankRows, table: Table) -> Iterator[Family]:
         ", ".join(filter(None, (role, format_bytes(size) if size > 0 else "")))
         for role, size in zip(table["group_role"], _whole(table["size_class_bytes"]).tolist(), strict=True)
     ]
+    told = list(zip(cleaned(table["kind"]), cleaned(parts), strict=True))
     for metric in ("total_ns", "exposed_ns"):
-        keys, code = _coded(
-            [
-                SeriesKey("communication", metric, kind, part=part)
-                for kind, part in zip(_clean(table["kind"]), _clean(parts), strict=True)
-            ]
-        )
+        keys, code = _coded(told, partial(_communication_key, metric))
         yield Family(keys, code, _whole(table["step"]), _whole(table[metric]), _whole(table["calls"]))
+
+
+def _communication_key(metric: str, told: tuple[str, str]) -> SeriesKey:
+    kind, part = told
+    return SeriesKey("communication", metric, kind, part=part)
 
 
 def _memory(rows: RankRows, table: Table) -> Iterator[Family]:
     """Bytes that an op allocated, in all components together."""
-    names, shapes = (_clean(rows.tables["op_key"][name]) for name in ("name", "input_shapes"))
-    keys, code = _coded([SeriesKey("memory", "bytes", *pair) for pair in zip(names, shapes, strict=True)])
+    names, shapes = (cleaned(rows.tables["op_key"][name]) for name in ("name", "input_shapes"))
+    keys, code = _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("memory", "bytes", *pair))
     at = _whole(table["op_key"])
     yield Family(keys, code[at], _whole(table["step"]), _whole(table["bytes"]), _whole(table["calls"]))
 
 
 def _api(rows: RankRows, table: Table) -> Iterator[Family]:
     """Time of host API calls, without nested ones where the source tells them apart."""
-    keys, code = _coded(
-        [
-            SeriesKey("api", "self_ns", name, part=level)
-            for name, level in zip(_clean(table["name"]), _clean(table["level"]), strict=True)
-        ]
-    )
+    told = zip(cleaned(table["name"]), cleaned(table["level"]), strict=True)
+    keys, code = _coded(told, lambda each: SeriesKey("api", "self_ns", each[0], part=each[1]))
     own, total = _whole(table["self_ns"]), _whole(table["total_ns"])
     yield Family(keys, code, _whole(table["step"]), np.where(own == MISSING, total, own), _whole(table["calls"]))
 
 
-def _coded(keys: Sequence[SeriesKey | None]) -> tuple[list[SeriesKey], I64]:
-    """The distinct keys, and for each entry its place among them; -1 for None.
+def _coded(told: Iterable[T | None], key: Callable[[T], SeriesKey]) -> tuple[list[SeriesKey], I64]:
+    """The keys of what is told, each once, and for each entry the place of its key among them; -1 for None.
 
-    >>> _coded([None, SeriesKey("phase", "total_ns", "forward"), SeriesKey("phase", "total_ns", "forward")])[1].tolist()
+    >>> _coded([None, "forward", "forward"], lambda phase: SeriesKey("phase", "total_ns", phase))[1].tolist()
     [-1, 0, 0]
     """
-    places: dict[SeriesKey, int] = {}
-    code = [-1 if key is None else places.setdefault(key, len(places)) for key in keys]
-    return list(places), np.array(code, dtype=np.int64)
-
-
-def _clean(texts: Any) -> list[str]:
-    known = {text: clean(text) for text in set(texts)}
-    return [known[text] for text in texts]
+    places: dict[T, int] = {}
+    code = [-1 if each is None else places.setdefault(each, len(places)) for each in told]
+    return [key(each) for each in places], np.array(code, dtype=np.int64)
 
 
 def _whole(values: Any) -> I64:

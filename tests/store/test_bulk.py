@@ -1,0 +1,53 @@
+"""Columns go in as the rows that they stand for, however many, on both databases."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from tracker.store import bulk
+from tracker.store.bulk import Column
+
+TEXTS = "op_text"
+
+
+def numbered(count):
+    """So many texts with the numbers 1, 2, 3, ... as ids and as digests."""
+    return [
+        Column("id", "int", range(1, count + 1)),
+        Column("digest", "binary", [number.to_bytes(8, "big") for number in range(1, count + 1)]),
+        Column("text", "text", [f"text {number}" for number in range(1, count + 1)]),
+    ]
+
+
+@pytest.mark.parametrize("count", [0, 1, 100, 101, 250])
+def test_every_row_comes_in_once_and_whole(store, count):
+    """A statement takes 100 rows; the last one what is left."""
+    with store.begin() as connection:
+        bulk.load(connection, TEXTS, numbered(count))
+    with store.connect() as connection:
+        rows = connection.execute(text("SELECT id, digest, text FROM op_text ORDER BY id")).all()
+    assert [(row.id, bytes(row.digest), row.text) for row in rows] == [
+        (number, number.to_bytes(8, "big"), f"text {number}") for number in range(1, count + 1)
+    ]
+
+
+@pytest.mark.parametrize("longer", [0, 1])
+def test_columns_of_different_length_are_no_rows(store, longer):
+    one, *others = numbered(2)
+    one = Column("id", "int", range(1, 4) if longer else range(1, 2))
+    with pytest.raises(ValueError), store.begin() as connection:
+        bulk.load(connection, TEXTS, [one, *others])
+    with store.connect() as connection:
+        assert connection.execute(text("SELECT count(*) FROM op_text")).scalar_one() == 0
+
+
+def test_rows_that_are_there_already_stay_and_are_not_counted(store):
+    rows = [(number, number.to_bytes(8, "big"), f"text {number}") for number in range(1, 151)]
+    with store.begin() as connection:
+        assert bulk.insert(connection, TEXTS, ("id", "digest", "text"), rows[:120], or_keep="digest") == 120
+        assert bulk.insert(connection, TEXTS, ("id", "digest", "text"), rows, or_keep="digest") == 30
+
+
+def test_equal_texts_are_cleaned_alike():
+    assert bulk.cleaned(iter(["relu", "a\0b", "relu", "a\0b"])) == ["relu", "a\\x00b", "relu", "a\\x00b"]

@@ -1,0 +1,14 @@
+from .at_once import ahead
+from .devices import parse_device
+from .forming import form_runs, formats_beside, why_apart
+from .ingesting import IngestResult, Read, ingest, ingest_of_job
+from .packing import SUFFIX, Pack, is_pack, pack
+from .pieces import IngestOptions, Piece, read_pieces
+from .sidecar import Sidecar
+from .spooled import Spooled, Waiting, take_spooled, waiting
+
+__all__ = [
+    "SUFFIX", "IngestOptions", "IngestResult", "Pack", "Piece", "Read", "Sidecar", "Spooled", "Waiting", "ahead",
+    "form_runs", "formats_beside", "ingest", "ingest_of_job", "is_pack", "pack", "parse_device", "read_pieces",
+    "take_spooled", "waiting", "why_apart",
+]  # fmt: skip
