@@ -28,7 +28,7 @@ from tracker.compare.log import log
 from tracker.compare.matrix import matrix
 from tracker.compare.notes import notes
 from tracker.compare.show import show
-from tracker.compare.sides import load, needs_store, resolve
+from tracker.compare.sides import load_all, needs_store, resolve
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     with ExitStack() as stack:
         if store is not None and needs_store(baseline) and needs_store(candidate):
             stack.enter_context(store.reading())
-        left = load(store, baseline, options, stack, steps=options.baseline_steps)
-        right = load(store, candidate, options, stack, steps=options.candidate_steps)
+        steps = (options.baseline_steps, options.candidate_steps)
+        left, right = load_all(store, (baseline, candidate), options, stack, steps=steps)
         found = operators.compare(left, right, options)
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
