@@ -196,7 +196,7 @@ def test_keys_that_were_read_are_not_asked_for_again_and_new_ones_are(store):
     (number,) = (at for at, texts in store.keys["op_key"].items() if texts[0] == "mm")
     store.keys["op_key"][number] = ("read before", "", "", "", "")
     assert queries.ops(store, [2])["name"].tolist() == ["read before"]
-    same_table(queries.ops(store, [3]), "name device_self_ns\n mm 5\n relu 3")
+    same_table(queries.ops(store, [3]), "name device_self_ns\n read_before 5\n relu 3")
 
 
 def test_no_more_keys_are_kept_than_fit(store, monkeypatch):

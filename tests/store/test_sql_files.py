@@ -12,7 +12,7 @@ from tracker.store import sql
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 STORE = FOLDER.parent
-ORDERED_BY_WHO_ASKS = {"ops", "op_rows", "kernels", "kernel_rows", "op_keys", "kernel_keys", "call_stacks"}
+ORDERED_BY_WHO_ASKS = {"ops", "op_rows", "kernels", "kernel_rows", "op_keys", "op_texts", "kernel_keys", "call_stacks"}
 """Thousands of rows whose order is that of texts: `queries.ops_and_kernels` sorts them."""
 
 

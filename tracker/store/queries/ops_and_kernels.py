@@ -48,7 +48,7 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: 
     order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
     numbers = _merged(found, _OF_OP, order, starts)
     first = order[starts]
-    texts = Texts.of(op_keys[first], keys_of(store, "op_keys", parameters["run_ids"], op_keys, of="op_key"), _OP)
+    texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
     rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return pd.DataFrame(
@@ -79,14 +79,13 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, f
     op_input_shapes: the launching op; the numbers of sql/kernels.sql. `few`: see `details.Filters`.
     """
     found = _columns(store, "kernel_rows" if _is_summed_here(by, few) else "kernels", parameters)
-    run_ids = parameters["run_ids"]
     kernel_keys, op_keys = _integers(found, ("kernel_key_id", "op_key_id"))
     names = sorted(set(found["category"]))
     place = {name: at for at, name in enumerate(names)}
     texts = [
-        Texts.of(kernel_keys, keys_of(store, "kernel_keys", run_ids, kernel_keys, of="kernel_key"), _KERNEL),
+        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
         Texts({"category": names}, np.array([place[name] for name in found["category"]], dtype=np.int64)),
-        Texts.of(op_keys, keys_of(store, "op_keys", run_ids, op_keys, of="op_key"), _LAUNCHING_OP),
+        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
     ]
     grain = _integers(found, [name for name in _GRAIN if name in found])
     places = [own.places for own in texts]
