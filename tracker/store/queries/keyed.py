@@ -6,7 +6,6 @@ asked for numbers, once for the texts of those that are new, and what is left is
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
@@ -18,6 +17,7 @@ from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.queries.columns import I64, Column
+from tracker.store.queries.frames import as_keys
 from tracker.store.sql import statement
 
 _MOST_KEPT: Final = 100_000
@@ -75,8 +75,7 @@ def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
 
 
 def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[Any]:
-    # thousands of parameters would cost more than the answer, and only one of the databases takes a list for one
-    return fetch(connection.execute(statement(question), {"ids": json.dumps(dict.fromkeys(ids, 0))}))
+    return fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
 
 
 def groups(columns: Sequence[I64], then: Sequence[I64] = ()) -> tuple[I64, I64]:

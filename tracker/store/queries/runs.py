@@ -11,7 +11,7 @@ from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store import pruning
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, frame_of_runs, rows, whole
+from tracker.store.queries.frames import as_keys, frame, frame_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]
@@ -108,7 +108,8 @@ def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> pd.DataFrame:
     """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
-    return frame_of_runs(store, "facts", run_ids, kind=kind)
+    # a history asks about all runs of a line
+    return frame(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 
 def sources(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -129,7 +130,7 @@ def settings_of(text: str) -> dict[str, str]:
 def _with_texts(store: Store, parameters: dict[str, Any]) -> pd.DataFrame:
     """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
     found = frame(store, "runs", parameters)
-    tags = frame_of_runs(store, "facts", found["run_id"], kind="tag")
+    tags = facts(store, found["run_id"], kind="tag")
     files = sources(store, found["run_id"])
     texts = {
         "format": _joined(files["run_id"], files["format"]),
