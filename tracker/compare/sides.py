@@ -7,7 +7,7 @@ disk. A path is read into a database in memory, so that files and stored runs go
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -30,6 +30,17 @@ _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 _SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
+_TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
+    queries.communication: "has_communication",
+    queries.communication_tasks: "has_communication",
+    queries.communication_links: "has_communication",
+    queries.memory: "has_memory",
+    queries.api: "has_api",
+    queries.kernel_metrics: "has_metrics",
+    queries.memory_peaks: "has_curve",
+    queries.counters: "has_counters",
+}
+"""Question -> the column of `queries.told` that says of which runs it can find anything."""
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
@@ -82,7 +93,8 @@ class Loaded:
             chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
             few = {"few": True} if self.asked.few and question in (queries.ops, queries.kernels) else {}
             if self.is_selection:  # finer than what others ask
-                self.answers[asked] = self._selected(question(self.store, self.run_ids, **chosen))
+                run_ids = self._with_rows(question, self.run_ids)
+                self.answers[asked] = self._selected(question(self.store, run_ids, **chosen))
             else:
                 self.answers[asked] = self.about(question, **chosen, **few)
         return self.answers[asked].copy(deep=False)
@@ -94,8 +106,15 @@ class Loaded:
         return self.asked.about(
             self.run_ids,
             (question, *chosen.items()),
-            lambda run_ids: question(self.store, run_ids, **chosen),
+            lambda run_ids: question(self.store, self._with_rows(question, run_ids), **chosen),
         )
+
+    def _with_rows(self, question: Callable[..., pd.DataFrame], run_ids: Sequence[int]) -> Sequence[int]:
+        """Those of these runs that have rows in the table that is asked: most have none in most tables."""
+        if question not in _TABLES:
+            return run_ids
+        told = self.asked.about(run_ids, (queries.told,), lambda asked: queries.told(self.store, asked))
+        return sorted(set(told[told[_TABLES[question]] == 1]["run_id"]))
 
     def op_tree(self) -> pd.DataFrame:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
@@ -108,7 +127,7 @@ class Loaded:
         return self.about(queries.kernel_metrics, ranks=self.ranks)
 
     def told(self) -> pd.DataFrame:
-        """Which ranks have which tables; see `queries.told`."""
+        """Which ranks have rows in which tables; see `queries.told`."""
         return self.once("told", lambda: self.about(queries.told))
 
     def once(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
@@ -194,11 +213,14 @@ def load_all(
     alike: dict[Hashable, list[Loaded]] = {}
     for side in sides:
         alike.setdefault(_filter_of(side), []).append(side)
-    together = {
-        key: Asked(frozenset(run_id for side in own for run_id in side.run_ids), all(side.asked.few for side in own))
-        for key, own in alike.items()
-    }
+    together = {key: _together(own, asked if own[0].store is store else Asked()) for key, own in alike.items()}
     return [replace(side, asked=together[_filter_of(side)]) for side in sides]
+
+
+def _together(sides: Sequence[Loaded], before: Asked) -> Asked:
+    """How `sides` with the same filter ask; `before`: what was asked when they were loaded."""
+    run_ids = frozenset(run_id for side in sides for run_id in side.run_ids)
+    return Asked(run_ids, all(side.asked.few for side in sides), answers=dict(before.answers))
 
 
 def _filter_of(side: Loaded) -> Hashable:
@@ -290,6 +312,10 @@ def _loaded(
     asked: Asked,
 ) -> Loaded:
     run_ids, rank = found
+
+    def facts(every: Sequence[int]) -> pd.DataFrame:
+        return asked.about(every, (queries.facts,), partial(queries.facts, store))
+
     captures = asked.about(run_ids, "captures", partial(queries.captures, store))
     captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
     steps = asked.about(run_ids, "steps", partial(queries.steps, store))
@@ -301,7 +327,7 @@ def _loaded(
         counted = knowing.with_step_counts(captures, steps)
         is_part, captures = bool((captures["steps"] > counted["steps"]).any()), counted
     run_ids = tuple(run_id for run_id in run_ids if (captures["run_id"] == run_id).any())
-    runs = asked.about(run_ids, "runs", partial(queries.runs_by_id, store))
+    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
     return Loaded(
         side=replace(_side(label, run_ids, runs, captures), chosen_steps=chosen_steps),

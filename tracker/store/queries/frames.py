@@ -12,7 +12,7 @@ from tracker.lazy import pd
 from tracker.store.bulk import LARGEST, fetch
 from tracker.store.connect import Store
 from tracker.store.queries.columns import Column
-from tracker.store.sql import statement
+from tracker.store.sql import columns_of, statement
 
 _RUNS_PER_QUESTION: Final = 10_000
 """Postgres takes at most 65,535 parameters."""
@@ -140,7 +140,10 @@ _YES_NO: Final = frozenset({"contribution_passes", "effect_passes", "intermitten
 
 
 def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
-    """The answer to `question` (a file of `store/sql`)."""
+    """The answer to `question` (a file of `store/sql`). Of no runs there is nothing, and nothing is asked."""
+    if "run_ids" in parameters and not parameters["run_ids"]:
+        columns = columns_of(question)
+        return build(columns, [()] * len(columns))
     with store.connect() as connection:
         result = connection.execute(statement(question), dict(parameters))
         names = list(result.keys())
