@@ -5,6 +5,7 @@ to its end.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from contextlib import contextmanager
 
 import pytest
@@ -89,3 +90,42 @@ def test_one_run_against_one_reads_no_more_than_thirty_older_runs(filled):
         compare.diff(filled, "run:49", "run:50")
     read = sum(len(parameters) for statement, parameters in asked if "FROM sample_array" in statement)
     assert read == 2 + 28, "v8 to v14 have 4 runs each; with v7 they would be 32"
+
+
+MEMORY = {"memory": [("mm", 512)], "curve": [("PTA", 1, 512)]}
+
+
+def asked_again(asked):
+    """Questions that were asked more than once, of whatever runs, and how often."""
+    lists = re.compile(r"IN \([^()]*\)")
+    often = Counter(lists.sub("IN (...)", statement) for statement, _ in asked)
+    return {statement: count for statement, count in often.items() if count > 1}
+
+
+@pytest.mark.parametrize("of_capture", [{}, MEMORY], ids=["ops and kernels", "memory as well"])
+def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
+    save(filled, "v6", runs=2, ops=[("mm", 300), ("relu", 10)], kernels=[("gemm", 90)], **of_capture)
+    with questions(filled) as asked:
+        diff = compare.diff(filled, "run:10", "run:12")
+    assert diff.judgement.judged
+    again = asked_again(asked)
+    allowed = ("WHERE r.id =", "FROM sample_array")  # who is meant, run by run; the last runs before, where any changed
+    assert [statement for statement in again if not any(words in statement for words in allowed)] == []
+    of_memory = [statement for statement, _ in asked if "FROM memory AS d\n    INNER JOIN" in statement]
+    assert len(of_memory) == len(of_capture.get("memory", [])), "tables without a row of these runs are not asked"
+    assert len(asked) <= 26
+
+
+def test_a_matrix_asks_about_all_of_its_sides_together(filled):
+    with questions(filled) as asked:
+        compare.matrix(filled, ["v1", "v2", "v3", "v4", "v5"])
+    assert len([statement for statement, _ in asked if "FROM op AS d" in statement]) == 1
+
+
+def test_sides_of_other_steps_are_asked_each_by_itself(store):
+    save(store, runs=2, steps=2, ops=[("mm", 100)], memory=[("mm", 512)])
+    with questions(store) as asked:
+        diff = compare.diff(store, "run:1", "run:2", options=DiffOptions(baseline_steps=(0,)))
+    assert len([statement for statement, _ in asked if "FROM op AS d" in statement]) == 2
+    assert diff.ops["baseline_total_calls"].tolist() == [1]
+    assert diff.ops["candidate_total_calls"].tolist() == [2]

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
+import pandas as pd
 import pytest
+from sqlalchemy import event
 
-from tracker.store import sql
+from tests.factories import save
+from tracker.store import queries, sql
 
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 STORE = FOLDER.parent
-ORDERED_BY_WHO_ASKS = {"ops", "kernels", "op_keys", "kernel_keys", "call_stacks"}
+ORDERED_BY_WHO_ASKS = {"ops", "op_rows", "kernels", "kernel_rows", "op_keys", "op_texts", "kernel_keys", "call_stacks"}
 """Thousands of rows whose order is that of texts: `queries.ops_and_kernels` sorts them."""
 
 
@@ -35,7 +39,7 @@ def test_the_header_names_every_parameter_and_column(name):
     statement = sql.statement(name)
     for parameter in statement.compile().params:
         assert re.search(rf"\b{parameter}\b", header(name)), parameter
-    columns = re.findall(r"(?:AS |\.)(\w+),?\n", last_select(statement.text))
+    columns = sql.columns_of(name)
     assert columns
     breakdown = "tracker.profile.Breakdown" in header(name)
     from tracker.profile import Breakdown
@@ -62,7 +66,31 @@ def test_all_questions_lint_clean(dialect):
     assert [f"{violation.rule_code()} {violation.desc()}" for violation in found] == []
 
 
-def last_select(text: str) -> str:
-    """The outermost SELECT up to its FROM."""
-    start = max(match.start() for match in re.finditer(r"^SELECT", text, re.MULTILINE))
-    return text[start : text.index("\nFROM", start) + 1]
+def sample_of(literal: str) -> object:
+    """The value that a placeholder for the linter stands for."""
+    if literal.startswith("("):
+        return ["text"] if "'" in literal else [1]
+    return literal.strip("'") if "'" in literal else int(literal)
+
+
+def test_the_columns_of_an_answer_are_those_that_the_database_gives(store):
+    settings = tomllib.loads((STORE.parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    samples = settings["tool"]["sqlfluff"]["templater"]["placeholder"]
+    del samples["param_style"]
+    known = {name: sample_of(literal) for name, literal in samples.items()} | {"digests": [b"1"], "ids": "{}"}
+    for name in FILES:
+        statement = sql.statement(name)
+        with store.connect() as connection:
+            wanted = {parameter: known[parameter] for parameter in statement.compile().params}
+            assert tuple(connection.execute(statement, wanted).keys()) == sql.columns_of(name), name
+
+
+def test_of_no_runs_nothing_is_asked(store):
+    save(store)
+    asked = []
+    event.listen(store.engine, "before_cursor_execute", lambda *words: asked.append(words[2]))
+    nothing = queries.memory(store, [], by=("rank",))
+    assert asked == []
+    assert nothing.empty
+    pd.testing.assert_series_equal(nothing.dtypes, queries.memory(store, [1], by=("rank",)).dtypes)
+    assert len(asked) == 1 + (store.dialect == "sqlite"), "BEGIN is a statement of SQLite"

@@ -37,7 +37,7 @@ def of_side(side: Loaded, by: Sequence[str]) -> pd.DataFrame:
     Without the calls of modules, which the tree of modules shows.
     """
     steps = side.chosen_steps if side.is_part else None
-    frame = queries.counters(side.store, side.run_ids, by=by, ranks=side.ranks, steps=steps)
+    frame = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
     return frame[frame["source"] != MODULE_CALLS].reset_index(drop=True)
 
 

@@ -21,7 +21,7 @@ from tracker.compare import (
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import check_named
 from tracker.compare.notes import notes
-from tracker.compare.sides import load, needs_store
+from tracker.compare.sides import load_all, needs_store
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
     with ExitStack() as stack:
         if store is not None and needs_store(baseline) and needs_store(candidate):
             stack.enter_context(store.reading())
-        left = load(store, baseline, options, stack, steps=options.baseline_steps)
-        right = load(store, candidate, options, stack, steps=options.candidate_steps)
+        steps = (options.baseline_steps, options.candidate_steps)
+        left, right = load_all(store, (baseline, candidate), options, stack, steps=steps)
         found = operators.compare(left, right, options)
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:

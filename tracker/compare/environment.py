@@ -44,7 +44,7 @@ def _known(side: Loaded) -> dict[tuple[str, str], str]:
         add("capture", "format", run.format)
         add("code", "commit", getattr(run, "commit", None))
         add("capture", "naming rules", run.rules_version)
-    for fact in queries.facts(side.store, side.run_ids).itertuples():
+    for fact in side.about(queries.facts).itertuples():
         if fact.kind != "fact" or fact.key not in OF_A_RUN:
             add("code" if fact.kind == "fact" and fact.key in OF_THE_CODE else fact.kind, fact.key, fact.value)
     for capture in side.captures.itertuples():

@@ -13,7 +13,7 @@ import numpy as np
 from tracker.compare import operators, others, overall, verdicts
 from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
-from tracker.compare.sides import load
+from tracker.compare.sides import load_all
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import MATRIX_COLUMNS, DiffOptions, Matrix, check_matrix
@@ -44,7 +44,7 @@ def matrix(
     check_matrix(options, by)
     whole = replace(options, minimum_ns=None)  # a row may be small in two neighbours and large in a third side
     with ExitStack() as stack:
-        sides = [load(store, reference, options, stack) for reference in references]
+        sides = load_all(store, references, options, stack)
         judged = [verdicts.judge(*pair, whole) for pair in pairwise(sides)]
         tables = [
             pd.concat([_of_overall(*pair, found), _of_rows(*pair, found, by, whole)], ignore_index=True)

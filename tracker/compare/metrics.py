@@ -88,7 +88,7 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     if any(frame.empty for frame in stated):
         notes = () if all(frame.empty for frame in stated) else (_lacking(sides, stated),)
         return replace(nothing, notes=notes)
-    kernels = [canonical(queries.kernels(side.store, side.run_ids, ranks=side.ranks)) for side in sides]
+    kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
     before, after = (_means(frame, cores) for frame in stated)
     table = join.outer(before, after)

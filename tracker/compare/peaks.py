@@ -25,7 +25,7 @@ def component_peaks(side: Loaded) -> dict[str, float]:
     """
     if side.chosen_steps is not None:
         return {}
-    frame = knowing.of_captures(queries.memory_peaks(side.store, side.run_ids), side.captures)
+    frame = knowing.of_captures(side.about(queries.memory_peaks), side.captures)
     if not frame["component"].isin(_FRAMEWORKS).any():
         return {}
     found: dict[str, float] = {}

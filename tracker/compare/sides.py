@@ -7,12 +7,14 @@ disk. A path is read into a database in memory, so that files and stored runs go
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from tracker.compare import knowing
+from tracker.compare.asked import Asked, Named, few_rows, named
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -28,6 +30,17 @@ _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 _SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
+_TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
+    queries.communication: "has_communication",
+    queries.communication_tasks: "has_communication",
+    queries.communication_links: "has_communication",
+    queries.memory: "has_memory",
+    queries.api: "has_api",
+    queries.kernel_metrics: "has_metrics",
+    queries.memory_peaks: "has_curve",
+    queries.counters: "has_counters",
+}
+"""Question -> the column of `queries.told` that says of which runs it can find anything."""
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
@@ -40,8 +53,8 @@ class Loaded:
     `chosen_steps`: None for all. `is_part`: the captures hold more steps than the chosen ones. `has_markers`: whether
     the captures hold step markers; a capture without any is one step, 0, as long as the capture. `weights`: run_id
     -> number of steps of its ranks, the denominator of a mean per step and rank. `warnings`: what the
-    readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `answers`,
-    `parts`: what was asked before.
+    readers of a path warned of. `is_selection`: only some ranks of some runs, which no list of ranks tells. `asked`:
+    what is asked together with other sides. `answers`, `parts`: what was asked before.
     """
 
     side: Side
@@ -56,6 +69,7 @@ class Loaded:
     has_markers: bool = False
     warnings: tuple[str, ...] = ()
     is_selection: bool = False
+    asked: Asked = field(default_factory=Asked)
     answers: dict[tuple[object, ...], pd.DataFrame] = field(default_factory=dict)
     parts: dict[str, Loaded] = field(default_factory=dict)
 
@@ -76,10 +90,31 @@ class Loaded:
             by = (*by, "rank")
         asked = (question, tuple(by), in_steps)
         if asked not in self.answers:
-            self.answers[asked] = self._selected(
-                question(self.store, self.run_ids, by=by, ranks=self.ranks, steps=self.chosen_steps, in_steps=in_steps)
-            )
+            chosen = {"by": tuple(by), "ranks": self.ranks, "steps": self.chosen_steps, "in_steps": in_steps}
+            few = {"few": True} if self.asked.few and question in (queries.ops, queries.kernels) else {}
+            if self.is_selection:  # finer than what others ask
+                run_ids = self._with_rows(question, self.run_ids)
+                self.answers[asked] = self._selected(question(self.store, run_ids, **chosen))
+            else:
+                self.answers[asked] = self.about(question, **chosen, **few)
         return self.answers[asked].copy(deep=False)
+
+    def about(self, question: Callable[..., pd.DataFrame], **chosen: Any) -> pd.DataFrame:
+        """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
+        once for all sides that are compared.
+        """
+        return self.asked.about(
+            self.run_ids,
+            (question, *chosen.items()),
+            lambda run_ids: question(self.store, self._with_rows(question, run_ids), **chosen),
+        )
+
+    def _with_rows(self, question: Callable[..., pd.DataFrame], run_ids: Sequence[int]) -> Sequence[int]:
+        """Those of these runs that have rows in the table that is asked: most have none in most tables."""
+        if question not in _TABLES:
+            return run_ids
+        told = self.asked.about(run_ids, (queries.told,), lambda asked: queries.told(self.store, asked))
+        return sorted(set(told[told[_TABLES[question]] == 1]["run_id"]))
 
     def op_tree(self) -> pd.DataFrame:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
@@ -89,11 +124,11 @@ class Loaded:
 
     def kernel_metrics(self) -> pd.DataFrame:
         """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
-        return self.once("kernel_metrics", lambda: queries.kernel_metrics(self.store, self.run_ids, ranks=self.ranks))
+        return self.about(queries.kernel_metrics, ranks=self.ranks)
 
     def told(self) -> pd.DataFrame:
-        """Which ranks have which tables; see `queries.told`."""
-        return self.once("told", lambda: queries.told(self.store, self.run_ids))
+        """Which ranks have rows in which tables; see `queries.told`."""
+        return self.once("told", lambda: self.about(queries.told))
 
     def once(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
         """What `make` gives, made once for this side."""
@@ -119,9 +154,11 @@ def load(
     *,
     steps: Sequence[int] = (),
     or_pruned: bool = False,
+    asked: Asked | None = None,
 ) -> Loaded:
     """The side that `reference` names; `steps`: only these, empty for all. Databases opened on the way are closed by
-    `stack`. Runs whose details were dropped are no part of it, unless `or_pruned`; a warning names them.
+    `stack`. Runs whose details were dropped are no part of it, unless `or_pruned`; a warning names them. `asked`: see
+    `load_all`.
 
     Raises UsageError when nothing or too much is named, a step that some rank does not have, or only runs without
     details; the message lists what there is.
@@ -140,24 +177,62 @@ def load(
             options=_ingest_options(options),
         )
         runs = queries.runs(memory)
-        side = _loaded(memory, reference, tuple(int(i) for i in sorted(runs["run_id"])), None, options, steps)
+        side = _loaded(
+            memory, reference, (tuple(int(i) for i in sorted(runs["run_id"])), None), options, steps, Asked()
+        )
         warned = dict.fromkeys(warning for result in results for warning in result.warnings)
         return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
-    run_ids, rank = resolve(store, reference, options.workload)
-    left, warnings = _with_details(store, run_ids)
+    asked = asked or Asked()
+    run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
+    left, warnings = _with_details(store, run_ids, asked)
     if not left and not or_pruned:
         raise UsageError(
             f"{reference}: {warnings[0]}", remedy="tracker history and tracker findings know the run without it"
         )
-    loaded = _loaded(store, reference, run_ids if or_pruned else left, rank, options, steps)
+    loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, asked)
     return replace(loaded, warnings=warnings)
 
 
-def _with_details(store: Store, run_ids: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+def load_all(
+    store: Store | None,
+    references: Sequence[str],
+    options: Selection,
+    stack: ExitStack,
+    *,
+    steps: Sequence[Sequence[int]] = (),
+) -> list[Loaded]:
+    """The sides that the `references` name, as `load` gives each; `steps`: of each side, empty for all of all. Those in
+    one database and of the same ranks and steps ask it together.
+    """
+    stored = [reference for reference in references if reference.strip() and needs_store(reference)]
+    asked = named(store, stored, lambda store, reference: resolve(store, reference, options.workload))
+    sides = [
+        load(store, reference, options, stack, steps=own, asked=asked)
+        for reference, own in zip(references, steps or [()] * len(references), strict=True)
+    ]
+    alike: dict[Hashable, list[Loaded]] = {}
+    for side in sides:
+        alike.setdefault(_filter_of(side), []).append(side)
+    together = {key: _together(own, asked if own[0].store is store else Asked()) for key, own in alike.items()}
+    return [replace(side, asked=together[_filter_of(side)]) for side in sides]
+
+
+def _together(sides: Sequence[Loaded], before: Asked) -> Asked:
+    """How `sides` with the same filter ask; `before`: what was asked when they were loaded."""
+    run_ids = frozenset(run_id for side in sides for run_id in side.run_ids)
+    return Asked(run_ids, all(side.asked.few for side in sides), answers=dict(before.answers))
+
+
+def _filter_of(side: Loaded) -> Hashable:
+    """What is the same for sides that may ask together."""
+    return id(side.store), side.ranks, side.chosen_steps
+
+
+def _with_details(store: Store, run_ids: tuple[int, ...], asked: Asked) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The runs whose details are here, and a sentence on the others."""
-    gone = queries.pruned(store, run_ids)
+    gone = asked.pruned(store, run_ids)
     if not gone:
         return run_ids, ()
     names = ", ".join(f"run:{run_id}" for run_id in sorted(gone))
@@ -231,13 +306,20 @@ def _ingest_options(options: Selection) -> IngestOptions:
 def _loaded(
     store: Store,
     label: str,
-    run_ids: tuple[int, ...],
-    rank: int | None,
+    found: Named,
     options: Selection,
     chosen: Sequence[int],
+    asked: Asked,
 ) -> Loaded:
-    captures, ranks = _captures(store, label, run_ids, (rank,) if rank is not None else options.ranks, options.stage)
-    steps = _steps(store, run_ids, captures)
+    run_ids, rank = found
+
+    def facts(every: Sequence[int]) -> pd.DataFrame:
+        return asked.about(every, (queries.facts,), partial(queries.facts, store))
+
+    captures = asked.about(run_ids, "captures", partial(queries.captures, store))
+    captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
+    steps = asked.about(run_ids, "steps", partial(queries.steps, store))
+    steps = steps.merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
         _require_steps(label, captures, steps, chosen)
@@ -245,7 +327,7 @@ def _loaded(
         counted = knowing.with_step_counts(captures, steps)
         is_part, captures = bool((captures["steps"] > counted["steps"]).any()), counted
     run_ids = tuple(run_id for run_id in run_ids if (captures["run_id"] == run_id).any())
-    runs = queries.runs_by_id(store, run_ids)
+    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
     return Loaded(
         side=replace(_side(label, run_ids, runs, captures), chosen_steps=chosen_steps),
@@ -259,14 +341,14 @@ def _loaded(
         chosen_steps=chosen_steps or None,
         is_part=is_part,
         has_markers=has_markers,
+        asked=Asked(few=few_rows(captures, steps)),
     )
 
 
-def _captures(
-    store: Store, label: str, run_ids: tuple[int, ...], ranks: tuple[int, ...], stage: int | None
+def _chosen(
+    captures: pd.DataFrame, label: str, ranks: tuple[int, ...], stage: int | None
 ) -> tuple[pd.DataFrame, tuple[int, ...] | None]:
     """The captures of the chosen `ranks` (empty: all) and `stage`, and the ranks that this leaves, None for all."""
-    captures = queries.captures(store, run_ids)
     captures["stage"] = captures["stage"].fillna(_NO_STAGE)
     left = ranks or None
     if left is not None:
@@ -277,10 +359,6 @@ def _captures(
     if captures.empty:
         raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
     return captures.reset_index(drop=True), left
-
-
-def _steps(store: Store, run_ids: tuple[int, ...], captures: pd.DataFrame) -> pd.DataFrame:
-    return queries.steps(store, run_ids).merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
 
 
 def _has_markers(captures: pd.DataFrame, steps: pd.DataFrame) -> bool:

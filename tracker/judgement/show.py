@@ -42,7 +42,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     notes, runs, points, environment = [], [], [], []
     versions = queries.versions(store, found[0].workload).set_index("version")
     diffs = queries.series_diffs(store, ids)
-    samples = queries.series_runs(store, ids)
+    samples = queries.series_runs(store, ids, [run for place, _ in pairs for run in place.runs])
     for place, frame in pairs:
         changed = changes(store, place)
         environment.append(changed)

@@ -13,8 +13,10 @@ from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
-from tracker.store import Store, judged, thresholds
+from tracker.store import Store, thresholds
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
+from tracker.store.judged import Line
+from tracker.store.thresholds import Threshold
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
@@ -48,13 +50,20 @@ def verdicts_of(
     the line of the baseline runs, or where there are none, of the candidate runs. What jumps between two levels in
     older runs of the line (see `jumping`) is UNCLEAR. `known`: what was read of `store` before.
     """
-    sides, limits = [], []
-    read = {candidate_store or store: Known(), store: known or Known()}
-    for side, run_ids in ((store, baseline_run_ids), (candidate_store or store, candidate_run_ids)):
+    other = candidate_store or store
+    read = {other: Known(), store: known or Known()}
+    with store.connect() as connection:
+        mine = candidate_run_ids if other is store else ()
+        read[store].read(connection, [*baseline_run_ids, *mine, *chain.from_iterable(older)])
+    sides = []
+    limits: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
+    for side, run_ids in ((store, baseline_run_ids), (other, candidate_run_ids)):
         with side.connect() as connection:
             sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
-            limits += [thresholds.of_line(connection, line) for line in judged.lines(connection, run_ids)]
-    own = Thresholds(next(filter(None, limits), ()))
+            for line in read[side].lines_of(connection, run_ids):
+                if (side, line) not in limits:
+                    limits[side, line] = thresholds.of_line(connection, line)
+    own = Thresholds(next(filter(None, limits.values()), ()))
     keys = all_keys([side.found.keys for side in sides])
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])

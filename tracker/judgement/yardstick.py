@@ -28,16 +28,19 @@ def older_runs(store: Store, run_ids: Sequence[int], known: Known | None = None)
 
     Empty where there are none, or `run_ids` are of several lines. `known`: what was read of the database before.
     """
-    labels = queries.labels_of(store, run_ids)
     with store.connect() as connection:
         _, runs = (known or Known()).line_of_runs(connection, run_ids)
     if not runs:
         return ()
-    order = queries.order_of_versions(store, labels[max(labels)][0])
-    newest = max(order[version] for _, version in labels.values())
+    place = {version: at for at, version in enumerate(dict.fromkeys(run.version for run in runs))}
+    newest = max((place[run.version] for run in runs if run.run_id in run_ids), default=-1)
+    if not {run.run_id for run in runs} >= set(run_ids):  # what is excluded may be of a version without active runs
+        labels = queries.labels_of(store, run_ids)
+        place = queries.order_of_versions(store, labels[max(labels)][0])
+        newest = max(place[version] for _, version in labels.values())
     by_version: dict[int, list[int]] = {}
     for run in runs:
-        if order[run.version] < newest and run.run_id not in run_ids:
+        if place[run.version] < newest and run.run_id not in run_ids:
             by_version.setdefault(run.version_id, []).append(run.run_id)
     groups = [tuple(group) for group in by_version.values() if len(group) > 1]
     while len(groups) > 1 and sum(map(len, groups)) > MOST:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,21 +32,63 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What is told of a run: its line, and its timeline as in `LineRun`. `stale`: its samples are missing, or by older
+    rules, and its details are here.
+    """
+
+    line: Line
+    stale: bool
+    timeline: str
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What was read before of a database: the lines of runs, the series of lines, and per run what it says of these."""
+    """What was read before of a database: the runs, the lines of runs, the series of lines, and per run what it says of
+    these.
+    """
 
+    told: dict[int, _Told] = field(default_factory=dict)
     series: dict[Line, SeriesTable] = field(default_factory=dict)
     runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
     orders: dict[Line, NDArray[np.int64]] = field(default_factory=dict)
     lines: dict[frozenset[int], tuple[Line | None, list[LineRun]]] = field(default_factory=dict)
 
     def line_of_runs(self, connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
-        """As `judged.line_of_runs`."""
+        """The line that all these runs belong to, with its active runs as in `judged.runs_of`; None and no runs where
+        they belong to several.
+        """
         asked = frozenset(run_ids)
         if asked not in self.lines:
-            self.lines[asked] = judged.line_of_runs(connection, asked)
+            own = self.lines_of(connection, asked)
+            self.lines[asked] = (None, []) if len(own) > 1 else (own[0], judged.runs_of(connection, own[0]))
+            self.told.update({run.run_id: _Told(own[0], run.stale, run.timeline) for run in self.lines[asked][1]})
         return self.lines[asked]
+
+    def lines_of(self, connection: Connection, run_ids: Iterable[int]) -> list[Line]:
+        """The lines of these runs, in the order of their numbers."""
+        lines = {told.line for told in self.told_of(connection, run_ids).values()}
+        return sorted(lines, key=astuple)
+
+    def told_of(self, connection: Connection, run_ids: Iterable[int]) -> dict[int, _Told]:
+        """What is told of these runs, whatever their state."""
+        asked = sorted(set(run_ids))
+        missing = [run_id for run_id in asked if run_id not in self.told]
+        for row in connection.execute(statement("run_lines"), {"run_ids": missing}) if missing else ():
+            line = Line(row.workload_id, row.configuration_id, row.device_id)
+            stale = row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None
+            self.told[row.run_id] = _Told(line, stale, row.timeline)
+        return {run_id: self.told[run_id] for run_id in asked}
+
+    def read(self, connection: Connection, run_ids: Iterable[int]) -> None:
+        """Read at once what `values_of_runs` will be asked of these runs."""
+        of_lines: dict[Line, list[int]] = {}
+        for run_id, told in self.told_of(connection, run_ids).items():
+            if not told.stale:
+                of_lines.setdefault(told.line, []).append(run_id)
+        for line, own in of_lines.items():
+            self.values_of(connection, own, self.series_of(connection, line))
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
         """The series of a line."""
@@ -86,23 +128,21 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
     the answer and not stored, where the details are here. `known`: of this database; what is read comes to it.
     """
     known = Known() if known is None else known
-    rows = {row.run_id: row for row in connection.execute(statement("run_lines"), {"run_ids": list(run_ids) or [-1]})}
+    told = known.told_of(connection, run_ids)
     parts: list[_Part] = []
     up_to_date: dict[Line, list[int]] = {}
     for at, run_id in enumerate(run_ids):
-        row = rows[run_id]
-        if row.sample_rules == SAMPLE_RULES or row.pruned_at_ns is not None:
-            line = Line(row.workload_id, row.configuration_id, row.device_id)
-            up_to_date.setdefault(line, []).append(at)
-            continue
-        parts.append(_made(connection, run_id, at))
+        if told[run_id].stale:
+            parts.append(_made(connection, run_id, at))
+        else:
+            up_to_date.setdefault(told[run_id].line, []).append(at)
     for line, places in up_to_date.items():
         series = known.series_of(connection, line)
         values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
         order = known.order_of(line, series)
         there = order[~np.isnan(values[order]).all(axis=1)]
         parts.append(_Part([series.keys[row] for row in there.tolist()], places, values[there], calls[there]))
-    return _together(parts, tuple(rows[run_id].timeline for run_id in run_ids))
+    return _together(parts, tuple(told[run_id].timeline for run_id in run_ids))
 
 
 def _made(connection: Connection, run_id: int, at: int) -> _Part:

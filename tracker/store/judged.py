@@ -93,14 +93,6 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
     return [Line(row.workload_id, row.configuration_id, row.device_id) for row in rows]
 
 
-def line_of_runs(connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
-    """The line that all these runs belong to, with its active runs as in `runs_of`; None and no runs where they belong
-    to several.
-    """
-    found = lines(connection, run_ids)
-    return (found[0], runs_of(connection, found[0])) if len(found) == 1 else (None, [])
-
-
 def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     """The active runs of a line in the order of versions, then as they started."""
     rows = connection.execute(statement("line_runs"), line.parameters).all()

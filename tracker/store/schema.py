@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Connection, Engine, text
 
 from tracker.errors import StoreError
 
@@ -33,6 +33,14 @@ _PAGE_BYTES: Final = 1024
 """Of a new SQLite file: most of the hundred tables and indexes are small, and each takes whole pages."""
 
 _OURS: Final = frozenset({"run", "capture", "op_key", "op"})
+_TABLES: Final = {
+    "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
+    # all of a schema would take a server longer than most questions
+    "postgresql": "SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) "
+    "AND relname IN ('alembic_version', 'run', 'capture', 'op_key', 'op')",
+}
+"""What tells the tables of a database, on Postgres those that `stamp` knows."""
+
 _NUMBER: Final = re.compile(r"\d{4}")
 
 
@@ -41,7 +49,7 @@ def stamp(connection: Connection, name: str) -> str | None:
 
     Raises StoreError for a database of another program; nothing of it is touched.
     """
-    tables = set(inspect(connection).get_table_names())
+    tables = set(connection.exec_driver_sql(_TABLES[connection.dialect.name]).scalars())
     foreign = StoreError(f"{name} holds tables of another program", remedy="name another database with --db")
     if "alembic_version" not in tables:
         # A Postgres schema may be shared, with extensions for example; a SQLite file is one program's.

@@ -51,3 +51,12 @@ class Column:
             values = np.where(missing, limits.max if how is np.minimum else limits.min, values)
         nothing = np.logical_and.reduceat(missing, starts)
         return Column(np.where(nothing, 0, how.reduceat(values, starts)).astype(values.dtype), nothing)
+
+    def shared(self, order: I64, starts: I64) -> Column:
+        """For each row, in the old order, the sum of its group; groups as in `merged`."""
+        sums = self.merged(np.add, order, starts)
+        group = np.zeros(len(order), dtype=np.int64)
+        group[starts[1:]] = 1
+        own = np.empty_like(order)
+        own[order] = np.cumsum(group)
+        return sums.taken(own)

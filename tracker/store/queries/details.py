@@ -21,20 +21,23 @@ class Filters(TypedDict, total=False):
     """The part of the runs that a question is about, and how fine its answer is; all optional.
 
     `by`: the grain, any of `stage`, `rank`, `step`; runs are always kept apart. Grain columns come first.
-    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers.
+    `ranks`, `steps`: only these, None for all. `in_steps`: leave out what lies outside all step markers. `few`: most
+    ops have a row or a few in each run (one per rank and step), which is faster so; the answer is the same.
     """
 
     by: Sequence[str]
     ranks: Ranks
     steps: Steps
     in_steps: bool
+    few: bool
 
 
 def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
     """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
     `ops_and_kernels.ops`.
     """
-    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), filters.get("by", ()))
+    by, few = filters.get("by", ()), filters.get("few", False)
+    return ops_and_kernels.ops(store, _parameters(run_ids, **filters), by, few=few)
 
 
 def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
@@ -42,7 +45,8 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
 
     Columns: see `ops_and_kernels.kernels`.
     """
-    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), filters.get("by", ()))
+    by, few = filters.get("by", ()), filters.get("few", False)
+    return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), by, few=few)
 
 
 def kernel_metrics(
@@ -121,6 +125,7 @@ def _parameters(
     ranks: Ranks = None,
     steps: Steps = None,
     in_steps: bool = False,
+    few: bool = False,
 ) -> dict[str, Any]:
     """What a question about the details of runs takes."""
     _check_grain(by, _GRAIN)

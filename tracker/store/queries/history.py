@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tracker.lazy import pd
 from tracker.store.connect import Store
-from tracker.store.judged import Line
+from tracker.store.judged import Line, LineRun
 from tracker.store.queries.frames import frame, frame_of_runs, whole
 
 
@@ -30,9 +32,24 @@ def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return frame_of_runs(store, "run_level", run_ids)
 
 
-def series_runs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
-    """What active runs say of series, in the order of versions. Columns: see sql/series_runs.sql."""
-    return frame(store, "series_runs", {"series_ids": whole(series_ids) or [-1]})
+def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> pd.DataFrame:
+    """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
+    and version_id, version: its label.
+    """
+    found = frame(store, "series_runs", {"series_ids": whole(series_ids) or [-1]})
+    place = {run.run_id: at for at, run in enumerate(runs)}
+    places = np.array([place.get(run_id, -1) for run_id in found["run_id"].to_numpy(dtype="int64").tolist()], dtype=int)
+    order = np.lexsort([places, found["series_id"].to_numpy(dtype="int64")])
+    order = order[places[order] >= 0]
+    versions = [runs[at] for at in places[order].tolist()]
+    return (
+        found.take(order)
+        .reset_index(drop=True)
+        .assign(
+            version_id=pd.array([run.version_id for run in versions], dtype="Int64"),
+            version=pd.array([run.version for run in versions], dtype="string"),
+        )
+    )
 
 
 def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:

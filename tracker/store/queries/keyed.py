@@ -6,16 +6,18 @@ asked for numbers, once for the texts of those that are new, and what is left is
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
+from sqlalchemy import Connection
 
 from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.queries.columns import I64, Column
+from tracker.store.queries.frames import as_keys
 from tracker.store.sql import statement
 
 _MOST_KEPT: Final = 100_000
@@ -49,18 +51,31 @@ class Texts:
         return {name: pd.array(texts, dtype="string").take(places) for name, texts in self.columns.items()}
 
 
-def keys_of(store: Store, question: str, run_ids: Sequence[int], ids: I64, *, of: str) -> Mapping[int, Row]:
-    """The texts behind the numbers `ids`, keys of the table `of`, by number: `question` tells those of these runs. Keys
-    never change, so that nothing is asked where all of them were read before.
+def keys_of(store: Store, table: Literal["op_key", "kernel_key"], ids: I64) -> Mapping[int, Row]:
+    """The texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql or kernel_keys.sql. Keys
+    never change, so that only those are asked for that were not read before.
     """
-    known = store.keys.setdefault(of, {})
-    if not known.keys() >= set(ids.tolist()):
+    known, wanted = store.keys.setdefault(table, {}), set(ids.tolist())
+    missing = wanted - known.keys()
+    if missing:
         if len(known) > _MOST_KEPT:
-            known = store.keys[of] = {}
+            known, missing = {}, wanted
+            store.keys[table] = known
         with store.connect() as connection:
-            for number, *texts in fetch(connection.execute(statement(question), {"run_ids": run_ids})):
-                known[number] = tuple(texts)
+            rows = _op_keys(connection, missing) if table == "op_key" else _asked(connection, "kernel_keys", missing)
+        known.update({number: tuple(texts) for number, *texts in rows})
     return known
+
+
+def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
+    """The numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
+    rows = _asked(connection, "op_keys", ids)
+    texts: dict[int, str] = dict(_asked(connection, "op_texts", {number for row in rows for number in row[1:]}))
+    return [(row[0], *(texts[number] for number in row[1:])) for row in rows]
+
+
+def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[Any]:
+    return fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
 
 
 def groups(columns: Sequence[I64], then: Sequence[I64] = ()) -> tuple[I64, I64]:

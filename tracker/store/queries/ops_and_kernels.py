@@ -31,22 +31,24 @@ _OF_KERNEL: Final = {
 _REAL: Final = "sum_squares_ns2"
 
 
-def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> pd.DataFrame:
+def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> pd.DataFrame:
     """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
     largest host self time, then by op and grain.
 
     Columns: run_id; the grain `by`; name, input_shapes, input_types, module, phase; the numbers of sql/ops.sql, summed
-    over call stacks; call_stack: that of most of its calls, NA where none was recorded.
+    over call stacks; call_stack: that of most of its calls, NA where none was recorded. `few`: see `details.Filters`.
     """
-    found = _columns(store, "ops", parameters)
-    grain = _integers(found, _GRAIN)
+    found = _columns(store, "op_rows" if _is_summed_here(by, few) else "ops", parameters)
+    grain = _integers(found, [name for name in _GRAIN if name in found])
     (op_keys,) = _integers(found, ("op_key_id",))
     stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
+    if _is_summed_here(by, few) and not stack.missing.all():
+        calls = calls.shared(*groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
     often = np.where(calls.missing, -1, calls.values)
     order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
     numbers = _merged(found, _OF_OP, order, starts)
     first = order[starts]
-    texts = Texts.of(op_keys[first], keys_of(store, "op_keys", parameters["run_ids"], op_keys, of="op_key"), _OP)
+    texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
     rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
     return pd.DataFrame(
@@ -69,24 +71,24 @@ def _stacks(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     return pd.array([None if missing else known[number] for number, missing in numbers], dtype="string")
 
 
-def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> pd.DataFrame:
+def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> pd.DataFrame:
     """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
     first, then by kernel, category, op and grain.
 
     Columns: run_id; the grain `by`; name, canonical_name, type, core_type, input_shapes; category; op,
-    op_input_shapes: the launching op; the numbers of sql/kernels.sql.
+    op_input_shapes: the launching op; the numbers of sql/kernels.sql. `few`: see `details.Filters`.
     """
-    found = _columns(store, "kernels", parameters)
-    run_ids = parameters["run_ids"]
+    found = _columns(store, "kernel_rows" if _is_summed_here(by, few) else "kernels", parameters)
     kernel_keys, op_keys = _integers(found, ("kernel_key_id", "op_key_id"))
     names = sorted(set(found["category"]))
     place = {name: at for at, name in enumerate(names)}
     texts = [
-        Texts.of(kernel_keys, keys_of(store, "kernel_keys", run_ids, kernel_keys, of="kernel_key"), _KERNEL),
+        Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
         Texts({"category": names}, np.array([place[name] for name in found["category"]], dtype=np.int64)),
-        Texts.of(op_keys, keys_of(store, "op_keys", run_ids, op_keys, of="op_key"), _LAUNCHING_OP),
+        Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
     ]
-    grain, places = _integers(found, _GRAIN), [own.places for own in texts]
+    grain = _integers(found, [name for name in _GRAIN if name in found])
+    places = [own.places for own in texts]
     order, starts = groups([*grain, *places])
     numbers, first = _merged(found, _OF_KERNEL, order, starts), order[starts]
     grain = [column[first] for column in grain]
@@ -99,6 +101,11 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str]) -> p
             **{name: column.taken(rows).array() for name, column in numbers.items()},
         }
     )
+
+
+def _is_summed_here(by: Sequence[str], few: bool) -> bool:
+    """Whether the rows themselves are asked for: to sum up few, a database takes as long as to give them all."""
+    return few and not set(by) - {"run"}
 
 
 def _columns(store: Store, question: str, parameters: Mapping[str, Any]) -> dict[str, Sequence[Any]]:
@@ -125,6 +132,6 @@ def _merged(
 
 
 def _grain(grain: Sequence[I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
-    """The columns of the grain that is asked for; run_id always."""
-    wanted = {name: column[rows] for name, column in zip(_GRAIN, grain, strict=True) if name == "run_id" or name in by}
+    """The columns of the grain that is asked for; run_id, the first one, always."""
+    wanted = {name: column[rows] for name, column in zip(_GRAIN, grain, strict=False) if name == "run_id" or name in by}
     return {name: Column(column, (column == -1) & (name == "stage")).array() for name, column in wanted.items()}

@@ -11,7 +11,7 @@ from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store import pruning
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, frame_of_runs, rows, whole
+from tracker.store.queries.frames import as_keys, frame, frame_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]
@@ -51,10 +51,10 @@ def runs(
     )
 
 
-def runs_by_id(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
-    """These runs, in whatever state, the newest first; columns as in `runs`."""
+def runs_by_id(store: Store, run_ids: Sequence[int], *, known: pd.DataFrame | None = None) -> pd.DataFrame:
+    """These runs, in whatever state, the newest first; columns as in `runs`. `known`: the `facts` of these runs."""
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
-    return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1})
+    return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1}, known)
 
 
 def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]]:
@@ -102,13 +102,25 @@ def steps(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 
 def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
-    """Which ranks of `run_ids` have ops, kernels, memory and host API calls. Columns: see sql/told.sql."""
-    return frame_of_runs(store, "told", run_ids, unlinked=UNLINKED_OP, no_op=NO_OP)
+    """Which ranks of `run_ids` have what, 1 or 0. Columns: see sql/told.sql, and has_ops, has_kernels: whether they say
+    more than their collectives, or it is known that there was nothing to say.
+    """
+    found = frame_of_runs(store, "told", run_ids)
+    found = found.assign(has_ops=found["has_totals"], has_kernels=found["has_totals"])
+    lacking = found[found["has_totals"] == 0]
+    if len(lacking):
+        parts = frame_of_runs(store, "told_parts", lacking["run_id"], unlinked=UNLINKED_OP, no_op=NO_OP)
+        rank = ["run_id", "rank"]
+        parts = parts.set_index(rank).reindex(pd.MultiIndex.from_frame(lacking[rank]))
+        for name in ("has_ops", "has_kernels"):
+            found.loc[lacking.index, name] = parts[name].to_numpy()
+    return found
 
 
 def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> pd.DataFrame:
     """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
-    return frame_of_runs(store, "facts", run_ids, kind=kind)
+    # a history asks about all runs of a line
+    return frame(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 
 def sources(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -126,10 +138,10 @@ def settings_of(text: str) -> dict[str, str]:
     return found
 
 
-def _with_texts(store: Store, parameters: dict[str, Any]) -> pd.DataFrame:
+def _with_texts(store: Store, parameters: dict[str, Any], known: pd.DataFrame | None = None) -> pd.DataFrame:
     """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
     found = frame(store, "runs", parameters)
-    tags = frame_of_runs(store, "facts", found["run_id"], kind="tag")
+    tags = facts(store, found["run_id"], kind="tag") if known is None else known[known["kind"] == "tag"]
     files = sources(store, found["run_id"])
     texts = {
         "format": _joined(files["run_id"], files["format"]),

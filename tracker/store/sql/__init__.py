@@ -16,6 +16,8 @@ _LISTS: Final = frozenset(
 
 _PARAMETER: Final = re.compile(r"(?<!:):(\w+)")
 _COMMENT: Final = re.compile(r"--[^\n]*")
+_LAST_SELECT: Final = re.compile(r"^SELECT", re.MULTILINE)
+_COLUMN: Final = re.compile(r"^(?:SELECT| {3}) (?:\w+\.|\S.* AS )(\w+),?$", re.MULTILINE)
 
 
 @cache
@@ -24,3 +26,15 @@ def statement(name: str) -> TextClause:
     body = _COMMENT.sub("", files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8"))
     lists = _LISTS & set(_PARAMETER.findall(body))
     return text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
+
+
+@cache
+def columns_of(name: str) -> tuple[str, ...]:
+    """The columns of the answer to `name`.sql, each at the end of a line.
+
+    >>> columns_of("sample_arrays")
+    ('run_id', 'numbers')
+    """
+    body = statement(name).text
+    start = max(found.start() for found in _LAST_SELECT.finditer(body))
+    return tuple(_COLUMN.findall(body[start : body.index("\nFROM", start) + 1]))

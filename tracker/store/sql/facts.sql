@@ -1,5 +1,5 @@
 -- What is known of runs beside their times? One row per run, kind and key.
--- Parameters: run_ids (list); kind (NULL = all)
+-- Parameters: ids (a JSON object whose keys are the runs); kind (NULL = all)
 -- Columns: run_id; kind: fact (environment), configuration (must be equal to be compared), tag (the user's own);
 --   key, value: text
 WITH of_runs AS (
@@ -7,7 +7,7 @@ WITH of_runs AS (
         r.id,
         r.configuration_id
     FROM run AS r
-    WHERE r.id IN :run_ids
+    WHERE r.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
 )
 
 SELECT

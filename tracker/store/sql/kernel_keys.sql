@@ -1,6 +1,5 @@
--- What are the kernels of these runs called? One row per kernel; those that differ in types or formats alone say the
--- same.
--- Parameters: run_ids (list)
+-- What are these kernels called? One row per kernel; those that differ in types or formats alone say the same.
+-- Parameters: ids (a JSON object whose keys are the kernels)
 -- Columns: kernel_key_id; name, canonical_name, type, core_type, input_shapes
 SELECT
     k.id AS kernel_key_id,
@@ -10,9 +9,4 @@ SELECT
     k.core_type,
     k.input_shapes
 FROM kernel_key AS k
-WHERE
-    k.id IN (
-        SELECT d.kernel_key_id
-        FROM kernel AS d
-        WHERE d.run_id IN :run_ids
-    )
+WHERE k.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)

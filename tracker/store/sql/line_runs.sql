@@ -21,5 +21,5 @@ WHERE
     AND r.configuration_id = :configuration_id
     AND r.device_id = :device_id
     AND r.state = 'active'
-GROUP BY r.id, r.sample_rules, r.started_at_ns, v.id, v.label, v.pinned, v.ordinal
+GROUP BY r.id, v.id
 ORDER BY v.ordinal, v.id, COALESCE(r.started_at_ns, 0), r.id

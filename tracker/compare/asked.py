@@ -1,0 +1,81 @@
+"""What several sides ask of one database is asked once, about the runs of all of them: every statement costs a server a
+message and a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from tracker.errors import UsageError
+from tracker.lazy import pd
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+FEW: Final = 4
+"""Rows of an op in a run, one per rank and step, up to which summing them up costs a database more than giving them."""
+
+Named = tuple[tuple[int, ...], int | None]
+"""The runs that a reference names, and the one rank."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """Answers about `run_ids`, which are asked about together; about others each asks alone. `few`: see `queries.ops`.
+    `named`: what references name.
+    """
+
+    run_ids: frozenset[int] = frozenset()
+    few: bool = False
+    named: dict[str, Named] = field(default_factory=dict)
+    answers: dict[Hashable, pd.DataFrame] = field(default_factory=dict)
+
+    def about(
+        self, run_ids: Sequence[int], question: Hashable, ask: Callable[[Sequence[int]], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """The answer of `ask` about these runs, a frame with a column run_id whose rows have an order whatever runs are
+        among them. `question`: what tells it from other ones.
+        """
+        if not self.run_ids.issuperset(run_ids):
+            return ask(run_ids)
+        if question not in self.answers:
+            self.answers[question] = ask(sorted(self.run_ids))
+        return _of_runs(self.answers[question], run_ids)
+
+    def pruned(self, store: Store, run_ids: Sequence[int]) -> set[int]:
+        """Those of these runs that lost details."""
+
+        def frame(asked: Sequence[int]) -> pd.DataFrame:
+            return pd.DataFrame({"run_id": sorted(queries.pruned(store, asked))})
+
+        return set(self.about(run_ids, "pruned", frame)["run_id"])
+
+
+def few_rows(*frames: pd.DataFrame) -> bool:
+    """Whether none of the `frames`, with a row per run, rank and step, has more than FEW of a run."""
+    counts = [np.unique(frame["run_id"].to_numpy(dtype="int64"), return_counts=True)[1] for frame in frames]
+    return all(int(count.max(initial=0)) <= FEW for count in counts)
+
+
+def named(store: Store | None, references: Sequence[str], resolve: Callable[[Store, str], Named]) -> Asked:
+    """For loading the sides that these references name, as `resolve` finds them."""
+    found: dict[str, Named] = {}
+    if store is None:
+        return Asked()
+    for reference in references:
+        try:
+            found[reference] = resolve(store, reference)
+        except UsageError:
+            continue  # said when its turn comes
+    return Asked(frozenset(run_id for run_ids, _ in found.values() for run_id in run_ids), named=found)
+
+
+def _of_runs(frame: pd.DataFrame, run_ids: Sequence[int]) -> pd.DataFrame:
+    """The rows of these runs, in their order."""
+    wanted = np.isin(frame["run_id"].to_numpy(dtype="int64"), list(run_ids))
+    return frame.copy(deep=False) if wanted.all() else frame[wanted].reset_index(drop=True)
