@@ -11,10 +11,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracker.compare.keys import places
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from pandas.api.typing import DataFrameGroupBy
+
+    from tracker.compare.keys import I64
 
     from tracker.compare.sides import Loaded
 
@@ -37,9 +41,16 @@ def per_step(
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    numbers = frame[["run_id", *key]].assign(**{column: _reals(frame[column]) for column in sums})
-    totals = numbers.groupby(["run_id", *key], sort=False, dropna=False)[list(sums)].sum(min_count=1)
-    return totals.div(side.weights.reindex(totals.index.get_level_values("run_id")).to_numpy(), axis=0)
+    grain = frame[["run_id", *key]]
+    place, first = places([grain[name] for name in grain])
+    totals = _grouped(frame, sums, place).sum(min_count=1)
+    means = totals.div(side.weights.reindex(frame["run_id"].take(first)).to_numpy(), axis=0)
+    return means.set_axis(pd.MultiIndex.from_frame(grain.take(first)))
+
+
+def _grouped(frame: pd.DataFrame, columns: Sequence[str], place: I64) -> DataFrameGroupBy:
+    """`columns` as real numbers, by the place of the key of their rows."""
+    return pd.DataFrame({column: _reals(frame[column]) for column in columns}).groupby(place)
 
 
 def _reals(column: pd.Series) -> NDArray[np.float64]:
@@ -69,21 +80,29 @@ def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd
     """The smallest `low` and the largest `high` of each `key` over all runs, ranks and steps, as float64; index:
     `key`.
     """
-    numbers = frame[list(key)].assign(**{column: _reals(frame[column]) for column in (low, high)})
-    return numbers.groupby(list(key), sort=False, dropna=False).agg({low: "min", high: "max"})
+    place, first = places([frame[name] for name in key])
+    numbers = _grouped(frame, (low, high), place)
+    return pd.DataFrame({low: numbers[low].min(), high: numbers[high].max()}).set_axis(_index(frame, key, first))
+
+
+def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
+    """The keys of these rows of `frame`."""
+    own = frame[list(key)].take(rows)
+    return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
 
 
 def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) -> pd.Series:
     """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
-    `key`.
+    `key`, in any order.
     """
     known = frame[frame[text].fillna("") != ""]
-    if known.empty:
-        return known.set_index(list(key))[text]
-    total = known.assign(_weight=known[weight].astype("Float64").fillna(0).astype("float64"))
-    total = total.groupby([*key, text], dropna=False)["_weight"].sum().reset_index()
-    total = total.sort_values(["_weight", text], ascending=[False, True], kind="stable")
-    return total.drop_duplicates(list(key)).set_index(list(key))[text]
+    place, first = places([known[name] for name in (*key, text)])
+    pairs = known[[*key, text]].take(first)
+    if pairs.duplicated(list(key)).any():
+        total = pd.Series(np.nan_to_num(_reals(known[weight]))).groupby(place).sum()
+        pairs = pairs.assign(_weight=total.to_numpy())
+        pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))
+    return pairs.set_index(list(key))[text]
 
 
 def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Series:
@@ -92,14 +111,12 @@ def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Ser
     def join(values: pd.Series) -> str:
         return " | ".join(sorted(set(values) - {""}))
 
-    pairs = frame[[*key, text]].drop_duplicates()
-    single = pairs.groupby(list(key), sort=False, dropna=False)[text]
-    counts = single.transform("size")
-    first = pairs[counts == 1].set_index(list(key))[text]
-    several = pairs[counts > 1]
-    if several.empty:
-        return first
-    return pd.concat([first, several.groupby(list(key), sort=False, dropna=False)[text].agg(join)])
+    pairs = frame[[*key, text]].take(places([frame[name] for name in (*key, text)])[1])
+    repeated = pairs.duplicated(list(key), keep=False)
+    single = pairs[~repeated].set_index(list(key))[text]
+    if len(single) == len(pairs):
+        return single
+    return pd.concat([single, pairs[repeated].groupby(list(key), sort=False, dropna=False)[text].agg(join)])
 
 
 def rate(steps: pd.DataFrame, key: Sequence[str]) -> pd.Series:

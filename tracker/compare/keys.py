@@ -1,0 +1,43 @@
+"""Rows by key: the texts of a key are compared once, and all that follows works with whole numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.lazy import pd
+
+I64 = NDArray[np.int64]
+
+KEY: Final = "key"
+"""The column of `numbered`."""
+
+
+def places(columns: Sequence[Any]) -> tuple[I64, I64]:
+    """Of each row of these columns the place of its key among the distinct ones, in the order in which they first come;
+    and the first row of each. What is missing is a key like any other.
+    """
+    found, count = np.zeros(len(columns[0]), dtype=np.int64), 1
+    for column in columns:
+        codes, distinct = pd.factorize(column, use_na_sentinel=False)
+        found = codes if count == 1 else pd.factorize(found * len(distinct) + codes)[0]
+        count = int(found.max(initial=0)) + 1
+    first = np.zeros(count if len(found) else 0, dtype=np.int64)
+    first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
+    return found, first
+
+
+def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[pd.DataFrame], pd.DataFrame]:
+    """`frames` with the column KEY, in which rows that are equal in `key` have the same number, whichever frame they are
+    in; and the distinct keys, by number.
+    """
+    rows = pd.concat([frame[list(key)] for frame in frames], ignore_index=True)
+    number, first = places([rows[name] for name in key])
+    ends = np.cumsum([len(frame) for frame in frames])[:-1]
+    numbers = np.split(number, ends)
+    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], rows.take(first).reset_index(
+        drop=True
+    )
