@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
-    from tracker.compare.verdicts import Judged
+    from tracker.compare.verdicts import Judged, Row
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
@@ -123,7 +123,7 @@ def _causes(
     ]
     by_name = _by_name(operators.everything).head(_MAX_CAUSES)
     rollup = [_cause("name", row, delta) for row in by_name.itertuples() if _known(row.delta_ns)]
-    if judged.table is not None and judged.of_ops:
+    if judged.found is not None and judged.of_ops:
         causes = [_judged(cause, judged.of_op(cause.name, cause.input_shapes)) for cause in causes]
         return tuple(causes), tuple(_judged(cause, judged.of_name(cause.name)) for cause in rollup)
     rows = (operators.baseline_rows, operators.candidate_rows)
@@ -153,7 +153,7 @@ def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[C
     return tuple(causes)
 
 
-def _judged(cause: Cause, row: pd.Series | None) -> Cause:
+def _judged(cause: Cause, row: Row | None) -> Cause:
     if row is None:
         return cause
     return replace(cause, verdict=row["verdict"], q=_known(row["q"]), contribution=_known(row["contribution"]))

@@ -38,6 +38,6 @@ def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[p
     number, first = places([rows[name] for name in key])
     ends = np.cumsum([len(frame) for frame in frames])[:-1]
     numbers = np.split(number, ends)
-    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], rows.take(first).reset_index(
-        drop=True
-    )
+    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], rows.take(
+        first
+    ).reset_index(drop=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +28,7 @@ from tracker.judgement.families import (
     way_of,
 )
 from tracker.judgement.thresholds import NONE, Thresholds
-from tracker.judgement.yardstick import noise_of
+from tracker.judgement.yardstick import factors_of, noise_of
 from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
@@ -43,7 +43,7 @@ FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REM
 class Values:
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
     (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
-    is the yardstick of one run against one. `rows`: of each family, once asked for.
+    is the yardstick of one run against one. `rows`: of each family, once asked for; `factors`: so for `older_factors`.
     """
 
     families: Sequence[Family]
@@ -52,6 +52,7 @@ class Values:
     calls: F64
     older: Sequence[Sequence[int]] = ()
     rows: dict[Family, I64] = field(default_factory=dict)
+    factors: dict[tuple[Family | None, float], list[F64]] = field(default_factory=dict)
 
     @classmethod
     def of_keys(
@@ -68,6 +69,13 @@ class Values:
     def of(self, family: Family) -> I64:
         """The rows of a family."""
         return self._by_family().get(family, np.zeros(0, dtype=np.int64))
+
+    def older_factors(self, family: Family | None, step: float) -> list[F64]:
+        """What all operators of the `older` runs share, by the series of a family; see `yardstick.factors_of`."""
+        if (family, step) not in self.factors:
+            shared = self.of(family) if family else np.zeros(0, dtype=np.int64)
+            self.factors[family, step] = factors_of(self.values, self.older, shared, step)
+        return self.factors[family, step]
 
     def run_rows(self, name: str) -> list[int]:
         """The rows of run-level series of a name, in the order of WAYS."""
@@ -128,7 +136,7 @@ def compare(
     training log) say nothing of operators: those are judged by the other runs alone.
     """
     step = step_of(line, baseline, candidate)
-    table = _nothing(len(line.families))
+    columns = _nothing(len(line.families))
     families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
     leaf = leaf_of(line.families)
     inside = np.array([row for row, family in enumerate(line.families) if family[0] != RUN], dtype=np.int64)
@@ -141,9 +149,10 @@ def compare(
         shared = True if family == leaf or family[0] in OWN_CLOCK else shared
         limits = thresholds.limits(family, [line.names[row] for row in rows])
         judged, of_family = _judge_family(line, rows, sides[0], sides[1], step, shared, limits)
-        table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
+        for name, column in columns.items():
+            column[rows] = judged[name]
         centre = of_family if family == leaf else centre
-    table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
+    table = pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
     factors = np.zeros(line.values.shape[1])
     factors[sides[0]], factors[sides[1]] = centre.baseline, centre.candidate
     _doubt(table, unclear)
@@ -161,15 +170,13 @@ def _doubt(table: pd.DataFrame, unclear: Mapping[int, str]) -> None:
         table.loc[row, ["verdict", "reason"]] = rule.UNCLEAR, reason
 
 
-def _nothing(count: int) -> pd.DataFrame:
-    """The table of `Compared` for `count` series of which nothing is said."""
-    return pd.DataFrame(
-        {
-            **{name: np.full(count, np.nan) for name in _NUMBERS},
-            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
-            "large": np.zeros(count, dtype=bool),
-        }
-    )
+def _nothing(count: int) -> dict[str, NDArray[Any]]:
+    """The columns of `Compared` for `count` series of which nothing is said."""
+    return {
+        **{name: np.full(count, np.nan) for name in _NUMBERS},
+        **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
+        "large": np.zeros(count, dtype=bool),
+    }
 
 
 def step_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) -> float:
@@ -238,12 +245,11 @@ def _judge_family(
 
 def _noise(line: Values, rows: I64, step: float) -> Noise:
     """What older versions showed of `rows`; nothing where the line has none."""
-    kind = line.families[rows[0]][0]
-    leaf = leaf_of(line.families)
     if not line.older:
         return Noise()
-    shared = rows if kind in OWN_CLOCK else line.of(leaf) if leaf else rows[:0]
-    return noise_of(line.values, line.older, rows, shared, step)
+    family = line.families[rows[0]]
+    sharing = family if family[0] in OWN_CLOCK else leaf_of(line.families)
+    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step))
 
 
 def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
