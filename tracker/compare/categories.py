@@ -35,6 +35,7 @@ _BY_CORE: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "ten
 _NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
 """Categories that are told apart on NPUs alone."""
 
+_COUNTED: Final = ["run_id", "total_ns", "calls"]
 _VECTOR_WORK: Final = ("vector", "vector_trans")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -53,8 +54,8 @@ def category_sums(side: Loaded) -> Sums:
     frame = side.ask(queries.kernels)
     compute = frame[frame["category"].isin(list(_TITLES))]
     cores = _cores_in_all_runs(side, compute)
-    copied = frame[frame["category"].isin(["copy", "memset"])].assign(key="copy_ns")
-    keyed = pd.concat([*_keyed(compute, cores), copied])
+    copied = frame[frame["category"].isin(["copy", "memset"])][_COUNTED].assign(key="copy_ns")
+    keyed = pd.concat([*_keyed(compute[[*_COUNTED, "category"]], cores), copied])
     per_run = means.per_run(side, keyed, ["key"], ["total_ns", "calls"])
     found = sums.medians(side, per_run, "key")
     times = {key: Sum(sums.known(row["total_ns"]), sums.known(row["calls"])) for key, row in found}
@@ -96,7 +97,7 @@ def _on_npu(compute: pd.DataFrame) -> bool:
 def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
     """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
     cores = kinds_of_cores(compute, _cube_metrics(side))
-    if set(compute["run_id"]) - set(compute["run_id"][cores != ""]):
+    if set(compute["run_id"].unique()) - set(compute["run_id"][cores != ""].unique()):
         return pd.Series("", index=compute.index, dtype=object)
     return cores
 
@@ -104,6 +105,8 @@ def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
 def _cube_metrics(side: Loaded) -> pd.Series:
     """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
     metrics = side.kernel_metrics()
+    if metrics.empty:
+        return metrics.set_index(KERNEL)["max"]
     names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
     return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
 
@@ -116,14 +119,15 @@ def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
     There `cube_metrics` decides, if it knows all kernels of the run on these cores: one that uses the cube is cube
     work, any other vector work.
     """
-    core = kernels["core_type"]
+    kinds, core = pd.Series("", index=kernels.index, dtype=object), kernels["core_type"]
     on_vector, on_cube = core.isin(_VECTOR_CORES), core.isin(_CUBE_CORES)
+    if not (on_vector | on_cube).any():
+        return kinds
     work = kernels["total_ns"].where(kernels["category"].isin(_VECTOR_WORK)).fillna(0).astype("float64")
     runs = kernels["run_id"]
     two_kinds = (on_vector | (core == "MIX_AIC")).groupby(runs).any()
     two_kinds &= work.where(on_vector, 0.0).groupby(runs).sum() >= work.where(on_cube, 0.0).groupby(runs).sum()
     told = runs.map(two_kinds).fillna(False).astype(bool)
-    kinds = pd.Series("", index=kernels.index, dtype=object)
     kinds = kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
     worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[KERNEL])).to_numpy(dtype="float64")
     measured = pd.Series(worked, index=kernels.index)

@@ -31,13 +31,11 @@ def places(columns: Sequence[Any]) -> tuple[I64, I64]:
 
 
 def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[pd.DataFrame], pd.DataFrame]:
-    """`frames` with the column KEY, in which rows that are equal in `key` have the same number, whichever frame they are
-    in; and the distinct keys, by number.
+    """`frames` with the column KEY, in which rows that are equal in `key` have the same number, in whichever frame they
+    are; and the distinct keys, by number.
     """
     rows = pd.concat([frame[list(key)] for frame in frames], ignore_index=True)
     number, first = places([rows[name] for name in key])
-    ends = np.cumsum([len(frame) for frame in frames])[:-1]
-    numbers = np.split(number, ends)
-    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], rows.take(
-        first
-    ).reset_index(drop=True)
+    numbers = np.split(number, np.cumsum([len(frame) for frame in frames])[:-1])
+    keys = rows.take(first).reset_index(drop=True)
+    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], keys

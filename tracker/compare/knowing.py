@@ -114,6 +114,11 @@ def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
     return _only(frame, captures).reset_index(drop=True)
 
 
+def without(captures: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Those of `captures` that are not among the `others`."""
+    return captures[~_are_of(captures, others)]
+
+
 def _only(frame: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
     return frame[_are_of(frame, ranks)]
 

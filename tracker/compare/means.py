@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pandas.api.typing import DataFrameGroupBy
 
     from tracker.compare.keys import I64
-
     from tracker.compare.sides import Loaded
 
 

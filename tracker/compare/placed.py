@@ -21,8 +21,8 @@ def paired_cores(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[
 
 
 def core_names(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[str]) -> pd.Series:
-    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`, unless there is
-    none.
+    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`, where there are
+    any.
     """
     if len({*baseline["core_type"].unique(), *candidate["core_type"].unique()}) < 2:
         return pd.Series(dtype=object)

@@ -278,7 +278,7 @@ def _captures(
 
 
 def _steps(store: Store, run_ids: tuple[int, ...], captures: pd.DataFrame) -> pd.DataFrame:
-    return queries.steps(store, run_ids).merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
+    return knowing.of_captures(queries.steps(store, run_ids), captures)
 
 
 def _has_markers(captures: pd.DataFrame, steps: pd.DataFrame) -> bool:

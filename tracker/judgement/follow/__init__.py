@@ -10,7 +10,7 @@ from tracker.judgement.follow.checkpoint import Checkpoint, resume
 from tracker.judgement.follow.following import follow
 from tracker.judgement.follow.normal import normal_runs
 from tracker.judgement.follow.tracked import Tracked, UserAction
-from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
+from tracker.judgement.follow.watched import Watched, WatchedRun, is_centred, watched_of
 
 __all__ = [
     "Checkpoint",
@@ -19,6 +19,7 @@ __all__ = [
     "Watched",
     "WatchedRun",
     "follow",
+    "is_centred",
     "normal_runs",
     "resume",
     "watched_of",
