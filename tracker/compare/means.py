@@ -16,10 +16,11 @@ from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from pandas.api.typing import DataFrameGroupBy
 
     from tracker.compare.keys import I64
     from tracker.compare.sides import Loaded
+
+    F64 = NDArray[np.float64]
 
 
 def per_step(
@@ -31,28 +32,42 @@ def per_step(
     up, as far as they are known: the sum is NA where none is; those in `whole` where any row of the key has NA in the
     run. A run without the key counts as 0. Index: `key`.
     """
-    means = per_run(side, frame, key, sums)
-    grain = [frame[column] for column in ("run_id", *key)]
-    for column in whole:
-        means[column] = means[column].mask(frame[column].isna().groupby(grain).any().reindex(means.index))
-    return median_over_runs(side, means, key)
+    means, first = _means(side, frame, key, sums, whole)
+    if len(side.run_ids) == 1:
+        return pd.DataFrame(means, index=_index(frame, key, first))
+    return median_over_runs(side, pd.DataFrame(means, index=_index(frame, ["run_id", *key], first)), key)
 
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    grain = frame[["run_id", *key]]
-    place, first = places([grain[name] for name in grain])
-    totals = _grouped(frame, sums, place).sum(min_count=1)
-    means = totals.div(side.weights.reindex(frame["run_id"].take(first)).to_numpy(), axis=0)
-    return means.set_axis(pd.MultiIndex.from_frame(grain.take(first)))
+    means, first = _means(side, frame, key, sums)
+    return pd.DataFrame(means, index=_index(frame, ["run_id", *key], first))
 
 
-def _grouped(frame: pd.DataFrame, columns: Sequence[str], place: I64) -> DataFrameGroupBy:
-    """`columns` as real numbers, by the place of the key of their rows."""
-    return pd.DataFrame({column: _reals(frame[column]) for column in columns}).groupby(place)
+def _means(
+    side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str], whole: Sequence[str] = ()
+) -> tuple[dict[str, F64], I64]:
+    """The columns of `per_run`, NA where `whole` wants it, and the first row of each run and key."""
+    place, first = places([frame[name] for name in ("run_id", *key)])
+    weights = side.weights.reindex(frame["run_id"].take(first)).to_numpy()
+    found = {}
+    for column in sums:
+        values = _reals(frame[column])
+        known = ~np.isnan(values)
+        totals = np.bincount(place, np.where(known, values, 0.0), len(first))
+        numbers = np.bincount(place, known, len(first))
+        told = numbers == np.bincount(place, minlength=len(first)) if column in whole else numbers > 0
+        found[column] = np.where(told, totals, np.nan) / weights
+    return found, first
 
 
-def _reals(column: pd.Series) -> NDArray[np.float64]:
+def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
+    """The keys of these rows of `frame`."""
+    own = frame[list(key)].take(rows)
+    return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
+
+
+def _reals(column: pd.Series) -> F64:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
@@ -80,26 +95,23 @@ def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd
     `key`.
     """
     place, first = places([frame[name] for name in key])
-    numbers = _grouped(frame, (low, high), place)
-    return pd.DataFrame({low: numbers[low].min(), high: numbers[high].max()}).set_axis(_index(frame, key, first))
-
-
-def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
-    """The keys of these rows of `frame`."""
-    own = frame[list(key)].take(rows)
-    return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
+    found = {}
+    for column, extreme in ((low, np.fmin), (high, np.fmax)):
+        found[column] = np.full(len(first), np.nan)
+        extreme.at(found[column], place, _reals(frame[column]))
+    return pd.DataFrame(found, index=_index(frame, key, first))
 
 
 def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) -> pd.Series:
     """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
     `key`, in any order.
     """
-    known = frame[frame[text].fillna("") != ""]
-    place, first = places([known[name] for name in (*key, text)])
-    pairs = known[[*key, text]].take(first)
+    place, first = places([frame[name] for name in (*key, text)])
+    pairs = frame[[*key, text]].take(first)
+    told = (pairs[text].fillna("") != "").to_numpy(dtype=bool)
+    total = np.bincount(place, np.nan_to_num(_reals(frame[weight])), len(first))
+    pairs = pairs[told].assign(_weight=total[told])
     if pairs.duplicated(list(key)).any():
-        total = pd.Series(np.nan_to_num(_reals(known[weight]))).groupby(place).sum()
-        pairs = pairs.assign(_weight=total.to_numpy())
         pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))
     return pairs.set_index(list(key))[text]
 

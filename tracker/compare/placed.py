@@ -21,9 +21,7 @@ def paired_cores(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[
 
 
 def core_names(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[str]) -> pd.Series:
-    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`, where there are
-    any.
-    """
+    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`, if any."""
     if len({*baseline["core_type"].unique(), *candidate["core_type"].unique()}) < 2:
         return pd.Series(dtype=object)
     before, after = (_only_core(frame, list(key)) for frame in (baseline, candidate))
