@@ -96,17 +96,16 @@ def _on_npu(compute: pd.DataFrame) -> bool:
 
 def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
     """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
+    nothing = pd.Series("", index=compute.index, dtype=object)
+    if not compute["core_type"].isin([*_CUBE_CORES, *_VECTOR_CORES]).any():
+        return nothing
     cores = kinds_of_cores(compute, _cube_metrics(side))
-    if set(compute["run_id"].unique()) - set(compute["run_id"][cores != ""].unique()):
-        return pd.Series("", index=compute.index, dtype=object)
-    return cores
+    return nothing if set(compute["run_id"]) - set(compute["run_id"][cores != ""]) else cores
 
 
 def _cube_metrics(side: Loaded) -> pd.Series:
     """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
     metrics = side.kernel_metrics()
-    if metrics.empty:
-        return metrics.set_index(KERNEL)["max"]
     names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
     return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
 
@@ -119,15 +118,14 @@ def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
     There `cube_metrics` decides, if it knows all kernels of the run on these cores: one that uses the cube is cube
     work, any other vector work.
     """
-    kinds, core = pd.Series("", index=kernels.index, dtype=object), kernels["core_type"]
+    core = kernels["core_type"]
     on_vector, on_cube = core.isin(_VECTOR_CORES), core.isin(_CUBE_CORES)
-    if not (on_vector | on_cube).any():
-        return kinds
     work = kernels["total_ns"].where(kernels["category"].isin(_VECTOR_WORK)).fillna(0).astype("float64")
     runs = kernels["run_id"]
     two_kinds = (on_vector | (core == "MIX_AIC")).groupby(runs).any()
     two_kinds &= work.where(on_vector, 0.0).groupby(runs).sum() >= work.where(on_cube, 0.0).groupby(runs).sum()
     told = runs.map(two_kinds).fillna(False).astype(bool)
+    kinds = pd.Series("", index=kernels.index, dtype=object)
     kinds = kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
     worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[KERNEL])).to_numpy(dtype="float64")
     measured = pd.Series(worked, index=kernels.index)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.compare.keys import places
+from tracker.compare.keys import places, reals
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
@@ -86,8 +86,8 @@ def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.Dat
     """Rows by |`delta`| descending, NA last; ties by the larger of `ties`, then by the text columns and the numbers of
     the key, so that the order is total.
     """
-    size = frame[delta].abs().round(6).to_numpy(dtype=np.float64, na_value=np.nan)
-    largest = frame[list(ties)].max(axis=1).to_numpy(dtype=np.float64, na_value=np.nan) if ties else size
+    size = np.round(np.abs(reals(frame[delta])), 6)
+    largest = np.fmax.reduce([reals(frame[name]) for name in ties]) if ties else size
     order = np.lexsort([-largest, -size])
     place, _ = places([size[order], largest[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place

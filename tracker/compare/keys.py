@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.lazy import pd
 
+F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 KEY: Final = "key"
@@ -28,6 +29,11 @@ def places(columns: Sequence[Any]) -> tuple[I64, I64]:
     first = np.zeros(count if len(found) else 0, dtype=np.int64)
     first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
     return found, first
+
+
+def reals(column: pd.Series) -> F64:
+    """The numbers of a column, nan for missing."""
+    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[pd.DataFrame], pd.DataFrame]:

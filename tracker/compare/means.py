@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracker.compare.keys import places
+from tracker.compare.keys import places, reals
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tracker.compare.keys import I64
+    from tracker.compare.keys import F64, I64
     from tracker.compare.sides import Loaded
-
-    F64 = NDArray[np.float64]
 
 
 def per_step(
@@ -52,7 +48,7 @@ def _means(
     weights = side.weights.reindex(frame["run_id"].take(first)).to_numpy()
     found = {}
     for column in sums:
-        values = _reals(frame[column])
+        values = reals(frame[column])
         known = ~np.isnan(values)
         totals = np.bincount(place, np.where(known, values, 0.0), len(first))
         numbers = np.bincount(place, known, len(first))
@@ -65,10 +61,6 @@ def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
     """The keys of these rows of `frame`."""
     own = frame[list(key)].take(rows)
     return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
-
-
-def _reals(column: pd.Series) -> F64:
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
@@ -98,7 +90,7 @@ def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd
     found = {}
     for column, extreme in ((low, np.fmin), (high, np.fmax)):
         found[column] = np.full(len(first), np.nan)
-        extreme.at(found[column], place, _reals(frame[column]))
+        extreme.at(found[column], place, reals(frame[column]))
     return pd.DataFrame(found, index=_index(frame, key, first))
 
 
@@ -109,7 +101,7 @@ def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) ->
     place, first = places([frame[name] for name in (*key, text)])
     pairs = frame[[*key, text]].take(first)
     told = (pairs[text].fillna("") != "").to_numpy(dtype=bool)
-    total = np.bincount(place, np.nan_to_num(_reals(frame[weight])), len(first))
+    total = np.bincount(place, np.nan_to_num(reals(frame[weight])), len(first))
     pairs = pairs[told].assign(_weight=total[told])
     if pairs.duplicated(list(key)).any():
         pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))

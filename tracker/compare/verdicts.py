@@ -363,4 +363,4 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
 
 
 def _texts(values: Iterable[Any]) -> list[str | None]:
-    return [None if pd.isna(text) or text == "" else str(text) for text in values]
+    return [text if isinstance(text, str) and text else None for text in values]
