@@ -53,6 +53,13 @@ def test_older_runs_are_those_of_earlier_versions_with_two_or_more(store):
     assert older_runs(store, [*single, last[0]]) == (tuple(third),)
 
 
+def test_runs_of_two_workloads_have_no_yardstick_though_their_versions_differ(store):
+    runs(store, "v1", count=3)
+    (one,) = runs(store, "v2", start=3, count=1)
+    (other,) = runs(store, "w9", start=4, count=1, workload="another")
+    assert older_runs(store, [one, other]) == ()
+
+
 def test_only_the_newest_of_many_older_runs_are_asked(store):
     of_version = [runs(store, f"v{number}", start=number * 10, count=10) for number in range(4)]
     last = runs(store, "v9", start=90, count=2)

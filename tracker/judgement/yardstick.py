@@ -28,9 +28,11 @@ def older_runs(store: Store, run_ids: Sequence[int], known: Known | None = None)
 
     Empty where there are none, or `run_ids` are of several lines. `known`: what was read of the database before.
     """
-    labels = queries.labels_of(store, run_ids)
     with store.connect() as connection:
-        _, runs = (known or Known()).line_of_runs(connection, run_ids)
+        line, runs = (known or Known()).line_of_runs(connection, run_ids)
+    if line is None:
+        return ()
+    labels = queries.labels_of(store, run_ids)
     order = queries.order_of_versions(store, labels[max(labels)][0])
     newest = max(order[version] for _, version in labels.values())
     by_version: dict[int, list[int]] = {}
