@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
+from tracker.compare.keys import places
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -237,7 +238,8 @@ def _reasons(
 def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
-    rolled = ops.groupby("name", sort=False)[columns].sum(min_count=1).reset_index()
+    place, first = places([ops["name"]])
+    rolled = ops[columns].groupby(place).sum(min_count=1).assign(name=ops["name"].take(first).to_numpy())
     size = rolled["delta_ns"].abs()
     if most is not None:
         rolled = rolled[size >= size.nlargest(most).min()]
@@ -259,10 +261,11 @@ def _places(operators: Operators, names: pd.Series) -> dict[tuple[str, str], str
     """
     places: dict[tuple[str, str], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
-        frame = rows[rows["name"].isin(names)]
+        own = rows["name"].isin(names)
         for column in ("module", "call_stack"):
-            if column not in frame:
+            if column not in rows:
                 continue
+            frame = rows.loc[own, ["name", "input_shapes", column, "own_ns"]]
             for key, text in means.dominant(frame, ["name", "input_shapes"], column, "own_ns").items():
                 place = text if column == "module" else code_line(text)
                 if place:

@@ -98,11 +98,10 @@ def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) ->
     """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
     `key`, in any order.
     """
-    place, first = places([frame[name] for name in (*key, text)])
-    pairs = frame[[*key, text]].take(first)
-    told = (pairs[text].fillna("") != "").to_numpy(dtype=bool)
-    total = np.bincount(place, np.nan_to_num(reals(frame[weight])), len(first))
-    pairs = pairs[told].assign(_weight=total[told])
+    told = [isinstance(value, str) and value != "" for value in frame[text]]
+    known = frame[[*key, text, weight]].take(np.flatnonzero(told))
+    place, first = places([known[name] for name in (*key, text)])
+    pairs = known.take(first).assign(_weight=np.bincount(place, np.nan_to_num(reals(known[weight])), len(first)))
     if pairs.duplicated(list(key)).any():
         pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))
     return pairs.set_index(list(key))[text]
