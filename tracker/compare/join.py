@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tracker.compare.keys import places, reals
+from tracker.compare.keys import places, reals, values
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
@@ -93,9 +93,8 @@ def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.Dat
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
     if len(tied):
         rows = frame.take(order[tied])
-        columns = [map(_missing_last, rows[name]) for name in _telling(frame)]
-        keyed = sorted(zip(place[tied].tolist(), *columns, order[tied].tolist(), strict=True))
-        order[tied] = [row[-1] for row in keyed]
+        told = [tuple(map(_missing_last, row)) for row in values(rows, *_telling(frame))]
+        order[tied] = [row[-1] for row in sorted(zip(place[tied].tolist(), told, order[tied].tolist(), strict=True))]
     return frame.take(order).reset_index(drop=True)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracker.compare.keys import places, reals
+from tracker.compare.keys import places, reals, values
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
@@ -48,11 +48,11 @@ def _means(
     weights = side.weights.reindex(frame["run_id"].take(first)).to_numpy()
     found = {}
     for column in sums:
-        values = reals(frame[column])
-        known = ~np.isnan(values)
-        totals = np.bincount(place, np.where(known, values, 0.0), len(first))
-        numbers = np.bincount(place, known, len(first))
-        told = numbers == np.bincount(place, minlength=len(first)) if column in whole else numbers > 0
+        numbers = reals(frame[column])
+        known = ~np.isnan(numbers)
+        totals = np.bincount(place, np.where(known, numbers, 0.0), len(first))
+        least = np.bincount(place, minlength=len(first)) if column in whole else 1
+        told = np.bincount(place, known, len(first)) >= least
         found[column] = np.where(told, totals, np.nan) / weights
     return found, first
 
@@ -74,11 +74,11 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     run = pd.Index(side.run_ids).get_indexer(means.index.get_level_values("run_id"))
     own = run >= 0
     # absent is a true 0; NA of a row that is there stays NA
-    values = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
-    values[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
+    table = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
+    table[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
     medians = np.full((len(keys), len(means.columns)), np.nan)
-    known = ~np.isnan(values).all(axis=1)
-    medians[known] = np.nanmedian(values.swapaxes(1, 2)[known], axis=1)
+    known = ~np.isnan(table).all(axis=1)
+    medians[known] = np.nanmedian(table.swapaxes(1, 2)[known], axis=1)
     return pd.DataFrame(medians, index=keys, columns=means.columns)
 
 
@@ -98,7 +98,7 @@ def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) ->
     """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
     `key`, in any order.
     """
-    told = [isinstance(value, str) and value != "" for value in frame[text]]
+    told = [isinstance(value, str) and value != "" for (value,) in values(frame, text)]
     known = frame[[*key, text, weight]].take(np.flatnonzero(told))
     place, first = places([known[name] for name in (*key, text)])
     pairs = known.take(first).assign(_weight=np.bincount(place, np.nan_to_num(reals(known[weight])), len(first)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.keys import KEY, numbered
+from tracker.compare.keys import KEY, numbered, values
 from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
@@ -104,10 +104,11 @@ def _join_ops(baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame])
         means.per_step(baseline, left, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
         means.per_step(candidate, right, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
     )
-    types = [
-        means.distinct_texts(frame, [KEY], "input_types").reindex(keys.index).fillna("") for frame in (left, right)
-    ]
-    joined["input_types"] = [_changed(a, b) for a, b in zip(types[0], types[1], strict=True)]
+    types = {
+        side: means.distinct_texts(frame, [KEY], "input_types").reindex(keys.index).fillna("")
+        for side, frame in (("before", left), ("after", right))
+    }
+    joined["input_types"] = [_changed(*pair) for pair in values(pd.DataFrame(types), "before", "after")]
     mapped = means.distinct_texts(left, [KEY], "baseline_name").reindex(keys.index)
     joined["baseline_name"] = mapped.where(mapped != "").to_numpy()
     for name, frame in (("baseline", left), ("candidate", right)):

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.keys import values
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
@@ -76,9 +77,9 @@ class Judged:
         rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
         filled: dict[str, Any] = {}
         for column in VERDICT_COLUMNS:
-            values = self.found.rows["diff" if column == "judged_diff" else column].to_numpy()
-            is_number = values.dtype == np.float64
-            taken = np.where(rows < 0, np.nan if is_number else None, values[rows])
+            said = self.found.rows["diff" if column == "judged_diff" else column].to_numpy()
+            is_number = said.dtype == np.float64
+            taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
             filled[column] = taken if is_number else _texts(taken)
         return frame.assign(**filled)
 
@@ -307,17 +308,17 @@ def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
 
 
 def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [judged.op_key(*pair) for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [judged.op_key(*pair) for pair in values(frame, "name", "input_shapes")]
 
 
 def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("kernel", "total_ns", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [("kernel", "total_ns", *pair, "") for pair in values(frame, "name", "input_shapes")]
 
 
 def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
         ("communication", "total_ns", kind, "", part_of_collective(role, size))
-        for kind, role, size in zip(frame["kind"], frame["group_role"], frame["size_class_bytes"], strict=True)
+        for kind, role, size in values(frame, "kind", "group_role", "size_class_bytes")
     ]
 
 
@@ -330,16 +331,16 @@ def part_of_collective(role: str, size_class_bytes: float | None) -> str:
 def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
         ("module", judged.metric, module, "", phase) if module else NO_SERIES
-        for module, phase in zip(frame["module"], frame["phase"], strict=True)
+        for module, phase in values(frame, "module", "phase")
     ]
 
 
 def _memory(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("memory", "bytes", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [("memory", "bytes", *pair, "") for pair in values(frame, "name", "input_shapes")]
 
 
 def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("api", "self_ns", name, "", level) for level, name in zip(frame["level"], frame["name"], strict=True)]
+    return [("api", "self_ns", name, "", level) for level, name in values(frame, "level", "name")]
 
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
@@ -362,5 +363,5 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
 }
 
 
-def _texts(values: Iterable[Any]) -> list[str | None]:
-    return [text if isinstance(text, str) and text else None for text in values]
+def _texts(said: Iterable[Any]) -> list[str | None]:
+    return [text if isinstance(text, str) and text else None for text in said]
