@@ -39,6 +39,13 @@ def test_a_change_splits_exactly_into_more_calls_and_slower_calls():
     assert (split["calls_delta_ns"][0], split["per_call_delta_ns"][0]) == (20.0, 20.0)
 
 
+def test_rows_of_one_size_follow_their_texts_then_the_numbers_of_their_key():
+    sizes = {"group_size": [8, 2, 4], "kind": ["all_reduce", "all_reduce", "all_gather"]}
+    frame = pd.DataFrame({**sizes, "delta_ns": [-1.0, 1.0, 1.0], "ns": [5.0, 5.0, 5.0]})
+    ordered = join.by_size(frame, "delta_ns", ["ns"])
+    assert list(ordered["group_size"]) == [4, 2, 8]
+
+
 times = st.dictionaries(st.sampled_from("abcdef"), st.integers(1, 1_000_000).map(float), max_size=6)
 
 

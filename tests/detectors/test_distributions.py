@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.detectors.slow import bisected
+from tracker.detectors import _distributions
 from tracker.detectors._distributions import digamma, t_above, t_exceeded, trigamma, trigamma_inverse
 
 # Abramowitz and Stegun, table 26.10: t that is exceeded with the given probability
@@ -54,6 +55,14 @@ def test_the_quantile_is_that_of_plain_bisection():
     for tail in (1e-9, 1e-4, 0.05, 0.2, 0.4999, 0.5, 0.7):
         slow = [bisected(tail, number) for number in freedom]
         assert t_exceeded(tail, freedom) == pytest.approx(slow, rel=1e-9, abs=1e-9)
+
+
+def test_a_quantile_takes_few_steps(monkeypatch):
+    # Newton's method lands on it; what lands exactly on the end of its bracket has arrived, too
+    asked = []
+    monkeypatch.setattr(_distributions, "t_above", lambda t, freedom: asked.append(t) or t_above(t, freedom))
+    t_exceeded(0.2, np.array([25.1, 27.7, 29.9, 31.3]))
+    assert len(asked) <= 4
 
 
 @given(st.floats(0.05, 1e4))

@@ -51,6 +51,8 @@ def _bound(loading: float | None, utilisation: float | None) -> str | None:
 
 def _data_loading(side: Loaded) -> float | None:
     """Over the rows of steps that know both; the median over the runs."""
+    if side.steps["data_loading_ns"].isna().all():
+        return None
     known = side.steps.dropna(subset=["data_loading_ns", "duration_ns"])
     return _median_quotient(_by_run(known, "data_loading_ns"), _by_run(known, "duration_ns"))
 

@@ -35,6 +35,7 @@ _BY_CORE: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "ten
 _NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
 """Categories that are told apart on NPUs alone."""
 
+_COUNTED: Final = ["run_id", "total_ns", "calls"]
 _VECTOR_WORK: Final = ("vector", "vector_trans")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -53,8 +54,8 @@ def category_sums(side: Loaded) -> Sums:
     frame = side.ask(queries.kernels)
     compute = frame[frame["category"].isin(list(_TITLES))]
     cores = _cores_in_all_runs(side, compute)
-    copied = frame[frame["category"].isin(["copy", "memset"])].assign(key="copy_ns")
-    keyed = pd.concat([*_keyed(compute, cores), copied])
+    copied = frame[frame["category"].isin(["copy", "memset"])][_COUNTED].assign(key="copy_ns")
+    keyed = pd.concat([*_keyed(compute[[*_COUNTED, "category"]], cores), copied])
     per_run = means.per_run(side, keyed, ["key"], ["total_ns", "calls"])
     found = sums.medians(side, per_run, "key")
     times = {key: Sum(sums.known(row["total_ns"]), sums.known(row["calls"])) for key, row in found}
@@ -95,10 +96,11 @@ def _on_npu(compute: pd.DataFrame) -> bool:
 
 def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
     """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
+    nothing = pd.Series("", index=compute.index, dtype=object)
+    if not compute["core_type"].isin([*_CUBE_CORES, *_VECTOR_CORES]).any():
+        return nothing
     cores = kinds_of_cores(compute, _cube_metrics(side))
-    if set(compute["run_id"]) - set(compute["run_id"][cores != ""]):
-        return pd.Series("", index=compute.index, dtype=object)
-    return cores
+    return nothing if set(compute["run_id"]) - set(compute["run_id"][cores != ""]) else cores
 
 
 def _cube_metrics(side: Loaded) -> pd.Series:

@@ -12,9 +12,7 @@ from tracker.results import Cause
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
-    import pandas as pd
-
-    from tracker.compare.verdicts import Judged
+    from tracker.compare.verdicts import Judged, Row
 
 _NAMED: Final = 3
 _GROUPS: Final = (
@@ -52,7 +50,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody)
 
 
-def _of_total(row: pd.Series, shared: float | None) -> tuple[str, str]:
+def _of_total(row: Row, shared: float | None) -> tuple[str, str]:
     """The phrase for the verdict of the total, and a remark."""
     verdict, slower = row["verdict"], row["diff"] > 0
     direction = "slower" if slower else "faster"

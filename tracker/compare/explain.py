@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
+from tracker.compare.keys import places
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
-    from tracker.compare.verdicts import Judged
+    from tracker.compare.verdicts import Judged, Row
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
@@ -115,15 +116,16 @@ def _causes(
     """The largest ops, and the largest names of ops; each with where it runs and its verdict, or without one whether
     it stands out of the runs.
     """
-    where = _places(operators)
+    largest = operators.everything.head(_MAX_CAUSES)
+    where = _places(operators, largest["name"])
     causes = [
         replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
-        for row in operators.everything.head(_MAX_CAUSES).itertuples()
+        for row in largest.itertuples()
         if _known(row.delta_ns)
     ]
-    by_name = _by_name(operators.everything).head(_MAX_CAUSES)
+    by_name = _by_name(operators.everything, _MAX_CAUSES)
     rollup = [_cause("name", row, delta) for row in by_name.itertuples() if _known(row.delta_ns)]
-    if judged.table is not None and judged.of_ops:
+    if judged.found is not None and judged.of_ops:
         causes = [_judged(cause, judged.of_op(cause.name, cause.input_shapes)) for cause in causes]
         return tuple(causes), tuple(_judged(cause, judged.of_name(cause.name)) for cause in rollup)
     rows = (operators.baseline_rows, operators.candidate_rows)
@@ -140,8 +142,10 @@ def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[C
     the shape that is one.
     """
     found = judged.findings()
+    if not found:
+        return ()
     own = ops[ops["name"].isin(list(found))]
-    whole = {row.name: row for row in _by_name(own).itertuples()} if found else {}
+    whole = {row.name: row for row in _by_name(own).itertuples()}
     parts = {(row.name, row.input_shapes): row for row in own.itertuples()}
     causes = []
     for name, row in found.items():
@@ -153,7 +157,7 @@ def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[C
     return tuple(causes)
 
 
-def _judged(cause: Cause, row: pd.Series | None) -> Cause:
+def _judged(cause: Cause, row: Row | None) -> Cause:
     if row is None:
         return cause
     return replace(cause, verdict=row["verdict"], q=_known(row["q"]), contribution=_known(row["contribution"]))
@@ -231,30 +235,37 @@ def _reasons(
     return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory)
 
 
-def _by_name(ops: pd.DataFrame) -> pd.DataFrame:
-    """Ops summed over shapes: the roll-up that a reader must see first."""
+def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+    """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
-    rolled = ops.groupby("name", sort=False)[columns].sum(min_count=1).reset_index()
+    place, first = places([ops["name"]])
+    rolled = ops[columns].groupby(place).sum(min_count=1).assign(name=ops["name"].take(first).to_numpy())
+    size = rolled["delta_ns"].abs()
+    if most is not None:
+        rolled = rolled[size >= size.nlargest(most).min()]
+    rolled = rolled.assign(_size=size).sort_values(["_size", "name"], ascending=[False, True]).head(most)
     calls0 = rolled["baseline_calls"]
     price0 = rolled["baseline_ns"] / calls0.where(calls0 > 0)
     by_calls = (rolled["candidate_calls"] - calls0) * price0
-    rolled = rolled.assign(
+    return rolled.assign(
         input_shapes="",
-        status=rolled["name"].map(status_of_names(ops)),
+        status=rolled["name"].map(status_of_names(ops[ops["name"].isin(rolled["name"])])),
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
-        _size=rolled["delta_ns"].abs(),
     )
-    return rolled.sort_values(["_size", "name"], ascending=[False, True]).drop(columns="_size")
 
 
-def _places(operators: Operators) -> dict[tuple[str, str], str]:
-    """Where each op mostly runs: its module, then the line of the user's code in its most frequent call stack."""
+def _places(operators: Operators, names: pd.Series) -> dict[tuple[str, str], str]:
+    """Where each op of these names mostly runs: its module, then the line of the user's code in its most frequent call
+    stack.
+    """
     places: dict[tuple[str, str], dict[str, None]] = {}
-    for frame in (operators.candidate_rows, operators.baseline_rows):
+    for rows in (operators.candidate_rows, operators.baseline_rows):
+        own = rows["name"].isin(names)
         for column in ("module", "call_stack"):
-            if column not in frame:
+            if column not in rows:
                 continue
+            frame = rows.loc[own, ["name", "input_shapes", column, "own_ns"]]
             for key, text in means.dominant(frame, ["name", "input_shapes"], column, "own_ns").items():
                 place = text if column == "module" else code_line(text)
                 if place:

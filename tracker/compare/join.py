@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
+from tracker.compare.keys import places, reals, values
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
@@ -21,7 +23,9 @@ _NUMBER_KEYS = frozenset({"group_size", "size_class_bytes", "source_rank", "targ
 
 def nothing(table: str) -> pd.DataFrame:
     """The frame `table` of a Diff where neither side has a row: to join nothing with nothing takes as long as rows."""
-    return pd.DataFrame({name: pd.Series(dtype=_dtype(name)) for name in DIFF_COLUMNS[table]})
+    empty = {kind: pd.array([], dtype=kind) for kind in ("string", "Int64")}
+    empty |= {kind: np.zeros(0, dtype=kind) for kind in ("float64", "object")}
+    return pd.DataFrame({name: empty[_dtype(name)] for name in DIFF_COLUMNS[table]})
 
 
 def _dtype(name: str) -> str:
@@ -31,19 +35,24 @@ def _dtype(name: str) -> str:
 
 
 def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
-    """Both frames (same index names, same columns) joined on their index: `status`, then `baseline_x`, `candidate_x`
-    for each x.
+    """Both frames (same index names, same columns) joined on their index; columns and order as in `matched`."""
+    index = baseline.index.union(candidate.index, sort=True)
+    sides = (side.set_axis(index.get_indexer(side.index)) for side in (baseline, candidate))
+    return matched(index.to_frame(index=False), *sides)
+
+
+def matched(keys: pd.DataFrame, baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
+    """Two frames with the same columns, whose index are numbers of `keys` (see `keys.numbered`), side by side: the
+    keys, `status`, then `baseline_x`, `candidate_x` for each x; the index is that of `keys`.
 
     A key on one side only is ADDED or REMOVED, and its numbers on the other side are NA.
     """
-    names = list(baseline.index.names)
-    columns = list(baseline.columns)
-    joined = baseline.add_prefix("baseline_").join(candidate.add_prefix("candidate_"), how="outer")
-    on_baseline, on_candidate = (side.index.get_indexer(joined.index) >= 0 for side in (baseline, candidate))
-    joined["status"] = np.where(on_baseline & on_candidate, BOTH, np.where(on_candidate, ADDED, REMOVED))
-    joined.index.names = names
-    order = [f"{side}_{column}" for column in columns for side in ("baseline", "candidate")]
-    return joined[["status", *order]].reset_index()
+    sides = {"baseline": baseline, "candidate": candidate}
+    on_baseline, on_candidate = (np.isin(keys.index, side.index) for side in sides.values())
+    status = np.where(on_baseline & on_candidate, BOTH, np.where(on_candidate, ADDED, REMOVED))
+    aligned = {name: side.reindex(keys.index) for name, side in sides.items()}
+    values = {f"{name}_{column}": side[column] for column in baseline.columns for name, side in aligned.items()}
+    return pd.DataFrame({**keys, "status": status, **values})
 
 
 def with_difference(frame: pd.DataFrame, value: str, *, unit: str = "ns") -> pd.DataFrame:
@@ -74,21 +83,30 @@ def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows by |`delta`| descending, NA last; ties by the larger of `ties`, then by the text columns, so that the
-    order is total.
+    """Rows by |`delta`| descending, NA last; ties by the larger of `ties`, then by the text columns and the numbers of
+    the key, so that the order is total.
     """
-    texts = [
-        column
-        for column in frame.columns
-        if pd.api.types.is_string_dtype(frame[column].dtype) or frame[column].dtype == object
-    ]
-    size = frame[delta].abs().round(6)
-    largest = frame[list(ties)].max(axis=1) if ties else size
-    keyed = frame.assign(_size=size, _tie=largest)
-    keyed = keyed.sort_values(
-        ["_size", "_tie", *texts], ascending=[False, False, *[True] * len(texts)], na_position="last"
-    )
-    return keyed.drop(columns=["_size", "_tie"]).reset_index(drop=True)
+    size = np.round(np.abs(reals(frame[delta])), 6)
+    largest = np.fmax.reduce([reals(frame[name]) for name in ties]) if ties else size
+    order = np.lexsort([-largest, -size])
+    place, _ = places([size[order], largest[order]])
+    tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
+    if len(tied):
+        rows = frame.take(order[tied])
+        told = [tuple(map(_missing_last, row)) for row in values(rows, *_telling(frame))]
+        order[tied] = [row[-1] for row in sorted(zip(place[tied].tolist(), told, order[tied].tolist(), strict=True))]
+    return frame.take(order).reset_index(drop=True)
+
+
+def _telling(frame: pd.DataFrame) -> list[str]:
+    """The columns of a frame that tell its rows from each other: the texts, then the numbers of the key."""
+    texts = [name for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)]
+    return [*texts, *(name for name in frame.columns if name in _NUMBER_KEYS)]
+
+
+def _missing_last(value: Any) -> tuple[bool, Any]:
+    """A sort key."""
+    return (True, "") if pd.isna(value) else (False, value)
 
 
 def large(frame: pd.DataFrame, value: str, minimum_ns: int | None) -> pd.DataFrame:

@@ -40,18 +40,21 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
 
     All of `side` where nothing of it does: what none knows tells none apart.
     """
+    told = np.ones(len(side.steps), dtype=bool)
     if what in _TABLES:
-        known, steps = _with_table(side, what), side.steps
+        known = _are_of(side.captures, _with_table(side, what))
     else:
-        steps = side.steps[side.steps[what].notna()]
-        if what in (TIMES, EXPOSED) and steps[_LEAST_TOLD].notna().any():
-            steps = steps[steps[_LEAST_TOLD].notna()]
-        without_steps = ~_are_of(side.captures, side.steps) & side.captures[what].notna()
-        known = side.captures[_are_of(side.captures, steps) | without_steps]
-    steps = _only(steps, known)
-    if known.empty or (len(known) == len(side.captures) and len(steps) == len(side.steps)):
+        told = side.steps[what].notna().to_numpy()
+        least = told & side.steps[_LEAST_TOLD].notna().to_numpy()
+        if what in (TIMES, EXPOSED) and least.any():
+            told = least
+        without_steps = ~_are_of(side.captures, side.steps) & side.captures[what].notna().to_numpy()
+        known = _are_of(side.captures, side.steps[told]) | without_steps
+    told = told & _are_of(side.steps, side.captures[known])
+    if not known.any() or (known.all() and told.all()):
         return side
-    captures = with_step_counts(known.reset_index(drop=True), steps)
+    steps = side.steps[told]
+    captures = with_step_counts(side.captures[known].reset_index(drop=True), steps)
     run_ids = tuple(run_id for run_id in side.run_ids if (captures["run_id"] == run_id).any())
     return replace(
         side,
@@ -112,6 +115,11 @@ def weights(captures: pd.DataFrame) -> pd.Series:
 def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
     """The rows of `frame` (columns run_id, rank) that are of one of `captures`."""
     return _only(frame, captures).reset_index(drop=True)
+
+
+def without(captures: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """Those of `captures` that are not among the `others`."""
+    return captures[~_are_of(captures, others)]
 
 
 def _only(frame: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from tracker.compare.keys import places, reals, values
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tracker.compare.keys import F64, I64
     from tracker.compare.sides import Loaded
 
 
@@ -28,22 +28,39 @@ def per_step(
     up, as far as they are known: the sum is NA where none is; those in `whole` where any row of the key has NA in the
     run. A run without the key counts as 0. Index: `key`.
     """
-    means = per_run(side, frame, key, sums)
-    grain = [frame[column] for column in ("run_id", *key)]
-    for column in whole:
-        means[column] = means[column].mask(frame[column].isna().groupby(grain).any().reindex(means.index))
-    return median_over_runs(side, means, key)
+    means, first = _means(side, frame, key, sums, whole)
+    if len(side.run_ids) == 1:
+        return pd.DataFrame(means, index=_index(frame, key, first))
+    return median_over_runs(side, pd.DataFrame(means, index=_index(frame, ["run_id", *key], first)), key)
 
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    numbers = frame[["run_id", *key]].assign(**{column: _reals(frame[column]) for column in sums})
-    totals = numbers.groupby(["run_id", *key], sort=False, dropna=False)[list(sums)].sum(min_count=1)
-    return totals.div(side.weights.reindex(totals.index.get_level_values("run_id")).to_numpy(), axis=0)
+    means, first = _means(side, frame, key, sums)
+    return pd.DataFrame(means, index=_index(frame, ["run_id", *key], first))
 
 
-def _reals(column: pd.Series) -> NDArray[np.float64]:
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+def _means(
+    side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str], whole: Sequence[str] = ()
+) -> tuple[dict[str, F64], I64]:
+    """The columns of `per_run`, NA where `whole` wants it, and the first row of each run and key."""
+    place, first = places([frame[name] for name in ("run_id", *key)])
+    weights = side.weights.reindex(frame["run_id"].take(first)).to_numpy()
+    found = {}
+    for column in sums:
+        numbers = reals(frame[column])
+        known = ~np.isnan(numbers)
+        totals = np.bincount(place, np.where(known, numbers, 0.0), len(first))
+        least = np.bincount(place, minlength=len(first)) if column in whole else 1
+        told = np.bincount(place, known, len(first)) >= least
+        found[column] = np.where(told, totals, np.nan) / weights
+    return found, first
+
+
+def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
+    """The keys of these rows of `frame`."""
+    own = frame[list(key)].take(rows)
+    return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
@@ -57,11 +74,11 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     run = pd.Index(side.run_ids).get_indexer(means.index.get_level_values("run_id"))
     own = run >= 0
     # absent is a true 0; NA of a row that is there stays NA
-    values = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
-    values[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
+    table = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
+    table[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
     medians = np.full((len(keys), len(means.columns)), np.nan)
-    known = ~np.isnan(values).all(axis=1)
-    medians[known] = np.nanmedian(values.swapaxes(1, 2)[known], axis=1)
+    known = ~np.isnan(table).all(axis=1)
+    medians[known] = np.nanmedian(table.swapaxes(1, 2)[known], axis=1)
     return pd.DataFrame(medians, index=keys, columns=means.columns)
 
 
@@ -69,21 +86,25 @@ def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd
     """The smallest `low` and the largest `high` of each `key` over all runs, ranks and steps, as float64; index:
     `key`.
     """
-    numbers = frame[list(key)].assign(**{column: _reals(frame[column]) for column in (low, high)})
-    return numbers.groupby(list(key), sort=False, dropna=False).agg({low: "min", high: "max"})
+    place, first = places([frame[name] for name in key])
+    found = {}
+    for column, extreme in ((low, np.fmin), (high, np.fmax)):
+        found[column] = np.full(len(first), np.nan)
+        extreme.at(found[column], place, reals(frame[column]))
+    return pd.DataFrame(found, index=_index(frame, key, first))
 
 
 def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) -> pd.Series:
     """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
-    `key`.
+    `key`, in any order.
     """
-    known = frame[frame[text].fillna("") != ""]
-    if known.empty:
-        return known.set_index(list(key))[text]
-    total = known.assign(_weight=known[weight].astype("Float64").fillna(0).astype("float64"))
-    total = total.groupby([*key, text], dropna=False)["_weight"].sum().reset_index()
-    total = total.sort_values(["_weight", text], ascending=[False, True], kind="stable")
-    return total.drop_duplicates(list(key)).set_index(list(key))[text]
+    told = [isinstance(value, str) and value != "" for (value,) in values(frame, text)]
+    known = frame[[*key, text, weight]].take(np.flatnonzero(told))
+    place, first = places([known[name] for name in (*key, text)])
+    pairs = known.take(first).assign(_weight=np.bincount(place, np.nan_to_num(reals(known[weight])), len(first)))
+    if pairs.duplicated(list(key)).any():
+        pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))
+    return pairs.set_index(list(key))[text]
 
 
 def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Series:
@@ -92,14 +113,12 @@ def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Ser
     def join(values: pd.Series) -> str:
         return " | ".join(sorted(set(values) - {""}))
 
-    pairs = frame[[*key, text]].drop_duplicates()
-    single = pairs.groupby(list(key), sort=False, dropna=False)[text]
-    counts = single.transform("size")
-    first = pairs[counts == 1].set_index(list(key))[text]
-    several = pairs[counts > 1]
-    if several.empty:
-        return first
-    return pd.concat([first, several.groupby(list(key), sort=False, dropna=False)[text].agg(join)])
+    pairs = frame[[*key, text]].take(places([frame[name] for name in (*key, text)])[1])
+    repeated = pairs.duplicated(list(key), keep=False)
+    single = pairs[~repeated].set_index(list(key))[text]
+    if len(single) == len(pairs):
+        return single
+    return pd.concat([single, pairs[repeated].groupby(list(key), sort=False, dropna=False)[text].agg(join)])
 
 
 def rate(steps: pd.DataFrame, key: Sequence[str]) -> pd.Series:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.compare import join, knowing, means
 from tracker.compare.kernel_rows import canonical
+from tracker.compare.keys import values
 from tracker.compare.placed import core_names, with_cores
 from tracker.lazy import pd
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
@@ -105,13 +106,13 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
 
 def of_kernels(measured: Measured, kernels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The frames `kernels` of a Diff with its column `why`, and `kernel_metrics`: of the kernels that changed most."""
-    keys = list(zip(*(kernels[name] for name in KERNEL), strict=True))
+    keys = list(values(kernels, *KERNEL))
     kernels = kernels.assign(why=[measured.why.get(key, "") for key in keys])
-    known = set(zip(*(measured.table[name] for name in KERNEL), strict=True))
+    known = set(values(measured.table, *KERNEL))
     chosen = [key for key in dict.fromkeys(keys) if key in known][:MAX_KERNELS]
     place = {key: number for number, key in enumerate(chosen)}
     table = measured.table
-    order = [place.get(key, MAX_KERNELS) for key in zip(*(table[name] for name in KERNEL), strict=True)]
+    order = [place.get(key, MAX_KERNELS) for key in values(table, *KERNEL)]
     table = table.assign(_place=order, _size=table["share"].abs().fillna(-1.0))
     table = table[table["_place"] < MAX_KERNELS]
     table = table.sort_values(["_place", "_size", "metric"], ascending=[True, False, True], kind="stable")

@@ -69,9 +69,7 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
     """Which ranks do not say where their time goes, and therefore count in nothing but what they do say."""
     found = []
     for side in {side.side.label: side for side in sides}.values():
-        told = side.that_knows(knowing.TIMES).captures
-        lacking = side.captures.merge(told[["run_id", "rank"]], on=["run_id", "rank"], how="left", indicator=True)
-        lacking = lacking[lacking["_merge"] == "left_only"]
+        lacking = knowing.without(side.captures, side.that_knows(knowing.TIMES).captures)
         for run_id, ranks in lacking.groupby("run_id")["rank"]:
             of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
             named = f"rank {format_numbers(sorted(map(int, ranks)))}{of_run}"
@@ -159,6 +157,9 @@ def _common_share(side: Loaded, frame: pd.DataFrame) -> float:
 
 
 def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> list[str]:
+    """The entries of the op map that pair nothing."""
+    if not options.op_map:
+        return []
     known = {
         "baseline": set(operators.baseline_rows["baseline_name"]),
         "candidate": set(operators.candidate_rows["name"]),

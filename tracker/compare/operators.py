@@ -15,6 +15,7 @@ import numpy as np
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
+from tracker.compare.keys import KEY, numbered, values
 from tracker.lazy import pd
 from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
@@ -88,6 +89,8 @@ def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
     """The baseline's rows under the names of the candidate; `baseline_name` keeps the old name of a mapped op, else
     "".
     """
+    if not op_map:
+        return frame.assign(baseline_name=pd.array([""] * len(frame), dtype="string"))
     old = frame["name"]
     return frame.assign(
         name=old.map(lambda name: op_map.get(name, name)), baseline_name=old.where(old.isin(list(op_map)), "")
@@ -95,19 +98,21 @@ def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _join_ops(baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    left, right = rows
-    joined = join.outer(
-        means.per_step(baseline, left, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
-        means.per_step(candidate, right, _MATCH, _SUMS).rename(columns={"own_ns": "ns"}),
+    (left, right), keys = numbered(rows, _MATCH)
+    joined = join.matched(
+        keys,
+        means.per_step(baseline, left, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
+        means.per_step(candidate, right, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
     )
-    index = pd.MultiIndex.from_frame(joined[_MATCH])
-    types = [means.distinct_texts(frame, _MATCH, "input_types").reindex(index).fillna("") for frame in rows]
-    joined["input_types"] = [_changed(a, b) for a, b in zip(types[0], types[1], strict=True)]
-    mapped = means.distinct_texts(left, _MATCH, "baseline_name").reindex(index)
+    types = {
+        side: means.distinct_texts(frame, [KEY], "input_types").reindex(keys.index).fillna("")
+        for side, frame in (("before", left), ("after", right))
+    }
+    joined["input_types"] = [_changed(*pair) for pair in values(pd.DataFrame(types), "before", "after")]
+    mapped = means.distinct_texts(left, [KEY], "baseline_name").reindex(keys.index)
     joined["baseline_name"] = mapped.where(mapped != "").to_numpy()
     for name, frame in (("baseline", left), ("candidate", right)):
-        calls = frame.groupby(_MATCH, sort=False)["calls"].sum().astype("float64")
-        joined[f"{name}_total_calls"] = calls.reindex(index).to_numpy()
+        joined[f"{name}_total_calls"] = frame.groupby(KEY)["calls"].sum().astype("float64").reindex(keys.index)
     return join.unjudged(join.with_difference(join.split_calls(joined), "ns"))[list(DIFF_COLUMNS["ops"])]
 
 
@@ -139,11 +144,9 @@ def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
 def _join_details(
     baseline: Loaded, candidate: Loaded, parts: Sequence[pd.DataFrame], ops: pd.DataFrame
 ) -> pd.DataFrame:
-    key = [*_MATCH, "kernel", "category"]
-    joined = join.outer(
-        means.per_step(baseline, parts[0], key, ["calls", "ns"]),
-        means.per_step(candidate, parts[1], key, ["calls", "ns"]),
-    )
+    frames, keys = numbered(parts, [*_MATCH, "kernel", "category"])
+    sides = zip((baseline, candidate), frames, strict=True)
+    joined = join.matched(keys, *(means.per_step(*pair, [KEY], ["calls", "ns"]) for pair in sides))
     joined = joined.merge(ops[list(OP_KEY)], on=_MATCH, how="inner")
     return join.with_difference(joined, "ns")[list(DIFF_COLUMNS["op_details"])]
 

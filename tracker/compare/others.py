@@ -9,6 +9,7 @@ from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import Names, roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
+from tracker.compare.keys import KEY, numbered
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.lazy import pd
@@ -32,12 +33,12 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     launches most of it, `type` that of most of it; `why` is left empty.
     """
     sides, frames = _kernels(baseline, candidate, options)
-    frames = paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1])
-    joined = join.outer(*[_timed(side, frame) for side, frame in zip(sides, frames, strict=True)])
-    index = pd.MultiIndex.from_frame(joined[_KERNEL_MATCH])
-    before, after = [means.dominant(frame, _KERNEL_MATCH, "op", "ns").reindex(index) for frame in frames]
+    frames, keys = numbered(paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1]), _KERNEL_MATCH)
+    joined = join.matched(keys, *(_timed(*pair, [KEY]) for pair in zip(sides, frames, strict=True)))
+    before, after = [means.dominant(frame, [KEY], "op", "ns").reindex(keys.index) for frame in frames]
     joined["op"] = after.fillna(before).fillna("").to_numpy()
-    joined["type"] = means.dominant(pd.concat(frames), _KERNEL_MATCH, "type", "ns").reindex(index).fillna("").to_numpy()
+    types = means.dominant(pd.concat([frame[[KEY, "type", "ns"]] for frame in frames]), [KEY], "type", "ns")
+    joined["type"] = types.reindex(keys.index).fillna("").to_numpy()
     joined = join.with_difference(join.average(joined, "ns", "calls", "average_ns"), "ns").assign(why="")
     return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["kernels"])]
 
@@ -53,7 +54,7 @@ def _kernels(
     return sides, [matching(frame, "op", options.op) for frame in asked]
 
 
-def _timed(side: Loaded, frame: pd.DataFrame, key: Sequence[str] = _KERNEL_MATCH) -> pd.DataFrame:
+def _timed(side: Loaded, frame: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
     numbers = means.per_step(side, frame, key, ["calls", "ns"])
     return numbers.join(means.extremes(frame, key, "min_ns", "max_ns"))
 
@@ -66,11 +67,11 @@ def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> p
     """
     sides, found = _kernels(baseline, candidate, options)
     typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
-    frames = paired_cores(typed[0], typed[1], ["type"])
     if all(frame.empty for frame in typed):
         return join.nothing("kernel_types")
-    tables = [_timed(*pair, KERNEL_TYPE_KEY) for pair in zip(sides, frames, strict=True)]
-    joined = join.with_difference(join.average(join.outer(*tables), "ns", "calls", "average_ns"), "ns")
+    frames, keys = numbered(paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
+    tables = (_timed(*pair, [KEY]) for pair in zip(sides, frames, strict=True))
+    joined = join.with_difference(join.average(join.matched(keys, *tables), "ns", "calls", "average_ns"), "ns")
     return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernel_types"])]
 
 
@@ -173,10 +174,9 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
 
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
-    key = list(API_KEY)
-    sides = []
-    for side in knowing.both(baseline, candidate, knowing.API):
-        frame = side.ask(queries.api)
-        sides.append(means.per_step(side, frame.rename(columns={"total_ns": "ns"}), key, ["calls", "ns", "self_ns"]))
-    joined = join.with_difference(join.average(join.outer(*sides), "ns", "calls", "average_ns"), "ns")
+    sides = knowing.both(baseline, candidate, knowing.API)
+    asked = [side.ask(queries.api).rename(columns={"total_ns": "ns"}) for side in sides]
+    frames, keys = numbered(asked, API_KEY)
+    tables = (means.per_step(*pair, [KEY], ["calls", "ns", "self_ns"]) for pair in zip(sides, frames, strict=True))
+    joined = join.with_difference(join.average(join.matched(keys, *tables), "ns", "calls", "average_ns"), "ns")
     return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["api"])]

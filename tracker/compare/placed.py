@@ -21,7 +21,9 @@ def paired_cores(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[
 
 
 def core_names(baseline: pd.DataFrame, candidate: pd.DataFrame, key: Sequence[str]) -> pd.Series:
-    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`."""
+    """What `paired_cores` calls the cores of each `key` that the sides run on other cores; index: `key`, if any."""
+    if len({*baseline["core_type"].unique(), *candidate["core_type"].unique()}) < 2:
+        return pd.Series(dtype=object)
     before, after = (_only_core(frame, list(key)) for frame in (baseline, candidate))
     pairs = before.rename("before").to_frame().join(after.rename("after"), how="inner")
     pairs = pairs[pairs["before"] != pairs["after"]]
@@ -59,6 +61,8 @@ def _planes(planes: Iterable[str]) -> str:
 
 def _renamed(frame: pd.DataFrame, keys: list[str], column: str, told: pd.Series) -> pd.DataFrame:
     """`frame` with the text of `told` (index: the keys) in `column`, where there is one."""
+    if told.empty:
+        return frame
     found = told.reindex(pd.MultiIndex.from_frame(frame[keys]) if len(keys) > 1 else frame[keys[0]])
     texts = [old if pd.isna(new) else new for old, new in zip(frame[column], found, strict=True)]
     return frame.assign(**{column: pd.array(texts, dtype="string")})

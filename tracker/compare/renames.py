@@ -24,6 +24,8 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
     The parent is the nearest op above that both sides have, so that a renamed wrapper does not hide a renamed child.
     Largest first.
     """
+    if not {REMOVED, ADDED} <= set(ops["status"].unique()):
+        return ()
     statuses = status_of_names(ops)
     gone, come = (set(statuses.index[statuses == status]) for status in (REMOVED, ADDED))
     if not gone or not come:

@@ -23,7 +23,7 @@ def series_of(tree: Tree, options: DiffOptions, judged: Judged) -> dict[int, Key
     the top; a phase is; so is a module that holds no others and runs in one phase. What a filter takes a part of is
     not.
     """
-    if judged.table is None or options.module:
+    if judged.found is None or options.module:
         return {}
     found: dict[int, Key] = {}
     if options.tree != "kernel" and judged.of_ops:
@@ -55,9 +55,9 @@ def _phases(tree: Tree, judged: Judged) -> Found:
 
 
 def _modules(tree: Tree, judged: Judged) -> Found:
-    assert judged.table is not None
+    assert judged.found is not None
     phases: dict[str, list[Key]] = {}
-    for key in judged.table.index:
+    for key in judged.found.places:
         if key[:2] == ("module", judged.metric):
             phases.setdefault(key[2], []).append(key)
     for node, (kind, _, _) in enumerate(tree.names):

@@ -6,12 +6,14 @@ diff's own (means over the steps, not medians).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.compare.keys import values
 from tracker.compare.operators import own_time
 from tracker.compare.sides import FILES
 from tracker.detectors import rule
@@ -28,6 +30,8 @@ from tracker.units import counted, format_bytes, format_diff, format_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
 
 _NAMED: Final = 3
@@ -37,18 +41,19 @@ FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
 Key = tuple[str, str, str, str, str]
+Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judged:
-    """How two sides were judged. `table`: of `Verdicts`, None where they were not; `metric`: the time of ops.
+    """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
     `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
     """
 
     judgement: Judgement
-    table: pd.DataFrame | None
+    found: Verdicts | None
     metric: str
     by_name: bool
     left_out: frozenset[str]
@@ -58,7 +63,7 @@ class Judged:
         """The frame `name` of a Diff with its VERDICT_COLUMNS filled; a row that shares its series with others is not
         judged.
         """
-        if self.table is None or name in self.left_out or frame.empty:
+        if self.found is None or name in self.left_out or frame.empty:
             return frame
         return self.filled(frame, _SERIES[name](self, frame))
 
@@ -66,61 +71,71 @@ class Judged:
         """The frame with its VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
         that shares its series with others is not judged.
         """
-        if self.table is None or frame.empty:
+        if self.found is None or frame.empty:
             return frame
-        index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
-        found = self.table.reindex(index).rename(columns={"diff": "judged_diff"})
-        single = ~index.duplicated(keep=False)
-        filled = {}
+        rows_of = Counter(keys)
+        rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
+        filled: dict[str, Any] = {}
         for column in VERDICT_COLUMNS:
-            values = found[column].where(single)
-            is_number = values.dtype == np.float64
-            filled[column] = values.to_numpy() if is_number else _texts(values)
+            said = self.found.rows["diff" if column == "judged_diff" else column].to_numpy()
+            is_number = said.dtype == np.float64
+            taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
+            filled[column] = taken if is_number else _texts(taken)
         return frame.assign(**filled)
 
     def op_key(self, name: str, input_shapes: str) -> Key:
         """The series of an op with shapes, or without ("op_name")."""
         return ("op" if input_shapes or not self.by_name else "op_name", self.metric, name, input_shapes, "")
 
-    def of_op(self, name: str, input_shapes: str) -> pd.Series | None:
-        """The row of an op with shapes, or without ("op_name"), None where it has none."""
-        if self.table is None or not self.of_ops:
-            return None
-        return self._row(self.op_key(name, input_shapes))
+    def of_op(self, name: str, input_shapes: str) -> Row | None:
+        """What is said of an op with shapes, or without ("op_name"), None for nothing."""
+        return self._row(self.op_key(name, input_shapes)) if self.of_ops else None
 
-    def of_name(self, name: str) -> pd.Series | None:
-        """The row of all shapes of an op together."""
+    def of_name(self, name: str) -> Row | None:
+        """What is said of all shapes of an op together."""
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
 
-    def of_total(self, total_metric: str) -> pd.Series | None:
-        """The row of `step_ns` or `e2e_ns`."""
+    def of_total(self, total_metric: str) -> Row | None:
+        """What is said of `step_ns` or `e2e_ns`."""
         name = total_metric.removesuffix("_ns")
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
-    def findings(self) -> dict[str, pd.Series]:
-        """Name of an op -> its row, of those that are a finding or a suspicion, the largest contribution first.
+    def findings(self) -> dict[str, Row]:
+        """Name of an op -> what is said of it, of those that are a finding or a suspicion, the largest contribution
+        first.
 
-        The row is that of all shapes together, or where that is no finding, that of the shape that contributes most.
+        It is that of all shapes together, or where that is no finding, that of the shape that contributes most.
         """
-        if self.table is None or not self.of_ops:
+        if self.found is None or not self.of_ops:
             return {}
-        table = self.table.reset_index()
-        kinds = ["op_name"] if self.by_name else ["op_name", "op"]
-        table = table[table["kind"].isin(kinds) & (table["metric"] == self.metric)]
-        table = table[table["verdict"].isin(_FINDINGS)]
-        table = table.assign(
-            _suspect=table["verdict"] == rule.SUSPECT, _part=table["kind"] == "op", _size=-table["contribution"].abs()
-        )
-        table = table.sort_values(["_suspect", "_part", "_size", "name"]).drop_duplicates("name")
-        table = table.sort_values(["_size", "name"])
-        return {str(row["name"]): row for _, row in table.iterrows()}
+        kinds = ("op_name",) if self.by_name else ("op_name", "op")
+        rows = _rows(self.found, self.found.rows["verdict"].isin(_FINDINGS).to_numpy(), kinds, self.metric)
+        rows.sort(key=lambda row: (row["verdict"] == rule.SUSPECT, row["kind"] == "op", *_by_contribution(row)))
+        of_name: dict[str, Row] = {}
+        for row in rows:
+            of_name.setdefault(row["name"], row)
+        return {row["name"]: row for row in sorted(of_name.values(), key=_by_contribution)}
 
-    def _row(self, key: Key) -> pd.Series | None:
-        if self.table is None or key not in self.table.index:
+    def _row(self, key: Key) -> Row | None:
+        if self.found is None or key not in self.found.places:
             return None
-        row = self.table.loc[key]
+        row = self.found.rows.iloc[self.found.places[key]].to_dict()
         return None if pd.isna(row["verdict"]) else row
+
+
+def _rows(found: Verdicts, chosen: NDArray[np.bool_], kinds: Sequence[str], metric: str) -> list[Row]:
+    """What is said of the `chosen` series of some kinds and a metric, and their keys, in the order of these."""
+    keys = list(found.places)
+    own = [at for at in np.flatnonzero(chosen).tolist() if keys[at][0] in kinds and keys[at][1] == metric]
+    said = found.rows.take(own).to_dict("records")
+    return [{**dict(zip(SERIES_KEY, keys[at], strict=True)), **row} for at, row in zip(own, said, strict=True)]
+
+
+def _by_contribution(row: Row) -> tuple[bool, float, str]:
+    """A sort key: the largest contribution first, those that have none last."""
+    size = abs(row["contribution"])
+    return bool(np.isnan(size)), -size, row["name"]
 
 
 def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
@@ -131,7 +146,7 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     older = _older(baseline, candidate, known)
     reason = _why_not(baseline, candidate, older)
     refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
-    judgement, table = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
+    judgement, found = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
     if not reason:
         found = verdicts_of(
             baseline.store,
@@ -151,8 +166,7 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
-        table = found.table
-    return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops)
+    return Judged(judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
@@ -226,9 +240,9 @@ def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
 
 def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
     """Verdict -> series of `kind` that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
-    table = found.table.reset_index()
-    own = table[(table["kind"] == kind) & (table["metric"] == metric) & table["large"]]["verdict"]
-    return {word: int((own == word).sum()) for word in rule.VERDICTS if (own == word).any()}
+    said = zip(found.places, found.rows["verdict"], found.rows["large"], strict=True)
+    own = Counter(word for key, word, large in said if large and key[:2] == (kind, metric))
+    return {word: own[word] for word in rule.VERDICTS if word in own}
 
 
 def _strength(a: int, b: int, older: Sequence[Sequence[int]], confirm: int) -> str:
@@ -265,10 +279,8 @@ def _shared(found: Verdicts) -> str:
 
 def _jumps(found: Verdicts, metric: str, kind: str) -> Iterator[str]:
     """Which changes of operators are UNCLEAR since older runs jump so; the parts of a step follow from these."""
-    table = found.table.reset_index()
-    own = (table["kind"] == kind) & (table["metric"] == metric)
-    table = table[own & table["reason"].fillna("").str.startswith(JUMPS)]
-    rows = table.assign(_size=-table["contribution"].abs()).sort_values(["_size", "name"]).to_dict("records")
+    jump = np.array([str(reason).startswith(JUMPS) for reason in found.rows["reason"]], dtype=bool)
+    rows = sorted(_rows(found, jump, (kind,), metric), key=_by_contribution)
     if rows:
         named = [
             f"{row['name']} {format_diff(row['diff'])} ({str(row['reason']).rpartition(', ')[2]})"
@@ -296,17 +308,17 @@ def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
 
 
 def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [judged.op_key(*pair) for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [judged.op_key(*pair) for pair in values(frame, "name", "input_shapes")]
 
 
 def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("kernel", "total_ns", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [("kernel", "total_ns", *pair, "") for pair in values(frame, "name", "input_shapes")]
 
 
 def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
         ("communication", "total_ns", kind, "", part_of_collective(role, size))
-        for kind, role, size in zip(frame["kind"], frame["group_role"], frame["size_class_bytes"], strict=True)
+        for kind, role, size in values(frame, "kind", "group_role", "size_class_bytes")
     ]
 
 
@@ -319,23 +331,24 @@ def part_of_collective(role: str, size_class_bytes: float | None) -> str:
 def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     return [
         ("module", judged.metric, module, "", phase) if module else NO_SERIES
-        for module, phase in zip(frame["module"], frame["phase"], strict=True)
+        for module, phase in values(frame, "module", "phase")
     ]
 
 
 def _memory(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("memory", "bytes", *pair, "") for pair in zip(frame["name"], frame["input_shapes"], strict=True)]
+    return [("memory", "bytes", *pair, "") for pair in values(frame, "name", "input_shapes")]
 
 
 def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("api", "self_ns", name, "", level) for level, name in zip(frame["level"], frame["name"], strict=True)]
+    return [("api", "self_ns", name, "", level) for level, name in values(frame, "level", "name")]
 
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    assert judged.table is not None
-    judged_runs = judged.table[judged.table["verdict"].notna()].index
+    assert judged.found is not None
+    said = zip(judged.found.places, judged.found.rows["verdict"].notna(), strict=True)
+    judged_runs = [key for key, is_judged in said if is_judged and key[0] == _RUN]
     # what both sides measured in the same way, a trace before the others
-    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[0] == _RUN and key[4] == way}
+    run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
 
 
@@ -350,5 +363,5 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
 }
 
 
-def _texts(values: pd.Series) -> list[str | None]:
-    return [None if pd.isna(text) or text == "" else str(text) for text in values]
+def _texts(said: Iterable[Any]) -> list[str | None]:
+    return [text if isinstance(text, str) and text else None for text in said]

@@ -188,7 +188,7 @@ def t_exceeded(tail: float, freedom: F64) -> F64:
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             better = t + np.log(above / tail) * above / _density(t, nu)
         halved = np.where(np.isinf(high), 4.0 * t + 1.0, 0.5 * (low + high))
-        better = np.where((better > low) & (better < high), better, halved)
+        better = np.where((better >= low) & (better <= high), better, halved)
         moved, t = np.abs(better - t), better
         if (moved <= _EXACT_ENOUGH * np.maximum(1.0, t)).all():
             break

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF, Modes, is_between, jumps_between
 from tracker.judgement.accepted import bad_runs
-from tracker.judgement.families import more_is_better, unit_of
-from tracker.judgement.follow import Watched, WatchedRun, normal_runs, watched_of
+from tracker.judgement.families import family_of, more_is_better, unit_of
+from tracker.judgement.follow import Watched, WatchedRun, is_centred, normal_runs, watched_of
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
 from tracker.results.verdicts import JUMPS
@@ -57,7 +57,10 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
         return {}
     with older.store.connect() as connection:
         past = values_of_runs(connection, [run.run_id for run in older.last], older.known)
-    rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])
+    asked = sorted(keys)
+    rows: Sequence[Key] = asked
+    if any(is_centred(family_of(kind, metric, part)) for kind, metric, _, _, part in asked):
+        rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])  # they say what all of them share
     watched = _watched(rows, (past, newer.found, other.found), thresholds)
     bad = bad_runs(older.store, older.line, _workload(older), older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
@@ -65,7 +68,7 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     newer_runs, other_runs = range(count, end), range(end, watched.raw.shape[1])
     device_timed = all(timeline == "device" for timeline in newer.found.timelines)
     reasons = {}
-    for key in keys:
+    for key in asked:
         accepted = [at for at, run in enumerate(older.last) if run.run_id not in bad.get(key, frozenset())]
         reason = _reason(watched, places[key], accepted, newer_runs, other_runs, device_timed=device_timed)
         if reason:

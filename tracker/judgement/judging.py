@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,14 +28,16 @@ from tracker.judgement.families import (
     way_of,
 )
 from tracker.judgement.thresholds import NONE, Thresholds
-from tracker.judgement.yardstick import noise_of
+from tracker.judgement.yardstick import factors_of, noise_of
 from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+Columns = dict[str, NDArray[Any]]
 
 _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
+_WORDS: Final = ("verdict", "reason")
 FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
@@ -43,7 +45,7 @@ FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REM
 class Values:
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
     (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
-    is the yardstick of one run against one. `rows`: of each family, once asked for.
+    is the yardstick of one run against one. `rows`: of each family, once asked for; `factors`: so for `older_factors`.
     """
 
     families: Sequence[Family]
@@ -52,6 +54,7 @@ class Values:
     calls: F64
     older: Sequence[Sequence[int]] = ()
     rows: dict[Family, I64] = field(default_factory=dict)
+    factors: dict[tuple[Family | None, float], list[F64]] = field(default_factory=dict)
 
     @classmethod
     def of_keys(
@@ -67,20 +70,33 @@ class Values:
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
-        return self._by_family().get(family, np.zeros(0, dtype=np.int64))
+        return self.by_family().get(family, np.zeros(0, dtype=np.int64))
+
+    @property
+    def leaf(self) -> Family | None:
+        """The family whose series say what all of them share."""
+        return leaf_of(list(self.by_family()))
+
+    def older_factors(self, family: Family | None, step: float) -> list[F64]:
+        """What all operators of the `older` runs share, by the series of a family; see `yardstick.factors_of`."""
+        if (family, step) not in self.factors:
+            shared = self.of(family) if family else np.zeros(0, dtype=np.int64)
+            self.factors[family, step] = factors_of(self.values, self.older, shared, step)
+        return self.factors[family, step]
 
     def run_rows(self, name: str) -> list[int]:
         """The rows of run-level series of a name, in the order of WAYS."""
-        rows = sorted(row for family, own in self._by_family().items() if family[0] == RUN for row in own.tolist())
+        rows = sorted(row for family, own in self.by_family().items() if family[0] == RUN for row in own.tolist())
         found = [row for row in rows if self.names[row] == name]
         return sorted(found, key=lambda row: WAYS.index(way_of(self.families[row])))
 
     def of_way(self, way: str) -> I64:
         """The rows of the run-level series that were measured in one way, see WAYS."""
-        own = [rows for family, rows in self._by_family().items() if family[0] == RUN and way_of(family) == way]
+        own = [rows for family, rows in self.by_family().items() if family[0] == RUN and way_of(family) == way]
         return np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *own]))
 
-    def _by_family(self) -> dict[Family, I64]:
+    def by_family(self) -> Mapping[Family, I64]:
+        """The rows of each family, in the order in which they first come."""
         if not self.rows:
             found: dict[Family, list[int]] = {}
             for row, own in enumerate(self.families):
@@ -128,10 +144,9 @@ def compare(
     training log) say nothing of operators: those are judged by the other runs alone.
     """
     step = step_of(line, baseline, candidate)
-    table = _nothing(len(line.families))
-    families = [family for family in dict.fromkeys(line.families) if family[0] != RUN]
-    leaf = leaf_of(line.families)
-    inside = np.array([row for row, family in enumerate(line.families) if family[0] != RUN], dtype=np.int64)
+    columns = _nothing(len(line.families))
+    families, leaf = [family for family in line.by_family() if family[0] != RUN], line.leaf
+    inside = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *map(line.of, families)]))
     sides = [telling(line.values, inside, side) for side in (baseline, candidate)]
     centre = no_centre(len(sides[0]), len(sides[1]))
     # the leaves first: they say what the others share
@@ -141,35 +156,34 @@ def compare(
         shared = True if family == leaf or family[0] in OWN_CLOCK else shared
         limits = thresholds.limits(family, [line.names[row] for row in rows])
         judged, of_family = _judge_family(line, rows, sides[0], sides[1], step, shared, limits)
-        table.iloc[rows] = judged[list(table.columns)].to_numpy(dtype=object)
+        for name, column in columns.items():
+            column[rows] = judged[name]
         centre = of_family if family == leaf else centre
-    table = table.astype(dict.fromkeys(_NUMBERS, "float64") | {"large": bool})
     factors = np.zeros(line.values.shape[1])
     factors[sides[0]], factors[sides[1]] = centre.baseline, centre.candidate
-    _doubt(table, unclear)
-    explained = _explained(table, [row for row, family in enumerate(line.families) if family == leaf]) * step
+    _doubt(columns, unclear)
+    explained = _explained(columns, line.of(leaf) if leaf else inside[:0]) * step
     timed = dict(zip(candidate, device_timed, strict=True))
     for rows, totals in judge_runs(line, baseline, timed, factors, explained, thresholds):
         for name in totals.columns:
-            table.loc[rows, name] = totals[name].to_numpy()
-    _doubt(table, unclear)
+            columns[name][rows] = totals[name].to_numpy()
+    _doubt(columns, unclear)
+    table = pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
     return Compared(table, centre, factors)
 
 
-def _doubt(table: pd.DataFrame, unclear: Mapping[int, str]) -> None:
+def _doubt(columns: Columns, unclear: Mapping[int, str]) -> None:
     for row, reason in unclear.items():
-        table.loc[row, ["verdict", "reason"]] = rule.UNCLEAR, reason
+        columns["verdict"][row], columns["reason"][row] = rule.UNCLEAR, reason
 
 
-def _nothing(count: int) -> pd.DataFrame:
-    """The table of `Compared` for `count` series of which nothing is said."""
-    return pd.DataFrame(
-        {
-            **{name: np.full(count, np.nan) for name in _NUMBERS},
-            **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
-            "large": np.zeros(count, dtype=bool),
-        }
-    )
+def _nothing(count: int) -> Columns:
+    """The columns of `Compared` for `count` series of which nothing is said."""
+    return {
+        **{name: np.full(count, np.nan) for name in _NUMBERS},
+        **{name: np.full(count, None, dtype=object) for name in ("verdict", "calls_verdict", "reason")},
+        "large": np.zeros(count, dtype=bool),
+    }
 
 
 def step_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) -> float:
@@ -189,10 +203,9 @@ def steps_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) ->
         if known:
             one, other = means[min(known)[1]]
             return one, other
-    leaf = leaf_of(line.families)
-    if leaf is None:
+    if line.leaf is None:
         return float("nan"), float("nan")
-    one, other = (float(np.nansum(line.values[np.ix_(line.of(leaf), side)])) / len(side) for side in columns)
+    one, other = (float(np.nansum(line.values[np.ix_(line.of(line.leaf), side)])) / len(side) for side in columns)
     return one, other
 
 
@@ -209,7 +222,7 @@ def _judge_family(
     step: float,
     shared: Centre | bool,
     limits: rule.Limits,
-) -> tuple[pd.DataFrame, Centre]:
+) -> tuple[Columns, Centre]:
     x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
     kind, metric = line.families[rows[0]][:2]
     is_time = metric.endswith("_ns") and not np.isnan(step)
@@ -217,40 +230,39 @@ def _judge_family(
     noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
     judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
-    found = judged.table.rename(columns={"ratio": "diff"})[[*_NUMBERS, "verdict", "reason"]]
+    found = {name: judged.table["ratio" if name == "diff" else name].to_numpy() for name in (*_NUMBERS, *_WORDS)}
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
     one_sided = (presence["verdict"] != "").to_numpy()
     for name in ("contribution", "verdict", "reason"):
-        found[name] = np.where(one_sided, presence[name], found[name])
+        found[name] = np.where(one_sided, presence[name].to_numpy(), found[name])
     calls = [line.calls[np.ix_(rows, np.array(side))] for side in (baseline, candidate)]
     by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].to_numpy(dtype=object)
     uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in UNCOUNTED)
-    found["calls_verdict"] = np.where(uncounted, None, by_calls)
     with np.errstate(invalid="ignore"):
         level = np.fmax(np.nan_to_num(x).max(axis=1, initial=0.0), np.nan_to_num(y).max(axis=1, initial=0.0))
     found["large"] = (level >= rule.TESTED_SHARE * step) if is_time else level > 0
     if not is_time:
-        found["contribution"] = np.nan
-    absent = (np.isnan(x).all(axis=1)) & (np.isnan(y).all(axis=1))
-    found.loc[absent, ["verdict", "reason", "calls_verdict"]] = None
+        found["contribution"] = np.full(len(rows), np.nan)
+    absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
+    found |= {name: np.where(absent, None, found[name]) for name in _WORDS}
+    found["calls_verdict"] = np.where(uncounted | absent, None, by_calls)
     return found, judged.centre
 
 
 def _noise(line: Values, rows: I64, step: float) -> Noise:
     """What older versions showed of `rows`; nothing where the line has none."""
-    kind = line.families[rows[0]][0]
-    leaf = leaf_of(line.families)
     if not line.older:
         return Noise()
-    shared = rows if kind in OWN_CLOCK else line.of(leaf) if leaf else rows[:0]
-    return noise_of(line.values, line.older, rows, shared, step)
+    family = line.families[rows[0]]
+    sharing = family if family[0] in OWN_CLOCK else line.leaf
+    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step))
 
 
-def _explained(table: pd.DataFrame, leaves: Sequence[int]) -> float:
+def _explained(columns: Columns, leaves: I64) -> float:
     """The change of the step that named findings of the leaves make, as a fraction of it."""
-    own = table.iloc[list(leaves)]
-    named = own["verdict"].isin([rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED])
-    return float(own.loc[named, "contribution"].sum())
+    own = pd.Series(columns["contribution"][leaves])
+    named = [word in (rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED) for word in columns["verdict"][leaves]]
+    return float(own[named].sum())
 
 
 def judge_runs(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, pairwise
@@ -23,14 +23,21 @@ SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Verdicts:
-    """`table`: a row per series of either side, with the index SERIES_KEY and the columns of `judging.Compared`.
+    """`places`: each series of either side, sorted, and its row in `rows`, whose columns are those of
+    `judging.Compared`.
 
     `centre`: what all operators share, which is taken out of the times. `thresholds`: the limits that it was judged by.
     """
 
-    table: pd.DataFrame
+    places: Mapping[Key, int]
+    rows: pd.DataFrame
     centre: Centre
     thresholds: Thresholds
+
+    @property
+    def table(self) -> pd.DataFrame:
+        """`rows` with the index SERIES_KEY."""
+        return self.rows.set_index(pd.MultiIndex.from_tuples(list(self.places), names=SERIES_KEY))
 
 
 def verdicts_of(
@@ -68,8 +75,7 @@ def verdicts_of(
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)
-    index = pd.MultiIndex.from_tuples(keys, names=SERIES_KEY)
-    return Verdicts(compared.table.set_index(index), compared.centre, own)
+    return Verdicts({key: row for row, key in enumerate(keys)}, compared.table, compared.centre, own)
 
 
 def _compared(

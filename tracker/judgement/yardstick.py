@@ -48,19 +48,29 @@ def older_runs(store: Store, run_ids: Sequence[int], known: Known | None = None)
     return tuple(groups)
 
 
-def noise_of(values: F64, versions: Sequence[Sequence[int]], rows: I64, shared: I64, step: float) -> Noise:
-    """How much `rows` of `values` (series, runs) varied within `versions`, the columns of each.
+def factors_of(values: F64, versions: Sequence[Sequence[int]], shared: I64, step: float) -> list[F64]:
+    """What all operators of the runs of each of `versions` share, as a log per run. `values`: (series, runs);
+    `versions`: the columns of each.
 
-    `shared`: the rows that say what all operators of a run share; those of at least 0.01 % of `step` do, the larger
-    step in the unit of the values, nan for unknown.
+    `shared`: the rows that say so; those of at least 0.01 % of `step` do, the larger step in the unit of the values,
+    nan for unknown.
     """
-    logs, factors = [], []
+    factors = []
     for version in versions:
-        columns = np.array(version)
+        leaves = values[np.ix_(shared, np.array(version))]
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs.append(np.log(values[np.ix_(rows, columns)]))
-            leaves = values[np.ix_(shared, columns)]
             factors.append(shared_factor(leaves[~(leaves.mean(axis=1) < rule.TESTED_SHARE * step)]))
-    known = [np.where(np.isfinite(side), side, np.nan) for side in logs]
+    return factors
+
+
+def noise_of(values: F64, versions: Sequence[Sequence[int]], rows: I64, factors: Sequence[F64]) -> Noise:
+    """How much `rows` of `values` (series, runs) varied within `versions`, the columns of each; `factors`: of
+    `factors_of`.
+    """
+    known = []
+    for version in versions:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(values[np.ix_(rows, np.array(version))])
+        known.append(np.where(np.isfinite(logs), logs, np.nan))
     centred = (side - factor for side, factor in zip(known, factors, strict=True))
     return Noise(pooled(*known), pooled(*centred))

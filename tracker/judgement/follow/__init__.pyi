@@ -2,7 +2,7 @@ from .checkpoint import Checkpoint, resume
 from .following import follow
 from .normal import normal_runs
 from .tracked import Tracked, UserAction
-from .watched import Watched, WatchedRun, watched_of
+from .watched import Watched, WatchedRun, is_centred, watched_of
 
 __all__ = [
     "Checkpoint",
@@ -11,6 +11,7 @@ __all__ = [
     "Watched",
     "WatchedRun",
     "follow",
+    "is_centred",
     "normal_runs",
     "resume",
     "watched_of",

@@ -105,13 +105,12 @@ def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds 
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(line.values > 0, line.values, np.nan)
         raw = np.where(more_is_better(line.families)[:, None], 1.0 / raw, raw)
-    kinds = {family: line.of(family) for family in dict.fromkeys(line.families)}
-    leaf = leaf_of(line.families)
+    kinds, leaf = dict(line.by_family()), line.leaf
     step = _steps(line, kinds[leaf] if leaf else None)
     shared = factor_run_by_run(raw[kinds[leaf]], step) if leaf else np.zeros(len(runs))
     centred = raw.copy()
     for family, rows in kinds.items():
-        if family[0] == RUN or not family[1].endswith("_ns"):
+        if not is_centred(family):
             continue
         own = factor_run_by_run(raw[rows], step) if family[0] in OWN_CLOCK else shared
         centred[rows] = raw[rows] / np.exp(own)
@@ -121,6 +120,11 @@ def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds 
     return Watched(
         line.families, line.names, runs, raw, centred, shared, line.calls, step, kinds, ways, thresholds, limits, said
     )  # fmt: skip
+
+
+def is_centred(family: Family) -> bool:
+    """Whether what all operators share is taken out of the series of a family."""
+    return family[0] != RUN and family[1].endswith("_ns")
 
 
 def _limits_of(line: Values, family: Family, rows: I64, thresholds: Thresholds) -> FamilyLimits:

@@ -1,0 +1,32 @@
+"""Rows by key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from tracker.compare.keys import KEY, numbered, places, values
+
+
+def test_places_are_those_of_the_first_coming_and_missing_is_a_key():
+    found, first = places([pd.array(["b", "a", "b", None, None], dtype="string"), np.array([1, 1, 1, 2, 2])])
+    assert found.tolist() == [0, 1, 0, 2, 2]
+    assert first.tolist() == [0, 1, 3]
+
+
+def test_equal_texts_in_other_columns_are_other_keys():
+    columns = [np.array(texts, dtype=object) for texts in (["a", "b", "a"], ["b", "a", "a"])]
+    assert places(columns)[0].tolist() == [0, 1, 2]
+
+
+def test_no_rows_have_no_places():
+    found, first = places([pd.array([], dtype="string"), np.array([], dtype=np.int64)])
+    assert (len(found), len(first)) == (0, 0)
+
+
+def test_equal_rows_of_two_frames_have_one_number():
+    before = pd.DataFrame({"name": ["mm", "relu"], "shape": ["2", ""], "ns": [1, 2]})
+    after = pd.DataFrame({"name": ["mm", "mm"], "shape": ["3", "2"], "ns": [3, 4]})
+    (one, other), keys = numbered([before, after], ["name", "shape"])
+    assert (one[KEY].tolist(), other[KEY].tolist()) == ([0, 1], [2, 0])
+    assert list(values(keys, "name", "shape")) == [("mm", "2"), ("relu", ""), ("mm", "3")]
