@@ -188,12 +188,15 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    part = target.with_name(f".tracker-{os.getpid()}.part")
+    """Write a file whole, for whom it was until now."""
+    from tracker.hooks import spool
+
     try:
-        part.write_bytes(data)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        mode = target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        spool.write(str(target), data, 0o666, whatever_umask=False)
+    else:
+        spool.write(str(target), data, mode, whatever_umask=True)
 
 
 def _check_writable(path: Path) -> None:
