@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracker.units import MISSING_TEXT, format_moment, format_ns
+from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,8 +47,6 @@ def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *
     """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
-    from tracker.reports._shared import printable
-
     if format is ListFormat.CSV:
         return str(frame.to_csv(index=False))
     rows = _rows(frame)
@@ -109,8 +107,6 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:
-    from tracker.reports._shared import printable
-
     table = [
         [column.title for column in columns],
         *([printable(column.cell(row)) for column in columns] for row in rows),

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
-from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
+from tracker.reports._shared import Style, no_formula, plain, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -25,6 +25,7 @@ from tracker.results import (
     Matrix,
     Shown,
 )
+from tracker.units import printable
 
 TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
