@@ -1,4 +1,4 @@
-"""The command `tracker`: one file per command; errors are caught here and nowhere else.
+"""The command `tracker`: one file per command; errors are caught here and nowhere else, but defects in `__main__`.
 
 Importing this room stays cheap, so that `tracker --help` starts fast: a command imports what it needs when it runs.
 """
