@@ -67,23 +67,20 @@ def root(environ: Mapping[str, str]) -> str:
 
 def name(environ: Mapping[str, str]) -> str:
     """What the spools of this database are called."""
+    return names(environ)[0]
+
+
+def names(environ: Mapping[str, str]) -> list[str]:
+    """That, and what hooks called them that are copied into jobs since before."""
+    from . import databases  # not above: as a script, this file belongs to no package, and names no spool
+
     database, settings = environ.get("TRACKER_DB", ""), environ.get("TRACKER_CONFIG", "")
     if not database and not settings:
-        return "default"
-    named = [identity(database), ""] if database else ["", identity(settings)]
-    return hashlib.sha256("\n".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def identity(database: str) -> str:
-    """The same text for all names of one database: where a file really lies; of a server not who asks, or how."""
-    scheme, separator, rest = database.partition("://")
-    scheme = scheme.partition("+")[0].lower()
-    if not separator or (scheme == "sqlite" and rest.startswith("/")):
-        path = rest[1:].partition("?")[0] if separator else database
-        return os.path.realpath(os.path.expanduser(path)) if path not in ("", ":memory:") else database
-    authority, slash, tail = rest.partition("/")
-    host = authority.rpartition("@")[2].lower()
-    return "{}://{}{}{}".format("postgresql" if scheme == "postgres" else scheme, host, slash, tail)
+        return ["default"]
+    ways = databases.identity, databases.older_identity
+    named = [[way(database), ""] if database else ["", way(settings)] for way in ways]
+    texts = ["\n".join(each).encode("utf-8", "surrogateescape") for each in named]
+    return list(dict.fromkeys(hashlib.sha256(text).hexdigest()[:12] for text in texts))
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -128,7 +125,7 @@ def of_all_machines(environ: Mapping[str, str]) -> list[str]:
         hosts = sorted(os.listdir(root(environ)))
     except OSError:
         return []
-    found = [os.path.join(root(environ), host, name(environ)) for host in hosts]
+    found = [os.path.join(root(environ), host, each) for host in hosts for each in names(environ)]
     return [path for path in found if os.path.isdir(path)]
 
 
@@ -142,10 +139,10 @@ def shut(environ: Mapping[str, str]) -> list[tuple[str, str]]:
         place = os.path.join(base, host)
         if os.path.isdir(place):
             found.append((place, _problem(place, os.X_OK)))
-            below = os.path.join(place, name(environ))
-            for parent, folders, _ in os.walk(below):
-                folders.sort()
-                found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
+            for below in names(environ):
+                for parent, folders, _ in os.walk(os.path.join(place, below)):
+                    folders.sort()
+                    found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
     return [(place, problem) for place, problem in found if problem]
 
 
