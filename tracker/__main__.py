@@ -10,19 +10,21 @@ import threading
 from contextlib import suppress
 from typing import NoReturn
 
-from tracker.cli import main
+from tracker.errors import EXIT_COULD_NOT_RUN, our_fault
+from tracker.units import printable
 
 
 def run() -> NoReturn:
     """Run the command line, and end the process with its exit code.
 
     Python would take apart hundreds of modules object by object before it ends, a fifth of the time of a small ingest.
-    What has to be done at the end is done; memory goes back to the system as a whole.
+    What has to be done at the end is done; memory goes back to the system as a whole. An error that nobody foresaw ends
+    it with code 2: 1, as Python has it, is what a gate finds.
     """
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
     try:
-        main()
+        _run()
     except SystemExit as end:
         if not isinstance(end.code, int | None) or threading.active_count() > 1:
             raise
@@ -32,6 +34,29 @@ def run() -> NoReturn:
         with suppress(OSError, ValueError):  # closed by whoever read it: the code says what there is to say
             stream.flush()
     os._exit(code)
+
+
+def _run() -> NoReturn:
+    try:
+        from tracker.cli import main
+
+        main()
+    except Exception as error:  # noqa: BLE001 here is nobody else to catch it
+        with suppress(Exception):  # nobody hears errors
+            for line in _told(error):
+                sys.stderr.write(f"{printable(line)}\n")
+            sys.stderr.flush()
+        sys.exit(EXIT_COULD_NOT_RUN)
+
+
+def _told(error: Exception) -> list[str]:
+    """The lines that tell of an error that nobody foresaw, the last one what to do."""
+    if isinstance(error, MemoryError):
+        return ["tracker: out of memory; see how much this machine has left"]
+    import traceback
+
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return [*lines, f"tracker: {our_fault(error)}, with the lines above, the command and what tracker --version says"]
 
 
 if __name__ == "__main__":

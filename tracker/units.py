@@ -1,4 +1,4 @@
-"""Nanoseconds and bytes: every conversion into them and every human form of them.
+"""Nanoseconds and bytes: every conversion into them and every human form of them; text that harms no terminal.
 
 Times are integer nanoseconds from the door of a reader to the door of a report; nothing between rounds.
 """
@@ -194,6 +194,22 @@ def is_plain(text: str) -> bool:
     (True, False)
     """
     return not any(unicodedata.category(char) == "Cc" for char in text)
+
+
+def printable(text: str) -> str:
+    r"""`text` on one line, without characters that a terminal or a file format acts on: those show as escapes.
+
+    >>> printable("a\nb\x1b[31mc")
+    'a\\nb\\x1b[31mc'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if _harmless(char) else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def _harmless(char: str) -> bool:
+    # Cc control, Cf direction marks and zero-width, Cs lone surrogates, Co and Cn unassigned, Zl and Zp line ends
+    return unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def format_age(ns: int) -> str:

@@ -98,3 +98,17 @@ def test_a_copy_that_cannot_be_says_why_in_its_own_words(tracker, db, tmp_path, 
         done = tracker("db", "copy", source, target)
         assert (done.code, done.out, done.err) == (2, "", f"tracker: {said}\n")
     assert not (tmp_path / "new.db").exists()
+
+
+def test_what_the_system_refuses_is_told_without_the_password(tracker, monkeypatch):
+    """As where no file can be opened any more: that of the statements of a new database among them."""
+
+    def refuse(*_, **__):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("tracker.store.open_store", refuse)
+    done = tracker("runs", "--db", "postgresql://me:s3cr3t@h:5433/db?sslpassword=s3cr3t2")
+    said = "the database cannot be opened (Too many open files); name another one with --db PATH"
+    assert (done.code, done.err) == (2, f"tracker: postgresql://me:***@h:5433/db: {said}\n")
+    done = tracker("runs", "--db", "/data/jobs.db")
+    assert (done.code, done.err) == (2, f"tracker: /data/jobs.db: {said}\n")

@@ -162,3 +162,28 @@ def test_details_repeat_the_question(tracker, db):
     last = tracker("diff", "v01", "v08", *words, "--db", db).out.splitlines()[-1]
     for part in ("--only operator", "--match name", "--op 'aten::*'", "--rank 0", "--min-us 1.5"):
         assert part in last
+
+
+def test_a_report_that_is_replaced_stays_as_private_as_it_was(tracker, db, tmp_path):
+    report, new = tmp_path / "report.json", tmp_path / "new.json"
+    report.write_text("of yesterday")
+    report.chmod(0o600)
+    before = os.umask(0o022)
+    try:
+        for path in (report, new):
+            assert tracker(*DIFF, "--db", db, "-o", path).code == 0
+    finally:
+        os.umask(before)
+    assert report.read_text() == new.read_text() != "of yesterday"
+    assert [path.stat().st_mode & 0o777 for path in (report, new)] == [0o600, 0o644]
+
+
+def test_a_report_is_written_through_no_link_that_another_one_put_beside_it(tracker, db, tmp_path, monkeypatch):
+    (tmp_path / "mine").write_text("mine")
+    for guessed in (f".tracker-{os.getpid()}.part", f".{'00' * 8}"):
+        (tmp_path / guessed).symlink_to(tmp_path / "mine")
+    assert tracker(*DIFF, "--db", db, "-o", tmp_path / "report.json").code == 0
+    assert (tmp_path / "mine").read_text() == "mine"
+    monkeypatch.setattr(os, "urandom", bytes)
+    expect(tracker(*DIFF, "--db", db, "-o", tmp_path / "report.json"), r"\S+ cannot be written \(File exists\)")
+    assert (tmp_path / "mine").read_text() == "mine"

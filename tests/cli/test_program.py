@@ -92,13 +92,14 @@ def test_readers_are_begun_before_what_saves_is_imported():
 
 ENDING = """
 import atexit, sys
-import tracker.__main__ as program
+import tracker.cli
+from tracker.__main__ import run
 def main():
     sys.stdout.write("x" * 100_000)
     atexit.register(lambda: sys.stderr.write("asked at exit"))
     {end}
-program.main = main
-program.run()
+tracker.cli.main = main
+run()
 """
 
 
@@ -108,10 +109,35 @@ def test_the_end_gives_its_code_writes_all_and_does_what_was_asked_for(end, code
     assert (done.returncode, len(done.stdout), done.stderr) == (code, 100_000, "asked at exit")
 
 
-def test_a_defect_is_told_as_python_tells_it():
-    done = run(ENDING.format(end="raise RuntimeError('a defect')"))
-    assert done.returncode == 1
-    assert "RuntimeError: a defect" in done.stderr
+def test_a_defect_is_told_whole_and_is_no_finding():
+    """A gate takes 1 for a regression."""
+    done = run(ENDING.format(end="raise RuntimeError('a defect \\x1b[31m')"))
+    first, *_, last = done.stderr.removesuffix("asked at exit").splitlines()
+    assert (done.returncode, len(done.stdout), first) == (2, 100_000, "Traceback (most recent call last):")
+    assert ", line 8, in main\n" in done.stderr
+    assert last == (
+        "tracker: tracker itself failed on this: RuntimeError: a defect \\x1b[31m; please report it, with the lines "
+        "above, the command and what tracker --version says"
+    )
+    assert "\x1b" not in done.stderr
+
+
+def test_memory_that_does_not_suffice_is_no_defect():
+    done = run(ENDING.format(end="raise MemoryError"))
+    said = "tracker: out of memory; see how much this machine has left\n"
+    assert (done.returncode, done.stderr) == (2, f"{said}asked at exit")
+
+
+def test_a_program_that_cannot_even_be_loaded_is_no_finding_either():
+    done = run("import sys; sys.modules['typer'] = None; from tracker.__main__ import run; run()", "runs")
+    assert done.returncode == 2
+    assert "ModuleNotFoundError" in done.stderr.splitlines()[-1]
+
+
+def test_an_error_that_nobody_hears_has_its_code():
+    for closed in ("2>&-", *(["2>/dev/full"] if Path("/dev/full").exists() else [])):
+        command = f"{sys.executable} -m tracker runs --db /no/such/folder/t.db {closed}"
+        assert subprocess.run(["sh", "-c", command], check=False).returncode == 2
 
 
 def test_a_thread_that_still_works_is_waited_for():

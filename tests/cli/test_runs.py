@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import csv
+import io
 import json
 
 import pytest
@@ -134,3 +136,12 @@ def test_rows_without_a_run_are_found(tracker, db):
     done = tracker("db", "check", "--db", db)
     assert done.code == 2
     assert "rows of memory belong to no run" in done.err
+
+
+def test_a_note_that_looks_like_a_formula_is_none_in_a_spreadsheet(tracker, db, listed):
+    assert tracker("runs", "edit", "run:1", "--note", "=HYPERLINK(0)", "--db", db).code == 0
+    done = tracker("runs", "--format", "csv", "--db", db)
+    rows = {row["run_id"]: row for row in csv.DictReader(io.StringIO(done.out))}
+    assert len(rows) == len(listed()) > 1
+    assert [rows["1"]["note"], rows["2"]["note"]] == ["'=HYPERLINK(0)", ""]
+    assert [row["ranks"] for row in rows.values()] == ["1"] * len(rows), "numbers stay numbers"

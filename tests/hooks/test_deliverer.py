@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -208,6 +209,41 @@ def test_all_names_of_one_database_are_one_spool(tmp_path, monkeypatch):
     assert len({spool.name({"TRACKER_DB": server}) for server in servers}) == 1
     others = [files[0], servers[0], "postgresql://db:5432/y", "postgresql://db2:5432/x", "real/other.db"]
     assert len({spool.name({"TRACKER_DB": other}) for other in others}) == len(others)
+
+
+def test_a_database_on_a_server_has_one_spool_whoever_asks_and_however(monkeypatch):
+    monkeypatch.delenv("PGPORT", raising=False)
+    databases = [
+        ("postgresql://h/db", "postgresql://u:p@H:5432/db", "postgres://h/db?sslmode=require&connect_timeout=3",
+         "postgresql:///db?host=h", "postgresql://h?dbname=db", "postgresql://u:p?/w@other:1/db?host=h&port=5432",
+         "postgresql+psycopg:///db?host=h:5432&user=me"),
+        ("postgresql:///db?host=/run/pg", "postgresql://u:p@/db?sslmode=disable&host=%2Frun%2Fpg"),
+        ("postgresql:///db?host=/run/PG",),
+        ("postgresql:///db",),
+        ("postgresql:///db?service=jobs", "postgresql:///db?sslmode=require&service=jobs"),
+        ("postgresql://h:5433/db", "postgresql://h/db?port=5433"),
+        ("postgresql://[::1]/db", "postgresql://[::1]:5432/db", "postgresql:///db?host=::1"),
+        ("postgresql://h/db?options=-csearch_path%3Dteam", "postgresql://u@h:5432/db?options=-csearch_path=team"),
+        ("postgresql://h/my%20db", "postgresql://h/my db"),
+        ("postgresql://u@h", "postgresql://h/u", "postgresql://h?user=u"),
+    ]  # fmt: skip
+    spools = [{spool.name({"TRACKER_DB": name}) for name in names} for names in databases]
+    assert [len(found) for found in spools] == [1] * len(databases)
+    assert len(set.union(*spools)) == len(databases)
+    monkeypatch.setenv("PGPORT", "5433")
+    assert spool.name({"TRACKER_DB": "postgresql://h/db"}) == spool.name({"TRACKER_DB": "postgresql://h:5433/db"})
+
+
+@pytest.mark.parametrize("named", ["postgresql://u@h/db", "postgresql://h:5432/db?sslmode=require"])
+def test_what_older_hooks_queued_for_a_server_is_found(tmp_path, named):
+    """They told its names apart: what is found is what was queued under the same one."""
+    older = hashlib.sha256(f"{named.replace('u@', '')}\n".encode()).hexdigest()[:12]
+    variables = environ(tmp_path, TRACKER_DB=named)
+    new = Path(spool.folder(variables))
+    assert new.name != older
+    for place in (new, new.with_name(older)):
+        spool.add(str(place), {"profile": "p"}, now_ns=1)
+    assert spool.of_all_machines(variables) == [str(new), str(new.with_name(older))]
 
 
 def test_a_database_named_from_the_folder_of_the_job_is_the_same_for_its_deliverer(tmp_path, monkeypatch):

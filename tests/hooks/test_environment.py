@@ -96,6 +96,14 @@ def test_git_names_version_commit_and_whether_the_tree_is_dirty(repository, tmp_
     assert (said["version"], said["git_dirty"]) == ("v1.2-dirty", "yes")
 
 
+def test_a_tag_that_speaks_of_dirt_is_none(repository):
+    subprocess.run(["git", "-C", str(repository), "tag", "-d", "v1.2"], check=True)
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    subprocess.run(["git", "-C", str(repository), *author, "tag", "v1-dirtyfix", "-ma"], check=True)
+    said = environment.capture_git([str(repository)], 10)
+    assert (said["version"], said["git_dirty"]) == ("v1-dirtyfix", "no")
+
+
 def test_no_repository_and_no_git_say_nothing(tmp_path, monkeypatch):
     assert environment.capture_git([str(tmp_path)], 10) == {}
     monkeypatch.setenv("PATH", str(tmp_path))

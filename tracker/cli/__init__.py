@@ -1,4 +1,4 @@
-"""The command `tracker`: one file per command; errors are caught here and nowhere else.
+"""The command `tracker`: one file per command; errors are caught here and nowhere else, but defects in `__main__`.
 
 Importing this room stays cheap, so that `tracker --help` starts fast: a command imports what it needs when it runs.
 """
@@ -39,6 +39,7 @@ from tracker.cli import (
     watch,
 )
 from tracker.errors import TrackerError
+from tracker.units import printable
 
 _EXIT_INTERRUPTED = 130
 
@@ -158,7 +159,7 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
-        sys.stderr.write(f"tracker: {_printable(str(error))}\n")
+        sys.stderr.write(f"tracker: {printable(str(error))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)
@@ -179,10 +180,5 @@ def _misused(error: typer.TyperException) -> int:
     ):
         message = re.sub(words, plain, message)
     path = context.command_path if context is not None else "tracker"
-    sys.stderr.write(f"tracker: {_printable(' '.join(message.split()).rstrip('.'))}; {path} --help\n")
+    sys.stderr.write(f"tracker: {printable(' '.join(message.split()).rstrip('.'))}; {path} --help\n")
     return error.exit_code
-
-
-def _printable(text: str) -> str:
-    """`text` without characters that a terminal acts on; file names may hold any."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -16,6 +16,7 @@ import typer
 
 from tracker.cli._options import Format
 from tracker.errors import SourceError, UsageError
+from tracker.units import printable
 
 if TYPE_CHECKING:
     from tracker.results.gates import Gate
@@ -96,13 +97,8 @@ class Delivery:
 
 def finish(gate: Gate) -> NoReturn:
     """Say on one line, the last one, how the gate ends, and end with its exit code."""
-    tell(f"--fail-on {gate.word}: exit {gate.code}, {_one_line(gate.because)}")
+    tell(f"--fail-on {gate.word}: exit {gate.code}, {printable(gate.because)}")
     raise typer.Exit(gate.code)
-
-
-def _one_line(text: str) -> str:
-    """`text` without characters that a terminal or the log of a build acts on; names may hold any."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 
 def plan(asked: Format | None, output: str | None, stem: str, what: str) -> Delivery:
@@ -190,12 +186,15 @@ def write_file(path: Path, content: str | bytes) -> None:
 
 
 def _replace(target: Path, data: bytes) -> None:
-    part = target.with_name(f".tracker-{os.getpid()}.part")
+    """Write a file whole, for whom it was until now."""
+    from tracker.hooks import spool
+
     try:
-        part.write_bytes(data)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
+        mode = target.stat().st_mode & 0o777
+    except FileNotFoundError:
+        spool.write(str(target), data, 0o666, whatever_umask=False)
+    else:
+        spool.write(str(target), data, mode, whatever_umask=True)
 
 
 def _check_writable(path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from tracker import config
 from tracker.config import DATABASE_VARIABLE, FILE_VARIABLE, Settings
 from tracker.errors import SourceError
-from tracker.hooks import spool
+from tracker.hooks import databases, spool
 
 Found = TypeVar("Found")
 
@@ -44,5 +44,5 @@ def _ways(settings: Settings, environ: Mapping[str, str]) -> Iterator[dict[str, 
             named = config.load(environ=way).database
         except SourceError:  # there is no such file, or it is wrong: no job gets anywhere with it
             continue
-        if spool.identity(named) == spool.identity(settings.database):
+        if databases.identity(named) == databases.identity(settings.database):
             yield way

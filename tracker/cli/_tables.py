@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tracker.units import MISSING_TEXT, format_moment, format_ns
+from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,11 +47,12 @@ def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *
     """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
-    from tracker.reports.shared import printable
+    from tracker.reports import _csv
+    from tracker.reports.shared import records
 
     if format is ListFormat.CSV:
-        return str(frame.to_csv(index=False))
-    rows = _rows(frame)
+        return _csv.written({name: _csv.table(frame)})
+    rows = records(frame)
     if format is ListFormat.JSON:
         return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)
     return "\n".join([*_aligned(rows, columns), printable(last_line)]) if rows else last_line
@@ -103,14 +104,7 @@ def moment_of(key: str) -> Callable[[Mapping[str, Any]], str]:
     return cell
 
 
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    plain = frame.astype(object).where(frame.notna(), None)
-    return [{str(key): value for key, value in row.items()} for row in plain.to_dict("records")]
-
-
 def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:
-    from tracker.reports.shared import printable
-
     table = [
         [column.title for column in columns],
         *([printable(column.cell(row)) for column in columns] for row in rows),

@@ -94,8 +94,8 @@ def _test(channels: Sequence[Channel]) -> None:
 
     from tracker.cli._output import emit
     from tracker.notify.sending import Sender, send_within
-    from tracker.reports.shared import printable
     from tracker.results import Message
+    from tracker.units import printable
 
     sender = Sender(os.environ)
     failed = 0
@@ -123,9 +123,8 @@ def _round(settings: Settings) -> None:
     from tracker import notify as room
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
-    from tracker.reports.shared import printable
     from tracker.store import notifications
-    from tracker.units import counted
+    from tracker.units import counted, printable
 
     _chosen(settings, ())
     now = time.time_ns()

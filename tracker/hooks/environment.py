@@ -123,7 +123,8 @@ def capture_git(folders: list[str], timeout_s: float) -> dict[str, str]:
         version = _git(folder, ["describe", "--always", "--dirty"], timeout_s)
         commit = _git(folder, ["rev-parse", "HEAD"], timeout_s) if version else ""
         if version and commit:
-            return {"version": version, "git_commit": commit, "git_dirty": "yes" if "-dirty" in version else "no"}
+            dirty = "yes" if version.endswith("-dirty") else "no"
+            return {"version": version, "git_commit": commit, "git_dirty": dirty}
     return {}
 
 

@@ -14,6 +14,7 @@ hands itself down (`chmod 3770`). Each user then has ROOT/HOST/NAME/UID/, which 
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import itertools
@@ -23,6 +24,7 @@ import shlex
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -65,23 +67,20 @@ def root(environ: Mapping[str, str]) -> str:
 
 def name(environ: Mapping[str, str]) -> str:
     """What the spools of this database are called."""
+    return names(environ)[0]
+
+
+def names(environ: Mapping[str, str]) -> list[str]:
+    """That, and what hooks called them that are copied into jobs since before."""
+    from . import databases  # not above: as a script, this file belongs to no package, and names no spool
+
     database, settings = environ.get("TRACKER_DB", ""), environ.get("TRACKER_CONFIG", "")
     if not database and not settings:
-        return "default"
-    named = [identity(database), ""] if database else ["", identity(settings)]
-    return hashlib.sha256("\n".join(named).encode("utf-8", "surrogateescape")).hexdigest()[:12]
-
-
-def identity(database: str) -> str:
-    """The same text for all names of one database: where a file really lies; of a server not who asks, or how."""
-    scheme, separator, rest = database.partition("://")
-    scheme = scheme.partition("+")[0].lower()
-    if not separator or (scheme == "sqlite" and rest.startswith("/")):
-        path = rest[1:].partition("?")[0] if separator else database
-        return os.path.realpath(os.path.expanduser(path)) if path not in ("", ":memory:") else database
-    authority, slash, tail = rest.partition("/")
-    host = authority.rpartition("@")[2].lower()
-    return "{}://{}{}{}".format("postgresql" if scheme == "postgres" else scheme, host, slash, tail)
+        return ["default"]
+    ways = databases.identity, databases.older_identity
+    named = [[way(database), ""] if database else ["", way(settings)] for way in ways]
+    texts = ["\n".join(each).encode("utf-8", "surrogateescape") for each in named]
+    return list(dict.fromkeys(hashlib.sha256(text).hexdigest()[:12] for text in texts))
 
 
 def folder(environ: Mapping[str, str]) -> str:
@@ -126,7 +125,7 @@ def of_all_machines(environ: Mapping[str, str]) -> list[str]:
         hosts = sorted(os.listdir(root(environ)))
     except OSError:
         return []
-    found = [os.path.join(root(environ), host, name(environ)) for host in hosts]
+    found = [os.path.join(root(environ), host, each) for host in hosts for each in names(environ)]
     return [path for path in found if os.path.isdir(path)]
 
 
@@ -140,17 +139,21 @@ def shut(environ: Mapping[str, str]) -> list[tuple[str, str]]:
         place = os.path.join(base, host)
         if os.path.isdir(place):
             found.append((place, _problem(place, os.X_OK)))
-            below = os.path.join(place, name(environ))
-            for parent, folders, _ in os.walk(below):
-                folders.sort()
-                found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
+            for below in names(environ):
+                for parent, folders, _ in os.walk(os.path.join(place, below)):
+                    folders.sort()
+                    found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
     return [(place, problem) for place, problem in found if problem]
 
 
 def _problem(place: str, needed: int) -> str:
-    if os.access(place, needed):
+    if not os.access(place, needed):
+        return f"belongs to user {os.stat(place).st_uid}, and entries cannot be taken from it"
+    try:
+        found = os.lstat(os.path.join(place, TAKING))
+    except OSError:  # there is none
         return ""
-    return f"belongs to user {os.stat(place).st_uid}, and entries cannot be taken from it"
+    return "" if _is_own(found) else f"holds a {TAKING} that is no file of its own: remove that"
 
 
 def _names(place: str) -> list[str]:
@@ -175,7 +178,16 @@ def make(spool: str) -> None:
             os.mkdir(place, 0o700)
             around = os.stat(os.path.dirname(place)).st_mode
             if around & _SHARED == _SHARED:
-                os.chmod(place, 0o700 | around & (0o3070 if missing else 0o2070))
+                _share(place, 0o700 | around & (0o3070 if missing else 0o2070))
+
+
+def _share(place: str, mode: int) -> None:
+    """Give a folder its mode; OSError where a link stands in its place by now: the group may write around it."""
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        os.fchmod(handle, mode)
+    finally:
+        os.close(handle)
 
 
 def _mode(spool: str) -> int:
@@ -194,19 +206,27 @@ def add(spool: str, entry: Mapping[str, Any], *, now_ns: int) -> str:
 
 
 def replace(path: str, content: Mapping[str, Any], mode: int | None = None) -> None:
-    """Write JSON to `path`: a reader, and whoever comes after a crash, sees all of it or what was there before.
+    """Write JSON to `path`, as `write` does. `mode`: who may read it at most; default as suits the spool around it."""
+    wanted = _mode(os.path.dirname(path)) if mode is None else mode
+    write(path, json.dumps(content).encode("utf-8"), wanted, whatever_umask=mode is None)
 
-    `mode`: who may read it; default as suits the spool that it lies in.
+
+def write(path: str, content: bytes, mode: int, *, whatever_umask: bool) -> None:
+    """Write a file: a reader, and whoever comes after a crash, sees all of it or what was there before.
+
+    Others may write into the folder as well: nothing is written to, or changed, that they put there. A link at `path`
+    is replaced, not followed.
     """
-    draft = os.path.join(os.path.dirname(path), f".{os.path.basename(path)}.{os.getpid()}")
+    draft = os.path.join(os.path.dirname(path), "." + os.urandom(8).hex())  # a longer name than `path` may be too long
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
     try:
-        wanted = _mode(os.path.dirname(path)) if mode is None else mode
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, wanted), "w", encoding="utf-8") as file:
-            if mode is None:
-                os.fchmod(file.fileno(), wanted)  # whatever the umask
-            json.dump(content, file)
+        with open(handle, "wb") as file:
+            if whatever_umask:
+                with suppress(OSError):  # a file system without modes
+                    os.fchmod(handle, mode)
+            file.write(content)
             file.flush()
-            os.fsync(file.fileno())
+            os.fsync(handle)
         os.replace(draft, path)
     except BaseException:
         with suppress(OSError):
@@ -243,11 +263,10 @@ def locked(spool: str, lock: str) -> Iterator[bool]:
     """True for one process at a time; the system lets go of the lock when that ends, however it does.
 
     A file system that knows no locks gives it to everybody: an entry that is taken twice is one run all the same.
+    OSError where something that is no lock stands in its place.
     """
-    handle = os.open(os.path.join(spool, lock), os.O_RDWR | os.O_CREAT, _mode(spool))
+    handle = _opened(os.path.join(spool, lock), os.O_RDWR)
     try:
-        with suppress(OSError):  # another user's, who did this already
-            os.fchmod(handle, _mode(spool))
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -258,6 +277,26 @@ def locked(spool: str, lock: str) -> Iterator[bool]:
         yield True
     finally:
         os.close(handle)
+
+
+def _opened(path: str, flags: int) -> int:
+    """A file that stays in a spool, made where it is missing. OSError where another one put a link or a pipe there."""
+    mode = _mode(os.path.dirname(path))
+    # a pipe would be waited at for its other end
+    handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
+    found = os.fstat(handle)
+    if not _is_own(found):
+        os.close(handle)
+        raise OSError(errno.EPERM, "Not a file of this spool", path)
+    if found.st_uid == os.geteuid():  # else another user's, who did this already
+        with suppress(OSError):
+            os.fchmod(handle, mode)  # whatever the umask
+    return handle
+
+
+def _is_own(found: os.stat_result) -> bool:
+    """Whether it is a file, and of no other name elsewhere."""
+    return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
 
 
 def start(spool: str, environ: Mapping[str, str], *, wait_s: float = 0.2) -> None:
@@ -271,7 +310,7 @@ def start(spool: str, environ: Mapping[str, str], *, wait_s: float = 0.2) -> Non
     log = os.path.join(spool, _LOG)
     if os.path.exists(log) and os.path.getsize(log) > _LOG_BYTES:
         os.replace(log, log + ".1")
-    with open(log, "ab") as out:
+    with open(_opened(log, os.O_WRONLY | os.O_APPEND), "ab") as out:
         started = subprocess.Popen(
             ["/bin/sh", "-c", '"$@" &', "sh", python, "-E", "-s", os.path.abspath(__file__), spool],
             stdin=subprocess.DEVNULL,

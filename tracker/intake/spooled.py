@@ -304,8 +304,9 @@ def _give_up(path: Path, done: Spooled) -> Spooled:
     folder = path.parent / spool.FAILED
     try:
         spool.make(str(folder))
-        _error_of(folder / path.name).write_text(f"{done.error}\n", encoding="utf-8", errors="replace")
-        os.utime(path)  # from now on it is kept for so long
+        reason = f"{done.error}\n".encode(errors="replace")
+        spool.write(str(_error_of(folder / path.name)), reason, 0o666, whatever_umask=False)
+        os.utime(path, follow_symlinks=False)  # from now on it is kept for so long
         path.replace(folder / path.name)
     except OSError:
         return done

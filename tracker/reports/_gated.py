@@ -7,10 +7,10 @@ from typing import Final
 
 from tracker.reports._human import readable, values
 from tracker.reports._human_verdicts import q_text
-from tracker.reports.shared import Style, command, printable
+from tracker.reports.shared import Style, command
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
-from tracker.units import format_diff
+from tracker.units import format_diff, printable
 
 _SMALL: Final = 0.001
 """Part of the whole below which what is as it should be, or cannot be told, is not worth a line."""

@@ -10,8 +10,9 @@ from openpyxl.chart import LineChart, Reference
 from tracker.reports._human_history import points_of, title, what
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book, Field, Row, field
-from tracker.reports.shared import Style, printable, records
+from tracker.reports.shared import Style, records
 from tracker.results import History
+from tracker.units import printable
 
 _MOST: Final = 20
 """Series with a sheet and a chart of their own."""

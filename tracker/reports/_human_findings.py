@@ -160,10 +160,6 @@ def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], li
     return replace(_rows(title, rows, limit), lead=" ".join(filter(None, lines)))
 
 
-def _change(row: Row) -> list[str]:
-    return [row["key"], row["before"] or MISSING_TEXT, "->", row["after"] or MISSING_TEXT]
-
-
 def explanation(incident: Row) -> str:
     """How the change of the step adds up, in a sentence."""
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))

@@ -11,10 +11,10 @@ from rich.cells import cell_len
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports._human import PAIR, WORDS, Column, Row, Table, level, share
 from tracker.reports._layout import GAP
-from tracker.reports.shared import command, printable, records
+from tracker.reports.shared import command, records
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
-from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
+from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, printable, size_unit, time_unit
 
 _LABEL: Final = 10  # longer labels of the baseline stand only above the table
 _NOTE: Final = 24  # what a note needs at least beside the columns

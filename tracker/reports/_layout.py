@@ -9,8 +9,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from tracker.reports._human import Column, Table
-from tracker.reports.shared import printable
-from tracker.units import MISSING_TEXT
+from tracker.units import MISSING_TEXT, printable
 
 GAP: Final = 2
 _WIDE: Final = 24  # an elastic column keeps at least this, before columns fold

@@ -18,8 +18,9 @@ from tracker.errors import UsageError
 from tracker.reports._human import Row
 from tracker.reports._human_history import form, points_of, title, what
 from tracker.reports._layout import shorten
-from tracker.reports.shared import printable, records
+from tracker.reports.shared import records
 from tracker.results import History
+from tracker.units import printable
 
 SUFFIXES: Final = (".svg", ".png")
 _MOST: Final = 12

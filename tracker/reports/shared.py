@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -15,7 +14,7 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
 from tracker.results.gates import Gate
-from tracker.units import NS_PER_US
+from tracker.units import NS_PER_US, printable
 
 DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "overall": ("overall",),
@@ -146,22 +145,6 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     columns = {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
     names = list(columns)
     return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
-
-
-def printable(text: str) -> str:
-    r"""`text` on one line, without characters that a terminal or a file format acts on: those show as escapes.
-
-    >>> printable("a\nb\x1b[31mc")
-    'a\\nb\\x1b[31mc'
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if _harmless(char) else char.encode("unicode_escape").decode("ascii") for char in text)
-
-
-def _harmless(char: str) -> bool:
-    # Cc control, Cf direction marks and zero-width, Cs lone surrogates, Co and Cn unassigned, Zl and Zp line ends
-    return char == " " or unicodedata.category(char) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 
 
 def no_formula(text: str) -> str:

@@ -6,13 +6,11 @@ of their columns; fields that a table does not have stay empty.
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict
-from typing import Any
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
-from tracker.reports.shared import Style, no_formula, plain, printable, records, selected
+from tracker.reports._csv import Rows, table, written
+from tracker.reports.shared import Style, plain, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -30,8 +28,6 @@ TITLE = "comma-separated values, all tables or the chosen one"
 SUFFIX = ".csv"
 BINARY = False
 
-Rows = list[dict[str, Any]]
-
 
 def diff(diff: Diff, style: Style) -> str:
     """The chosen tables; without `only` and tree also `environment`, `bottleneck`, the explanation as `parts` and
@@ -39,87 +35,62 @@ def diff(diff: Diff, style: Style) -> str:
     tables: dict[str, tuple[list[str], Rows]] = {}
     everything = not style.only and diff.tree is None
     if everything:
-        tables["environment"] = _table(diff.environment)
+        tables["environment"] = table(diff.environment)
         tables["bottleneck"] = _listed(_human_bottleneck.sides(diff))
-    tables.update((name, _table(frame)) for name, frame in selected(diff, style))
+    tables.update((name, table(frame)) for name, frame in selected(diff, style))
     if everything:
         explanation = diff.explanation
         tables["parts"] = _listed([asdict(part) for part in explanation.parts])
         tables["causes"] = _listed([asdict(cause) for cause in explanation.causes])
         tables["judgement"] = _listed([{"note": note} for note in diff.judgement.sentences] if diff.judgement else [])
         tables["notes"] = _listed([{"note": note} for note in (*diff.notes, _human_diff.note(diff))])
-    return _write(tables)
+    return written(tables)
 
 
 def show(shown: Shown, style: Style) -> str:
     """The chosen tables; without `only` and tree also `bottleneck`, `facts` and `sources`."""
-    tables = {name: _table(frame) for name, frame in selected(shown, style)}
+    tables = {name: table(frame) for name, frame in selected(shown, style)}
     if not style.only and shown.tree is None:
         tables["bottleneck"] = _listed([] if shown.bottleneck is None else [_human_bottleneck.flat(shown.bottleneck)])
-        tables["facts"] = _table(shown.facts)
-        tables["sources"] = _table(shown.sources)
+        tables["facts"] = table(shown.facts)
+        tables["sources"] = table(shown.sources)
         tables["notes"] = _listed([{"note": note} for note in shown.notes])
-    return _write(tables)
+    return written(tables)
 
 
 def log(log: Log, style: Style) -> str:
     """One row per version and column that has runs, with what is known of both."""
     merged = log.cells.merge(log.versions.drop(columns="runs"), on="version", how="left")
-    return _write({"cells": _table(merged.merge(log.columns, on="column", how="left"))})
+    return written({"cells": table(merged.merge(log.columns, on="column", how="left"))})
 
 
 def history(history: History, style: Style) -> str:
     """One row per series and version, with what is known of both."""
     series = history.series.drop(columns=["runs", "versions"])
-    return _write({"points": _table(series.merge(history.points, on="series_id", how="left"))})
+    return written({"points": table(series.merge(history.points, on="series_id", how="left"))})
 
 
 def findings(found: Findings, style: Style) -> str:
     """One row per finding."""
-    return _write({"findings": _table(found.findings)})
+    return written({"findings": table(found.findings)})
 
 
 def explained(found: ExplainedFinding, style: Style) -> str:
     """The gates, runs and events of one finding."""
-    return _write({name: _table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
+    return written({name: table(getattr(found, name)) for name in EXPLAIN_COLUMNS})
 
 
 def matrix(matrix: Matrix, style: Style) -> str:
     """One row per row and side, with what is known of both; `side` is its label."""
     kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
     cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: matrix.sides[at].label))
-    return _write({"cells": _table(kept.merge(cells, on="row", how="left"))})
+    return written({"cells": table(kept.merge(cells, on="row", how="left"))})
 
 
 def calibration(calibration: Calibration, style: Style) -> str:
     """All tables."""
-    return _write({name: _table(getattr(calibration, name)) for name in CALIBRATION_COLUMNS})
-
-
-def _table(frame: Any) -> tuple[list[str], Rows]:
-    return [str(name) for name in frame.columns], records(frame)
+    return written({name: table(getattr(calibration, name)) for name in CALIBRATION_COLUMNS})
 
 
 def _listed(rows: Rows) -> tuple[list[str], Rows]:
     return list(rows[0]) if rows else [], plain(rows)
-
-
-def _write(tables: dict[str, tuple[list[str], Rows]]) -> str:
-    header = list(dict.fromkeys(name for columns, _ in tables.values() for name in columns))
-    several = len(tables) > 1
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow((["section"] if several else []) + header)
-    for section, (_, rows) in tables.items():
-        for row in rows:
-            writer.writerow(([section] if several else []) + [_field(row.get(name)) for name in header])
-    return out.getvalue()
-
-
-def _field(value: Any) -> Any:
-    if value is None:
-        return ""
-    if isinstance(value, list | dict):
-        value = str(value)
-    # one record per line, and nothing for a terminal to act on; JSON has control characters as they are
-    return no_formula(printable(value)) if isinstance(value, str) else value

@@ -7,9 +7,10 @@ from typing import Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK
 from tracker.reports import _gated, _human_findings
-from tracker.reports.shared import Style, printable
+from tracker.reports.shared import Style
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
+from tracker.units import printable
 
 TITLE = "annotations of a GitHub workflow"
 SUFFIX = ".annotations"

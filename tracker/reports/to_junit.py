@@ -11,10 +11,10 @@ from xml.etree import ElementTree
 
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.reports import _gated
-from tracker.reports.shared import Style, printable, records
+from tracker.reports.shared import Style, records
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_S, printable
 
 TITLE = "test results for GitLab, Jenkins and others (JUnit XML)"
 SUFFIX = ".xml"

@@ -22,8 +22,9 @@ from tracker.reports import (
 )
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
-from tracker.reports.shared import Style, chosen_sections, printable
+from tracker.reports.shared import Style, chosen_sections
 from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
+from tracker.units import printable
 
 TITLE = "a comment for a pull request"
 SUFFIX = ".md"

@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.reports import _gated
-from tracker.reports.shared import Style, printable, records
+from tracker.reports.shared import Style, records
 from tracker.results import Diff, Findings
-from tracker.units import NS_PER_S
+from tracker.units import NS_PER_S, printable
 
 TITLE = "metrics for Prometheus (textfile of node_exporter)"
 SUFFIX = ".prom"

@@ -21,8 +21,8 @@ from tracker.reports import (
 )
 from tracker.reports._human import Table, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
-from tracker.reports.shared import Style, chosen_sections, printable
-from tracker.units import format_moment
+from tracker.reports.shared import Style, chosen_sections
+from tracker.units import format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings

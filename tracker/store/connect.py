@@ -52,7 +52,7 @@ class Store:
 
     def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
         self.engine = engine
-        self.url = _name(url)
+        self.url = name_of(url)
         self.read_only = read_only
         self._secrets = _secrets(url)
         self._file = _file_of(url)
@@ -371,7 +371,8 @@ def in_memory(url: URL) -> bool:
     return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
 
 
-def _name(url: URL) -> str:
+def name_of(url: URL) -> str:
+    """What messages call a database: its path, or its URL without password and query."""
     if url.get_backend_name() == "sqlite":
         return url.database or "the database in memory"
     return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)

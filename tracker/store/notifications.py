@@ -254,8 +254,8 @@ def mark_failed(connection: Connection, number: int, who: str, error: str, *, no
     """It could not be delivered: again at `next_ns`, or never (None). Nothing where the claim was lost meanwhile."""
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
-    connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None})
-    if next_ns is None:
+    marked = connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None}).rowcount == 1
+    if marked and next_ns is None:
         connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 

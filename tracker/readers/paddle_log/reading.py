@@ -17,7 +17,6 @@ from tracker.readers.paddle_log.context import Said, configuration_of, device_of
 from tracker.readers.paddle_log.lines import Speed, Spread, clock_of, counts_one_rank, speed_of, spread_of
 from tracker.units import NS_PER_S
 
-_HEADING: Final = re.compile(r"={8,}Perf Summary={8,}")
 _UNITS: Final = re.compile(r"Time Unit: *(?P<time>\w+), *IPS Unit: *(?P<ips>[\w/]+)")
 _RATIO: Final = re.compile(r"Reader Ratio: *(\d{1,9}(?:\.\d{1,9})?) ?%")
 _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
