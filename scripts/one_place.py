@@ -27,29 +27,26 @@ NUMBER = re.compile(r"-?\d[\d.,]*")
 Place = tuple[Any, ...]
 
 
-def places(file: Path) -> list[Place]:
-    """All places of a file, in its order; none where it holds none that we know."""
+def places(file: Path, *, distinct: bool = False) -> list[Place]:
+    """All places of a file, in its order; none where it holds none that we know.
+
+    `distinct`: of places that a reader treats alike one stands for all: of the rows of a database, of the events of one
+    category.
+    """
     form = _form(file)
     if form == "database":
-        return list(_cells(file))
+        return list(_cells(file, distinct))
     if form == "csv":
         return [(row, column) for row, cells in enumerate(_rows(file)) for column in range(len(cells))]
     if form == "json":
-        return list(_keys(json.loads(file.read_bytes())))
+        found = list(_keys(json.loads(file.read_bytes())))
+        return list({_kind(place): place for place in reversed(found)}.values()) if distinct else found
     return [match.span() for match in NUMBER.finditer(_text(file))] if form == "text" else []
 
 
 def values(file: Path) -> tuple[Any, ...]:
     """What can be put into the places of a file."""
     return JSON_VALUES if _form(file) == "json" else VALUES
-
-
-def kind(file: Path, place: Place) -> Hashable:
-    """The same for places that a reader has to treat alike: the rows of a table, the events of one category."""
-    form = _form(file)
-    if form == "json":
-        return tuple(_category(key) for key in place)
-    return place[1:] if form == "database" else place
 
 
 def put(file: Path, place: Place, value: Any) -> bool:
@@ -101,12 +98,13 @@ def _rows(file: Path) -> list[list[str]]:
     return list(csv.reader(io.StringIO(_text(file), newline="")))
 
 
-def _cells(file: Path) -> Iterator[Place]:
+def _cells(file: Path, distinct: bool) -> Iterator[Place]:
     with closing(sqlite3.connect(file)) as db:
         tables = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
         for table in tables:
             columns = [row[1] for row in db.execute(f'PRAGMA table_info("{table}")')]
-            for (row,) in db.execute(f'SELECT rowid FROM "{table}" ORDER BY rowid').fetchall():  # noqa: S608
+            rows = db.execute(f'SELECT rowid FROM "{table}" ORDER BY rowid LIMIT ?', (1 if distinct else -1,))  # noqa: S608
+            for (row,) in rows.fetchall():
                 for column in columns:
                     yield row, table, column
 
@@ -153,11 +151,9 @@ def _index(key: Any) -> Any:
     return key.number if isinstance(key, _Entry) else key
 
 
-def _category(key: Any) -> Hashable:
-    if isinstance(key, _Entry):
-        return key.category
-    # names that a profile makes up: of steps, of collectives, of links between ranks
-    return re.sub(r"\d+", "#", key)
+def _kind(place: Place) -> Hashable:
+    """The same for places in JSON that are alike; names that a profile makes up have numbers in them."""
+    return tuple(key.category if isinstance(key, _Entry) else re.sub(r"\d+", "#", key) for key in place)
 
 
 def _spelled(value: Any) -> str:
