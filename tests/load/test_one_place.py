@@ -42,4 +42,4 @@ def test_everything_that_can_be_wrong_at_a_place_is_a_run_or_an_error(tmp_path, 
 @pytest.mark.slow
 @pytest.mark.parametrize(("capture", "name"), CAPTURES)
 def test_a_wrong_cell_of_a_shared_capture_is_a_run_or_an_error(tmp_path, capture, name):
-    assert set(ends_of(data.path(capture), name, tmp_path / "copy", 300)) == {"rows", "refused"}
+    assert set(ends_of(data.path(capture), name, tmp_path / "copy", 100)) == {"rows", "refused"}
