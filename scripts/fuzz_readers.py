@@ -6,8 +6,9 @@
 
 The profiles are the small ones under tests/data, or those that --data names. One file of a profile is damaged: bits
 turned, pieces cut out, doubled or swapped, numbers put in the place of others; of a gzip file its content, at times
-the gzip itself. Then all of it is read, turned into rows and saved in a database in memory. Anything but a
-TrackerError is a finding: its profile is kept under --keep with the traceback beside it, and the exit code is 1.
+the gzip itself; or cells of a table, or values of a JSON file, are what they should not be. Then all of it is read,
+turned into rows and saved in a database in memory. Anything but a TrackerError is a finding: its profile is kept under
+--keep with the traceback beside it, and the exit code is 1.
 
 The same seed damages the same profiles in the same way. With --atheris (pip install atheris), libFuzzer finds its
 own way through the code of the readers instead; what stands behind the options above goes to it.
@@ -28,7 +29,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ if WITH_ATHERIS:
         sys.exit(2)
     atheris.instrument_imports(include=["tracker"]).__enter__()
 
+from scripts import one_place  # noqa: E402
 from tracker import readers  # noqa: E402
 from tracker.errors import TrackerError  # noqa: E402
 from tracker.intake import IngestOptions, ingest  # noqa: E402
@@ -165,12 +167,23 @@ def damage(found: Found, chance: random.Random, folder: Path) -> Path:
         shutil.copy(found.path, target)
     files = sorted(path for path in target.rglob("*") if path.is_file()) if target.is_dir() else [target]
     file = chance.choice(files)
+    if chance.random() < 0.4 and _misplace(file, chance):
+        return target
     content = file.read_bytes()
     if content.startswith(GZIP) and chance.random() < 0.8:
         file.write_bytes(gzip.compress(damaged(gzip.decompress(content), chance), 1))
     else:
         file.write_bytes(damaged(content, chance))
     return target
+
+
+def _misplace(file: Path, chance: random.Random) -> bool:
+    """One or two cells or values of a file replaced by what does not belong there; False where it has none."""
+    found = one_place.places(file)
+    for place in chance.sample(found, min(len(found), chance.randint(1, 2))):
+        with suppress(LookupError, TypeError):  # the first one replaced what was around the second one
+            one_place.put(file, place, chance.choice(one_place.values(file)))
+    return bool(found)
 
 
 def take(store: Store, path: Path, chance: random.Random, format: str) -> str:

@@ -16,7 +16,7 @@ from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.compare import show
 from tracker.errors import SourceError, UsageError
-from tracker.hooks.job import sidecar_of
+from tracker.hooks.sidecar import sidecar_of
 from tracker.intake import IngestOptions, Sidecar, form_runs, ingest, pack, read_pieces
 from tracker.intake.packing import content_of
 from tracker.readers import Found

@@ -13,6 +13,7 @@ import pytest
 
 from tests.hooks.jobs import TorchProfiler, trace
 from tracker.hooks import job, mindspore_profiler, paddle_profiler, spool, torch_npu_profiler, torch_profiler
+from tracker.hooks.sidecar import sidecar_of
 
 
 @pytest.fixture
@@ -38,7 +39,7 @@ def queued() -> list[dict]:
 
 
 def sidecar(profile: Path) -> dict:
-    return json.loads(Path(job.sidecar_of(str(profile))).read_text())
+    return json.loads(Path(sidecar_of(str(profile))).read_text())
 
 
 def test_torch_exports_the_trace_says_what_ran_and_queues_it(variables, tmp_path):

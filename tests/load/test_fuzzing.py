@@ -24,6 +24,7 @@ from tracker import readers
 from tracker.errors import SourceError
 from tracker.intake import ingest
 from tracker.readers import ReadOptions
+from tracker.readers._ascend.communication import read_matrix
 from tracker.store import health, open_store
 
 ROOT = Path(__file__).parents[2]
@@ -207,6 +208,15 @@ def test_collective_with_an_impossible_time_is_refused_by_name(tmp_path, title, 
         SourceError, match=r"communication.json: hcom_\w+@\d+: not a record of a collective: .*range of times"
     ):
         readers.load("ascend_text").read(folder, ReadOptions())
+
+
+@pytest.mark.parametrize("transport", [[], 3, None])
+def test_link_of_a_matrix_whose_transport_is_no_word_is_refused(tmp_path, transport):
+    path = tmp_path / "communication_matrix.json"
+    link = {"Transport Type": transport, "Transit Size(MB)": 1.0, "Transit Time(ms)": 1.0}
+    path.write_text(json.dumps({"step3": {"collective": {"allreduce-total@1": {"0-1": link}}}}))
+    with pytest.raises(SourceError, match=r"allreduce-total@1: not a record of a link: Transport Type is no text"):
+        read_matrix(path, ReadOptions())
 
 
 def test_database_whose_schema_is_no_text_is_refused(tmp_path):

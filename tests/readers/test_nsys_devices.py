@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.readers.helpers import frame, only
 from tests.readers.nsys_captures import kernels, read
 from tests.readers.nsys_databases import call, kernel, one_step, pid, span
+from tracker.errors import SourceError
 from tracker.profile import MODULE_CALLS, UNKNOWN_DEVICE
 from tracker.timeline import rows_of
 
@@ -103,3 +106,25 @@ def test_metrics_of_the_gpu_are_counters_of_its_capture(tmp_path):
     counters = frame(rows_of(only(read(tmp_path, tables)).events).tables["counter"])
     (row,) = [row for row in counters if row["source"] != MODULE_CALLS]
     assert (row["attribute"], row["calls"], row["mean"], row["max"]) == ("SMs Active [Throughput %]", 2, 50, 60)
+
+
+@pytest.mark.parametrize("cell", ["id", "cuDevice"])
+def test_a_device_without_a_number_is_no_device_that_is_known(tmp_path, cell):
+    tables = one_step()
+    tables["TARGET_INFO_GPU"][0] |= {cell: None}
+    assert only(read(tmp_path, tables)).device == UNKNOWN_DEVICE
+
+
+def test_a_number_of_a_device_that_is_none_is_an_error(tmp_path):
+    tables = one_step()
+    tables["TARGET_INFO_GPU"][0] |= {"cuDevice": "first"}
+    with pytest.raises(SourceError, match=r"table TARGET_INFO_GPU: cuDevice is 'first', expected a number"):
+        read(tmp_path, tables)
+
+
+@pytest.mark.parametrize(("text", "name"), [(5.5, "5.5"), (b"attn\xff", "attn\ufffd")])
+def test_a_range_whose_text_is_a_number_or_bytes_has_that_for_its_name(tmp_path, text, name):
+    tables = one_step()
+    tables["NVTX_EVENTS"][3] |= {"text": text}
+    events = only(read(tmp_path, tables)).events
+    assert name in {events.strings[code] for code in events.ops.name.tolist()}

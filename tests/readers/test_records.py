@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import json
+import shutil
+import subprocess
 import weakref
 from collections.abc import Iterator
 from dataclasses import fields
@@ -246,6 +248,13 @@ def test_a_module_of_other_sources_does_not_count(place, monkeypatch):
     monkeypatch.setattr(native, "sources_digest", lambda: "of others")
     assert not native.is_built()
     assert Collector(place, ReadOptions()).decode_first is None
+
+
+@pytest.mark.skipif(not shutil.which("cc"), reason="no C compiler here")
+@pytest.mark.parametrize("header", ["scan", "event", "texts", "records"])
+def test_what_reads_json_knows_nothing_of_python(tmp_path, header):
+    (tmp_path / "alone.c").write_text(f'#include "{Path(native.__file__).parent / header}.h"\nint x;\n')
+    subprocess.run(["cc", "-std=c99", "-fsyntax-only", tmp_path / "alone.c"], check=True)
 
 
 @compiled

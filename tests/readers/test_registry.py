@@ -35,6 +35,13 @@ OTHERS = {
 }
 
 
+def test_profiles_are_read_on_systems_without_file_locks():
+    """`fcntl` is of POSIX; only the spool of the hooks needs it."""
+    program = "import sys; sys.modules['fcntl'] = None; import tracker.readers; print(len(tracker.readers.NAMES))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.returncode) == (str(len(readers.NAMES)), 0), done.stderr
+
+
 @pytest.mark.parametrize("path", sorted(FIXTURES.iterdir()), ids=lambda path: path.name)
 def test_every_fixture_is_claimed(path):
     assert readers.claim(path) == "torch_profiler"

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from tracker.errors import SourceError
 from tracker.readers import ReadOptions
 from tracker.readers._source import SourceText
 
@@ -62,3 +63,35 @@ def test_a_file_that_shrinks_while_it_is_read_has_the_digest_of_what_was_read(tm
     os.truncate(path, 2000)
     read += b"".join(blocks)
     assert text.source().digest == digest(read)
+
+
+@pytest.mark.parametrize("zeros", [0, 1, 63, 64, 512])
+def test_zeros_between_the_members_of_a_gzip_file_are_passed_over_however_it_is_read(tmp_path, zeros):
+    path = tmp_path / "log.txt.gz"
+    path.write_bytes(gzip.compress(b"step 1\n") + b"\0" * zeros + gzip.compress(b"step 2\n") + b"\0" * zeros)
+    for size in (1, 20, 64, 1 << 20):
+        assert b"".join(SourceText(path, ReadOptions(), block_bytes=size)) == b"step 1\nstep 2\n"
+
+
+def test_what_follows_the_zeros_and_is_no_member_is_an_error(tmp_path):
+    path = tmp_path / "log.txt.gz"
+    path.write_bytes(gzip.compress(b"step 1\n") + b"\0" * 512 + b"this is no member at all")
+    with pytest.raises(SourceError, match="damaged gzip"):
+        list(SourceText(path, ReadOptions(), block_bytes=64))
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        (b"a" * 63 + "é".encode()[:1] + b"z", 63),  # the first half of é ends a block of 64, no second one follows
+        (b"a" * 62 + "€".encode()[:2] + b"z", 62),
+        (b"a" * 61 + "€".encode() + b"\xff", 64),
+        ("é".encode() * 40 + b"\xff", 80),
+    ],
+)
+def test_the_place_of_what_is_no_text_is_where_it_starts(tmp_path, content, place):
+    path = tmp_path / "log.txt"
+    path.write_bytes(content)
+    with pytest.raises(SourceError) as error:
+        list(SourceText(path, ReadOptions(), block_bytes=64))
+    assert error.value.place == f"byte {place}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tracker.errors import SourceError
-from tracker.hooks import job
+from tracker.hooks.sidecar import sidecar_of
 from tracker.intake import Piece, sidecar
 from tracker.profile import Capture
 from tracker.units import counted
@@ -47,8 +47,8 @@ def notes(groups: Sequence[Sequence[Piece]], found: Sequence[Path], broken: Sequ
             sidecar.agreed({piece.place: piece.said for piece in group if piece.said is not None})
         except SourceError as error:
             yield str(error)
-    told = {job.sidecar_of(piece.place) for group in groups for piece in group}
-    told |= {job.sidecar_of(str(path)) for path in broken}
+    told = {sidecar_of(piece.place) for group in groups for piece in group}
+    told |= {sidecar_of(str(path)) for path in broken}
     for path in found:
         if str(path) not in told:
             yield f"{path} tells of a profile that is not there"
@@ -56,7 +56,7 @@ def notes(groups: Sequence[Sequence[Piece]], found: Sequence[Path], broken: Sequ
 
 def _sidecar(piece: Piece) -> str:
     """The sidecar of a profile, or what stands for it in a pack."""
-    beside = job.sidecar_of(piece.place)
+    beside = sidecar_of(piece.place)
     return beside if Path(beside).exists() else f"the sidecar in {piece.place}"
 
 

@@ -12,9 +12,7 @@ from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
 from . import environment, spool
-
-SIDECAR = "tracker.json"
-"""What lies inside of a profile that is a folder, and, as `NAME.tracker.json`, beside one that is the file NAME."""
+from .sidecar import sidecar_of
 
 _TEXTS = ("version", "workload", "commit", "note", "device")
 _PAIRS = {"configuration": "TRACKER_CONFIGURATION", "tags": "TRACKER_TAGS"}
@@ -50,11 +48,6 @@ def harmless(action: Action) -> Action:
             return None
 
     return guarded  # type: ignore[return-value]
-
-
-def sidecar_of(profile: str) -> str:
-    """Where the sidecar of a profile lies, there or not."""
-    return os.path.join(profile, SIDECAR) if os.path.isdir(profile) else profile + "." + SIDECAR
 
 
 class Job:

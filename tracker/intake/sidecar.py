@@ -25,7 +25,8 @@ from msgspec import Struct, field
 
 from tracker.config.refusals import told as told_of_refusal
 from tracker.errors import SourceError
-from tracker.hooks import environment, job
+from tracker.hooks import environment
+from tracker.hooks import sidecar as hooked
 from tracker.readers import short_word
 from tracker.units import is_plain
 
@@ -74,7 +75,7 @@ class _Schema(Struct, frozen=True):
 
 def sidecar_of(profile: Path) -> Path | None:
     """The sidecar of a profile; None where there is none."""
-    path = Path(job.sidecar_of(str(profile)))
+    path = Path(hooked.sidecar_of(str(profile)))
     return path if path.is_file() else None
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
 from tracker.errors import SourceError, UsageError
-from tracker.hooks import job
+from tracker.hooks.sidecar import SIDECAR
 from tracker.readers._facts import short_word
 from tracker.readers._source import SAVE_AS_UTF_8, UTF_16, ReadOptions, read_head
 
@@ -97,7 +97,7 @@ def claim(path: Path | str, format: str | None = None) -> str:
         load(format)
         return format
     if is_sidecar(path):
-        profile = path.parent if path.name == job.SIDECAR else Path(str(path).removesuffix(f".{job.SIDECAR}"))
+        profile = path.parent if path.name == SIDECAR else Path(str(path).removesuffix(f".{SIDECAR}"))
         raise SourceError(path, "", "this file only tells of a profile", remedy=f"give the profile itself: {profile}")
     claims = _claims(path, NAMES)
     if len(claims) == 1:
@@ -184,7 +184,7 @@ def _existing(path: Path | str) -> Path:
 
 def is_sidecar(path: Path) -> bool:
     """Whether `path` is a file that tells of a profile, and none itself, by its name."""
-    return (path.name == job.SIDECAR or path.name.endswith(f".{job.SIDECAR}")) and path.is_file()
+    return (path.name == SIDECAR or path.name.endswith(f".{SIDECAR}")) and path.is_file()
 
 
 def _claims(path: Path, names: tuple[str, ...]) -> list[str]:

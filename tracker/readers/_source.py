@@ -107,7 +107,7 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
     while True:
         if decompressor.eof:
             # gzip files may be concatenated, and some writers pad with zero bytes
-            waiting = (decompressor.unused_data or file.read(size)).lstrip(b"\0")
+            waiting = _behind_zeros(decompressor.unused_data, file, size)
             if not waiting:
                 return
             decompressor = igzip_lib.IgzipDecompressor(flag=igzip_lib.DECOMP_GZIP)
@@ -123,6 +123,15 @@ def _gunzip(path: Path, file: BinaryIO, size: int) -> Iterator[bytes]:
         waiting = b""
         if block:
             yield block
+
+
+def _behind_zeros(rest: bytes, file: BinaryIO, size: int) -> bytes:
+    """What is left of `rest` and the blocks behind it from the first byte that is not zero; b"" at the end."""
+    while not (found := rest.lstrip(b"\0")):
+        rest = file.read(size)
+        if not rest:
+            break
+    return found
 
 
 class SourceText:
@@ -170,14 +179,15 @@ class SourceText:
         return Source(str(self.path), self._bytes_on_disk, self._digest.digest())
 
     def _check_text(self, block: bytes, decoder: codecs.IncrementalDecoder) -> None:
-        if block.isascii() and not decoder.getstate()[0]:
+        pending = len(decoder.getstate()[0])
+        if block.isascii() and not pending:
             return
         try:
             decoder.decode(block)
         except UnicodeDecodeError as error:
             if self.bytes_read == 0 and block.startswith(UTF_16):
                 raise SourceError(self.path, "byte 0", "the text is UTF-16", remedy=SAVE_AS_UTF_8) from error
-            place = f"byte {self.bytes_read + error.start}"
+            place = f"byte {self.bytes_read - pending + error.start}"
             raise SourceError(self.path, place, "not UTF-8 text", remedy=SAVE_AS_UTF_8) from error
 
     def _check_size(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -85,20 +86,21 @@ class Database:
             return {}
         # the table is a name of the schema itself; the names are parameters
         question = f'SELECT name, value FROM "{table}" WHERE name IN ({", ".join("?" * len(names))}) ORDER BY rowid'  # noqa: S608
-        return {str(name): str(value) for name, value in self._ask(table, question, names) if value is not None}
+        return {str(name): _text(value) for name, value in self._ask(table, question, names) if value is not None}
 
     def codes(self, table: str, column: str, strings: Strings) -> I32:
         """The codes of a text column, row by row; 0 for NULL, in every row where there is no such column."""
         if not self.has_column(table, column):
             (count,) = next(self._ask(table, f'SELECT COUNT(*) FROM "{table}"')) if self.has(table) else (0,)  # noqa: S608
             return np.zeros(count, dtype=np.int32)
-        parts = [[strings.code(text or "") for (text,) in block] for block in self._blocks(table, [column])]
+        parts = [[strings.code(_text(value)) for (value,) in block] for block in self._blocks(table, [column])]
         return np.array([code for part in parts for code in part], dtype=np.int32)
 
     def words(self, table: str) -> Mapping[int, str]:
-        """The words of an ENUM_* or STRING_IDS table by their id; none where the table is missing."""
+        """The words of an ENUM_* or STRING_IDS table by their id, a number; none where the table is missing."""
         text = "value" if self.has_column(table, "value") else "name"
-        return {number: str(word) for number, word in self.rows(table, "id", text) if word is not None}
+        rows = self.rows(table, "id", text)
+        return {number: _text(word) for number, word in rows if word is not None and isinstance(number, int)}
 
     def _read(
         self,
@@ -165,13 +167,20 @@ class Database:
         if value is None or value in ("", "N/A"):
             return missing
         try:
-            number = kind(value)
-        except (TypeError, ValueError):
+            number = None if isinstance(value, bytes) else kind(value)
+        except (TypeError, ValueError, OverflowError):
             number = None
-        if number is None or (kind is int and not -(2**63) < number < 2**63):
+        if number is None or math.isinf(number) or (kind is int and not -(2**63) < number < 2**63):
             problem = f"{column} is {value!r:.40}, expected a number"
             raise SourceError(self.path, f"table {table}", problem, remedy="export the profile again")
         return number
+
+
+def _text(value: Any) -> str:
+    """A cell of a column of texts; '' for NULL. SQLite keeps there what it is given: a number, or bytes."""
+    if value is None:
+        return ""
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
 
 
 def journal_beside(path: Path) -> str:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Final
 
-from tracker.hooks import job
+from tracker.hooks.sidecar import SIDECAR, sidecar_of
 from tracker.readers import PARTIAL, is_sidecar
 from tracker.units import NS_PER_HOUR
 
@@ -66,7 +66,7 @@ def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
     if not os.path.isdir(path):
-        yield job.sidecar_of(str(path)), job.SIDECAR
+        yield sidecar_of(str(path)), SIDECAR
         return
     for parent, folders, files in os.walk(path):
         folders[:] = sorted(name for name in folders if not name.startswith("."))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -21,6 +23,17 @@ def test_who_ran_comes_from_info_json_by_an_allow_list():
     facts = {"ai_core_num": "24", "aiv_num": "48", "aic_frequency": "1650", "platform_version": "5"}
     assert read.facts == {**facts, "hwtype": "aarch64"}
     assert (read.started_at_ns, read.ended_at_ns) == tuple(us(5, 93))
+
+
+@pytest.mark.parametrize("devices", [True, 1e300, "two", {"id": 0}, [1], [[]], None])
+def test_devices_of_info_json_that_are_no_list_say_nothing_and_the_rest_is_read(tmp_path, devices):
+    folder = tmp_path / NEW.name
+    shutil.copytree(NEW, folder)
+    path = folder / "device_0" / "info.json.0"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "DeviceInfo": devices}))
+    (read,) = readers.read(Found(folder, "cann")).captures
+    assert (read.rank, read.device.model) == (3, "Ascend910B")
+    assert read.facts == {"platform_version": "5", "hwtype": "aarch64"}
 
 
 def test_every_file_is_a_source_but_the_text_for_people():

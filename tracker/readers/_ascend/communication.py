@@ -171,7 +171,10 @@ def _totals(path: Path, value: Mapping[str, Any]) -> Iterator[MatrixTotal]:
                 for ends, said in links.items():
                     source, target = (int(rank) for rank in ends.split("-"))
                     moved, transit = _bytes(said["Transit Size(MB)"]), _ns(said["Transit Time(ms)"])
-                    link = Link(said["Transport Type"], source, target, -1, MISSING, moved, transit, float("nan"))
+                    transport = said["Transport Type"]
+                    if not isinstance(transport, str):
+                        raise ValueError("Transport Type is no text")
+                    link = Link(transport, source, target, -1, MISSING, moved, transit, float("nan"))
                     yield MatrixTotal(step, kinds.get((word, group)) or kind_of(word), group, link)
             except (KeyError, TypeError, ValueError, AttributeError) as error:
                 raise SourceError(path, full_name, f"not a record of a link: {error}") from error

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import MISSING, NO_STEP, Counters, Source, StepTimes, Strings
-from tracker.readers._ascend.csv_tables import NOTHING, CsvTable
+from tracker.readers._ascend.csv_tables import NOTHING, CsvTable, rows_of
 from tracker.readers._ascend.spellings import plain
 from tracker.readers._growing import Growing
 from tracker.readers._source import ReadOptions, SourceText
@@ -114,8 +112,8 @@ def step_times_of(table: CsvTable) -> StepTimes:
 def add_pipeline_summary(path: Path, options: ReadOptions, counters: CounterRows, source: str) -> Source:
     """minddata_pipeline_summary_*.csv lies on its side: a row per measurement, a column per dataset operation."""
     text = SourceText(path, options)
-    rows = list(csv.reader(io.StringIO(b"".join(text).decode("utf-8-sig"), newline="")))
-    table = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows if row}
+    rows = rows_of(path, b"".join(text).decode("utf-8-sig", "ignore"))
+    table = {row[0].strip(): [cell.strip() for cell in row[1:]] for row in rows}
     names = table.pop("op_names", [])
     for attribute, cells in table.items():
         numbers = [_number(cell) for cell in cells]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
+import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,9 @@ ALLOW_PARTIAL: Final = "export it again, or read what is there with --allow-part
 SKIP_OR_EXPORT: Final = "export it again, or leave such rows out with --skip-bad-rows"
 _BYTES_PER: Final = {"B": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _LONGEST_CELL: Final = 1 << 24
+_LIMIT_IS_OURS: Final = threading.Lock()
+"""The limit of the csv module is one for the whole process."""
+
 _MAX_NS: Final = 1 << 62
 _DATE_DIGITS: Final = 18
 """A date has 19 digits in ns, 18 before 2001; in us it would be in the 33rd millennium."""
@@ -155,13 +159,7 @@ def read_table(path: Path, options: ReadOptions) -> CsvTable:
     text = SourceText(path, options)
     # only a character that was cut at the end can be left, and then the row is cut too
     content = b"".join(text).decode("utf-8-sig", "ignore")
-    if "\0" in content:
-        raise SourceError(path, "", "the text is UTF-16, or no text", remedy=SAVE_AS_UTF_8)
-    csv.field_size_limit(_LONGEST_CELL)  # call stacks outgrow the module's own limit
-    try:
-        rows = [row for row in csv.reader(io.StringIO(content, newline="")) if row]
-    except csv.Error as error:
-        raise SourceError(path, "", f"no CSV: {error}", remedy="export the profile again") from error
+    rows = rows_of(path, content)
     if not rows:
         raise SourceError(path, "", "the file is empty", remedy="export the profile again")
     numbered = dict(enumerate(rows[1:], start=2))
@@ -182,6 +180,20 @@ def read_table(path: Path, options: ReadOptions) -> CsvTable:
     if options.skip_bad_rows:
         table.leave_out(table.bad_rows())
     return table
+
+
+def rows_of(path: Path, content: str) -> list[list[str]]:
+    """The rows of a CSV text that are not empty, cells as they stand; a SourceError where it is none."""
+    if "\0" in content:
+        raise SourceError(path, "", "the text is UTF-16, or no text", remedy=SAVE_AS_UTF_8)
+    with _LIMIT_IS_OURS:
+        before = csv.field_size_limit(_LONGEST_CELL)  # call stacks outgrow the module's own limit
+        try:
+            return [row for row in csv.reader(io.StringIO(content, newline="")) if row]
+        except csv.Error as error:
+            raise SourceError(path, "", f"no CSV: {error}", remedy="export the profile again") from error
+        finally:
+            csv.field_size_limit(before)
 
 
 def _read(cell: str, read: Callable[[str], int]) -> int | None:

@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from math import isnan
+from typing import Final
 
 import numpy as np
 
+from tracker.errors import SourceError
 from tracker.profile import I64, MISSING, NO_STEP, CollectiveLinks, CollectiveTimes, StepTimes, Strings, empty
 from tracker.readers._ascend.communication import (
     CommunicationOp,
@@ -24,7 +26,8 @@ from tracker.readers._ascend.communication import (
 )
 from tracker.readers._ascend.metadata import Metadata, double_hash
 from tracker.readers._collectives import kind_of
-from tracker.readers._sqlite import Database
+from tracker.readers._sqlite import EXPORT_AGAIN, Database
+from tracker.readers._times import MAX_NS, MAX_OF_ONE
 from tracker.readers.ascend_db.communication import Calls
 from tracker.readers.ascend_db.counters import Sample
 from tracker.units import NS_PER_MS, NS_PER_US
@@ -59,6 +62,9 @@ _STEP_TIMES: Final = {
 """Column of StepTimes -> that of StepTraceTime."""
 
 
+_RANKS: Final = ("src_rank", "dst_rank")
+
+
 @dataclass(frozen=True, slots=True)
 class Analysis:
     """What the profiler's own analysis says; empty where there is no such file."""
@@ -88,21 +94,20 @@ def analysis_of(db: Database, calls: Calls, strings: Strings, metadata: Metadata
 def communication_ops(db: Database) -> list[CommunicationOp]:
     """The collectives of CommAnalyzerTime, each with what CommAnalyzerBandwidth says of it."""
     links = _bandwidth(db)
-    optional = ("group_name", "step")
-    times = ("elapse_time", "transit_time", "wait_time", "synchronization_time", "idle_time")
+    times = ("start_timestamp", "elapse_time", "transit_time", "wait_time", "synchronization_time", "idle_time")
     ops = []
-    for said in _records(db, "CommAnalyzerTime", ("hccl_op_name", "start_timestamp", *times), optional):
-        name, group, step = said["hccl_op_name"], said["group_name"], _step_number(said["step"])
+    for said in _records(db, "CommAnalyzerTime", ("hccl_op_name",), times, ("group_name", "step")):
+        name, group, step = said.text("hccl_op_name"), said.text("group_name"), _step_number(said.text("step"))
         op = CommunicationOp(
             step=None if step == NO_STEP else step,
-            name=str(name).partition("@")[0],
-            group=str(group or ""),
-            start_ns=_whole(said["start_timestamp"], NS_PER_US),
-            elapse_ns=_whole(said["elapse_time"], NS_PER_MS),
-            transit_ns=_whole(said["transit_time"], NS_PER_MS),
-            wait_ns=_whole(said["wait_time"], NS_PER_MS),
-            synchronization_ns=_whole(said["synchronization_time"], NS_PER_MS),
-            idle_ns=_whole(said["idle_time"], NS_PER_MS),
+            name=name.partition("@")[0],
+            group=group,
+            start_ns=said.whole("start_timestamp", NS_PER_US, largest=MAX_NS),
+            elapse_ns=said.whole("elapse_time", NS_PER_MS),
+            transit_ns=said.whole("transit_time", NS_PER_MS),
+            wait_ns=said.whole("wait_time", NS_PER_MS),
+            synchronization_ns=said.whole("synchronization_time", NS_PER_MS),
+            idle_ns=said.whole("idle_time", NS_PER_MS),
             links=tuple(links.get((name, group, step), ())),
         )
         ops.append(op)
@@ -111,26 +116,29 @@ def communication_ops(db: Database) -> list[CommunicationOp]:
 
 def matrix_totals(db: Database) -> list[MatrixTotal]:
     """The totals of CommAnalyzerMatrix; its best, middle and worst single operations are left out."""
-    required = ("hccl_op_name", "group_name", "src_rank", "dst_rank", "transport_type", "transit_size", "transit_time")
-    rows = list(_records(db, "CommAnalyzerMatrix", required, ("step", "op_name")))
+    texts, numbers = ("hccl_op_name", "group_name", "transport_type"), ("transit_size", "transit_time", *_RANKS)
+    rows = _records(db, "CommAnalyzerMatrix", texts, numbers, ("step", "op_name"))
     kinds: dict[tuple[str, str], str] = {}
     totals = []
     for said in rows:
         # the matrix calls a reduceScatter `reduce`; the operations that it names tell
-        if said["op_name"]:
-            kinds[_word(said), str(said["group_name"])] = kind_in_name(str(said["op_name"]))
+        if said.text("op_name"):
+            kinds[_word(said), said.text("group_name")] = kind_in_name(said.text("op_name"))
     for said in rows:
-        if not str(said["hccl_op_name"]).partition("@")[0].endswith("-total"):
+        if not said.text("hccl_op_name").partition("@")[0].endswith("-total"):
             continue
-        group, step = str(said["group_name"]), _step_number(said["step"])
+        group, step = said.text("group_name"), _step_number(said.text("step"))
+        source, target = (said.whole(rank) for rank in _RANKS)
+        if MISSING in (source, target):
+            raise said.error("a link without its ranks")
         link = Link(
-            transport=str(said["transport_type"]),
-            source=int(said["src_rank"]),
-            target=int(said["dst_rank"]),
+            transport=said.text("transport_type"),
+            source=source,
+            target=target,
             packet_bytes=-1,
             packets=MISSING,
-            bytes=_whole(said["transit_size"], _BYTES_PER_MB),
-            transit_ns=_whole(said["transit_time"], NS_PER_MS),
+            bytes=said.whole("transit_size", _BYTES_PER_MB),
+            transit_ns=said.whole("transit_time", NS_PER_MS),
             large_packet_ratio=float("nan"),
         )
         kind = kinds.get((_word(said), group)) or kind_of(_word(said))
@@ -140,23 +148,23 @@ def matrix_totals(db: Database) -> list[MatrixTotal]:
 
 def steps_of(db: Database, device: int | None) -> tuple[StepTimes, tuple[Sample, ...]]:
     """StepTraceTime as counters in us, named and spelled as in step_trace_time.csv, and what events do not show."""
-    optional = ("deviceId", *_STEP_COLUMNS)
-    rows = list(_records(db, "StepTraceTime", ("step",), optional))
+    rows = _records(db, "StepTraceTime", ("step",), (), more_numbers=("deviceId", *_STEP_COLUMNS))
     if device is not None:
-        rows = [said for said in rows if said["deviceId"] in (None, device)]
+        rows = [said for said in rows if said.number("deviceId") in (None, device)]
     samples = [
-        Sample(STEP_TRACE, str(said["step"] or ""), _STEP_COLUMNS[name], float(said[name]), _step_number(said["step"]))
+        Sample(STEP_TRACE, said.text("step"), _STEP_COLUMNS[name], value, _step_number(said.text("step")))
         for said in rows
         for name in _STEP_COLUMNS
-        if said[name] is not None
+        if (value := said.number(name)) is not None
     ]
-    rows = [said for said in rows if _step_number(said["step"]) != NO_STEP]
-    ready = [said["preparing"] for said in rows]
+    rows = [said for said in rows if _step_number(said.text("step")) != NO_STEP]
+    columns = {name: _ns_column(said.whole(column, NS_PER_US) for said in rows) for name, column in _STEP_TIMES.items()}
+    ready = [said if (said.number("preparing") or 0) < _ABSOLUTE_US else None for said in rows]
     steps = StepTimes(
-        step=np.array([_step_number(said["step"]) for said in rows], dtype=np.int64),
-        bubble_ns=_ns_column((said["bubble"] for said in rows), NS_PER_US),
-        preparing_ns=_ns_column((t if t is not None and t < _ABSOLUTE_US else None for t in ready), NS_PER_US),
-        **{name: _ns_column((said[column] for said in rows), NS_PER_US) for name, column in _STEP_TIMES.items()},
+        step=np.array([_step_number(said.text("step")) for said in rows], dtype=np.int64),
+        bubble_ns=_ns_column(said.whole("bubble", NS_PER_US) for said in rows),
+        preparing_ns=_ns_column(MISSING if said is None else said.whole("preparing", NS_PER_US) for said in ready),
+        **columns,
     )
     return steps, tuple(samples)
 
@@ -184,55 +192,93 @@ class _CallFinder:
         return self._first.get((kind, group), -1)
 
 
-def _records(db: Database, table: str, required: Sequence[str], optional: Sequence[str]) -> Iterable[Mapping[str, Any]]:
-    """Each row by column; optional columns that are not there are None."""
-    there = [name for name in optional if db.has_column(table, name)]
-    nothing = dict.fromkeys(optional)
-    for row in db.rows(table, *required, *there):
-        yield nothing | dict(zip((*required, *there), row, strict=True))
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """One row of a table: its texts, and its numbers, NaN where there is none."""
+
+    db: Database
+    table: str
+    texts: Mapping[str, object]
+    numbers: Mapping[str, float]
+
+    def text(self, column: str) -> str:
+        """A text; '' for NULL and for a column that is not there."""
+        said = self.texts.get(column)
+        return "" if said is None else str(said)
+
+    def number(self, column: str) -> float | None:
+        """A number; None for NULL and for a column that is not there."""
+        said = self.numbers[column]
+        return None if isnan(said) else said
+
+    def whole(self, column: str, unit: int = 1, *, largest: int = MAX_OF_ONE) -> int:
+        """A number of `unit`, rounded; MISSING for none, a SourceError for one beyond `largest`."""
+        said = self.number(column)
+        if said is None:
+            return MISSING
+        if abs(said * unit) > largest:
+            raise self.error(f"{column} is {said:g}, beyond the range of times and sizes")
+        return round(said * unit)
+
+    def error(self, problem: str) -> SourceError:
+        """What is wrong with this row."""
+        return SourceError(self.db.path, f"table {self.table}", problem, remedy=EXPORT_AGAIN)
 
 
-def _bandwidth(db: Database) -> dict[tuple[object, object, int], list[Link]]:
+def _records(
+    db: Database,
+    table: str,
+    texts: Sequence[str],
+    numbers: Sequence[str],
+    more_texts: Sequence[str] = (),
+    more_numbers: Sequence[str] = (),
+) -> list[_Row]:
+    """All rows of a small table. The columns `more_*` need not be there."""
+    there = [*texts, *(name for name in more_texts if db.has_column(table, name))]
+    said = [dict(zip(there, row, strict=True)) for row in db.rows(table, *there)]
+    columns = db.floats(table, numbers, more_numbers)
+    measured = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        _Row(db, table, of_texts, dict(zip(columns, values, strict=True)))
+        for of_texts, values in zip(said, measured, strict=True)
+    ]
+
+
+def _bandwidth(db: Database) -> dict[tuple[str, str, int], list[Link]]:
     """By name, group and step: per transport that moved anything the whole, and what went in packets of each size."""
-    required = ("hccl_op_name", "transport_type", "transit_size", "transit_time", "large_packet_ratio")
-    sizes = ("package_size", "count", "total_duration")
-    found: dict[tuple[object, object, int], dict[str, list[Link]]] = {}
-    for said in _records(db, "CommAnalyzerBandwidth", (*required, *sizes), ("group_name", "step")):
-        whole = _whole(said["transit_size"], _BYTES_PER_MB), _whole(said["transit_time"], NS_PER_MS)
+    numbers = ("transit_size", "transit_time", "large_packet_ratio", "package_size", "count", "total_duration")
+    texts, more = ("hccl_op_name", "transport_type"), ("group_name", "step")
+    found: dict[tuple[str, str, int], dict[str, list[Link]]] = {}
+    for said in _records(db, "CommAnalyzerBandwidth", texts, numbers, more):
+        whole = said.whole("transit_size", _BYTES_PER_MB), said.whole("transit_time", NS_PER_MS)
         if not any(whole):
             continue
-        key = said["hccl_op_name"], said["group_name"], _step_number(said["step"])
-        transport = str(said["transport_type"])
+        key = said.text("hccl_op_name"), said.text("group_name"), _step_number(said.text("step"))
+        transport = said.text("transport_type")
         # the whole stands again in the row of each packet size
         links = found.setdefault(key, {}).setdefault(transport, [])
         if not links:
-            links.append(Link(transport, -1, -1, -1, MISSING, *whole, _ratio(said["large_packet_ratio"])))
-        if said["package_size"] and said["count"]:
-            packet, count = _whole(said["package_size"], _BYTES_PER_MB), int(said["count"])
-            duration = _whole(said["total_duration"], NS_PER_MS)
+            links.append(Link(transport, -1, -1, -1, MISSING, *whole, said.numbers["large_packet_ratio"]))
+        if said.number("package_size") and said.number("count"):
+            packet, count = said.whole("package_size", _BYTES_PER_MB), said.whole("count")
+            if abs(packet * count) > MAX_OF_ONE:
+                raise said.error(f"{count} packets of {packet} bytes are beyond the range of sizes")
+            duration = said.whole("total_duration", NS_PER_MS)
             links.append(Link(transport, -1, -1, packet, count, packet * count, duration, float("nan")))
             counted = count if links[0].packets == MISSING else links[0].packets + count
             links[0] = replace(links[0], packets=counted)
     return {key: [link for links in by.values() for link in links] for key, by in found.items()}
 
 
-def _word(said: Mapping[str, Any]) -> str:
-    return str(said["hccl_op_name"]).partition("@")[0].rpartition("-")[0]
+def _word(said: _Row) -> str:
+    return said.text("hccl_op_name").partition("@")[0].rpartition("-")[0]
 
 
-def _step_number(text: object) -> int:
+def _step_number(text: str) -> int:
     """`step12` and `12` -> 12; NO_STEP where there was no schedule."""
-    digits = re.search(r"\d{1,18}", str(text if text is not None else ""))
+    digits = re.search(r"\d{1,18}", text)
     return int(digits.group()) if digits else NO_STEP
 
 
-def _whole(value: float | None, unit: int) -> int:
-    return MISSING if value is None else round(value * unit)
-
-
-def _ns_column(values: Iterable[float | None], unit: int) -> I64:
-    return np.array([_whole(value, unit) for value in values], dtype=np.int64)
-
-
-def _ratio(value: float | None) -> float:
-    return float("nan") if value is None else float(value)
+def _ns_column(values: Iterable[int]) -> I64:
+    return np.array(list(values), dtype=np.int64)

@@ -13,6 +13,7 @@ from tracker.readers._ascend.communication import Link, global_link
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.shapes import data_type
 from tracker.readers._collectives import kind_of
+from tracker.readers._spans import Spans, check_range
 from tracker.readers._sqlite import Database, code_column, first_rows, picked
 from tracker.readers.ascend_db import standins
 from tracker.readers.ascend_db.tasks import Tasks
@@ -54,13 +55,15 @@ class _Told:
     task: I64
 
 
-def calls_of(db: Database, texts: Texts, tasks: Tasks, metadata: Metadata, *, device: int, is_only: bool) -> Calls:
+def calls_of(spans: Spans, texts: Texts, tasks: Tasks, metadata: Metadata, *, device: int, is_only: bool) -> Calls:
     """The collective calls on `device`; with several devices in one file, a call belongs where its tasks ran.
 
     Without COMMUNICATION_OP they are what their tasks tell.
     """
     optional = ("connectionId", "groupName", "dataType", "count", "opType", "waitNs", "deviceId")
-    columns = db.ints("COMMUNICATION_OP", ("opName", "startNs", "endNs", "opId"), optional)
+    db = spans.db
+    columns = spans.read("COMMUNICATION_OP", ("opName", "opId"), optional)
+    check_range(db, "COMMUNICATION_OP", columns, "count", "waitNs")
     told = _told(db, tasks)
     if not len(columns["opId"]):
         columns = standins.calls(told.columns, told.task, tasks)
@@ -89,6 +92,7 @@ def calls_of(db: Database, texts: Texts, tasks: Tasks, metadata: Metadata, *, de
 def _told(db: Database, tasks: Tasks) -> _Told:
     optional = ("taskType", "planeId", "size", "srcRank", "dstRank", "linkType", "name", "groupName", "dataType")
     columns = db.ints("COMMUNICATION_TASK_INFO", ("globalTaskId", "opId"), optional)
+    check_range(db, "COMMUNICATION_TASK_INFO", columns, "size")
     task = tasks.row_of(columns["globalTaskId"])
     return _Told(picked(columns, task >= 0), task[task >= 0])
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import F64, I32, I64, MISSING, NO_STEP, Counters, Strings
+from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, code_column, picked
 from tracker.readers.ascend_db.texts import Texts
 
@@ -70,11 +71,11 @@ _MEASURED: Final = (
 )  # fmt: skip
 
 
-def counters_of(db: Database, texts: Texts, more: Iterable[Sample], *, device: int | None) -> Counters:
-    """The measurements of `db`, and `more`; `device`: the one device whose rows are read, None for all."""
-    strings = texts.strings
+def counters_of(spans: Spans, texts: Texts, more: Iterable[Sample], *, device: int | None) -> Counters:
+    """The measurements of the database, and `more`; `device`: the one device whose rows are read, None for all."""
+    db, strings = spans.db, texts.strings
     parts = [_column(db, texts, measured, device) for measured in _MEASURED if db.has(measured.table)]
-    parts.append(_pauses(db, strings))
+    parts.append(_pauses(spans, strings))
     parts.append(_samples(list(more), strings))
 
     def joined(place: int, dtype: type) -> Any:
@@ -125,9 +126,9 @@ def _word(db: Database, texts: Texts, measured: _Measured, key: str, number: int
     return ("APP" if text == "App" else text) or str(number)
 
 
-def _pauses(db: Database, strings: Strings) -> _Part:
+def _pauses(spans: Spans, strings: Strings) -> _Part:
     """The pauses of Python's garbage collector."""
-    table = db.ints("GC_RECORD", ("startNs", "endNs"))
+    table = spans.read("GC_RECORD")
     duration = (table["endNs"] - table["startNs"]).astype(np.float64)
     count = len(duration)
     name = np.full(count, strings.code("GC"), dtype=np.int32)

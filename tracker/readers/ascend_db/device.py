@@ -12,6 +12,7 @@ from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, Ke
 from tracker.readers._ascend.kernels import COLLECTIVE_CORE, COPY_NAME
 from tracker.readers._ascend.shapes import formats_text, shapes_text, types_text
 from tracker.readers._device import device_events
+from tracker.readers._spans import check_range
 from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db import standins
 from tracker.readers.ascend_db.communication import Calls
@@ -73,6 +74,7 @@ def _of_tasks(tasks: Tasks, rows: I64) -> dict[str, I64]:
 def _kernels(db: Database, texts: Texts, tasks: Tasks) -> dict[str, Any]:
     optional = ("opType", "taskType", "inputShapes", "inputDataTypes", "inputFormats", "blockNum|blockDim", "waitNs")
     info: dict[str, Any] = db.ints("COMPUTE_TASK_INFO", ("name", "globalTaskId"), optional)
+    check_range(db, "COMPUTE_TASK_INFO", info, "waitNs")
     if not len(info["name"]):
         return _kernels_of_tasks(texts, tasks, standins.kernel_rows(db, texts, tasks))
     rows = tasks.row_of(info["globalTaskId"])
@@ -122,6 +124,7 @@ def _collectives(texts: Texts, calls: Calls) -> dict[str, Any]:
 def _copies(db: Database, texts: Texts, tasks: Tasks, kernel_streams: I64, calls: Calls) -> dict[str, Any]:
     """Copies that belong to no kernel and no collective, with the direction of MEMCPY_INFO as their type."""
     info = db.ints("MEMCPY_INFO", ("globalTaskId", "size"), ("memcpyOperation",))
+    check_range(db, "MEMCPY_INFO", info, "size")
     is_copy = np.isin(tasks.type, texts.ids_of(lambda text: text.upper() in _COPIES))
     is_copy |= np.isin(tasks.id, info["globalTaskId"])
     is_copy &= ~np.isin(tasks.id, db.ints("COMPUTE_TASK_INFO", ("globalTaskId",))["globalTaskId"])

@@ -13,6 +13,7 @@ from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
 from tracker.readers._ascend.levels import LEVELS
 from tracker.readers._ascend.shapes import op_shapes_text, op_types_text
+from tracker.readers._spans import Spans, impossible
 from tracker.readers._sqlite import Database, first_rows, picked
 from tracker.readers.ascend_db.texts import Texts
 
@@ -86,15 +87,15 @@ class Host:
     warnings: tuple[str, ...]
 
 
-def host_of(db: Database, texts: Texts, connections: I64) -> Host:
+def host_of(spans: Spans, texts: Texts, connections: I64) -> Host:
     """The host events. `connections`: those of the device events, to which the launches have to lead, -1 for none.
 
     A device event is linked to the op whose connections hold its own; where there is none, by its CANN call: that lies
     in a dequeued task, and the op is the one around the call that enqueued it.
     """
-    threads = Threads()
-    api = _api(db)
-    cann, warnings = _cann(db)
+    db, threads = spans.db, Threads()
+    api = _api(spans)
+    cann, warnings = _cann(spans)
     api["thread"] = threads.numbers(api["globalTid"]).astype(np.int64)
     cann["thread"] = threads.numbers(cann["globalTid"]).astype(np.int64)
     kinds = _kinds(db, api["type"])
@@ -113,16 +114,15 @@ def host_of(db: Database, texts: Texts, connections: I64) -> Host:
         ops=_ops(db, texts, picked(api, is_op), is_mstx[is_op], annotations),
         frames=_frames(texts, picked(api, api["type"] == kinds.get(_TRACE, -1))),
         launches=_launches(texts, (cann, picked(api, is_queue)), (arrows, queued), linked),
-        markers=_markers(db, api, is_step, steps),
+        markers=_markers(spans, api, is_step, steps),
         queue=queue,
         warnings=warnings,
     )
 
 
-def _api(db: Database) -> dict[str, I64]:
+def _api(spans: Spans) -> dict[str, I64]:
     optional = ("connectionId", "sequenceNumber", "fwdThreadId", "inputDtypes", "inputShapes", "callchainId|callchains")
-    columns = db.ints("PYTORCH_API", ("startNs", "endNs", "globalTid", "name", "type"), optional)
-    return columns
+    return spans.read("PYTORCH_API", ("globalTid", "name", "type"), optional)
 
 
 def _kinds(db: Database, types: I64) -> dict[str, int]:
@@ -143,11 +143,12 @@ def _steps(texts: Texts, names: I64) -> tuple[Any, I64]:
     return steps != MISSING, steps
 
 
-def _markers(db: Database, api: Mapping[str, I64], is_step: Any, steps: I64) -> Markers:
+def _markers(spans: Spans, api: Mapping[str, I64], is_step: Any, steps: I64) -> Markers:
     """`ProfilerStep#N` of the host; the table STEP_TIME where the host says nothing. The longest of one number."""
     start, end, step = api["startNs"][is_step], api["endNs"][is_step], steps[is_step]
     if not len(start):
-        table = db.ints("STEP_TIME", ("id", "startNs", "endNs"))
+        table = spans.read("STEP_TIME", ("id",))
+        table = picked(table, table["id"] != MISSING)
         start, end, step = table["startNs"], table["endNs"], table["id"]
     order = np.lexsort((start, start - end, step))
     _, first = np.unique(step[order], return_index=True)
@@ -217,7 +218,7 @@ def _annotations(db: Database, texts: Texts, threads: Threads, *, has_own: bool)
     words = db.words("ENUM_MSTX_EVENT_TYPE")
     ranges = np.isin(events["eventType"], [number for number, word in words.items() if word in _RANGES])
     ranges &= np.isin(events["endGlobalTid"], (MISSING, 0xFFFFFFFF)) | (events["endGlobalTid"] == events["globalTid"])
-    ranges &= (events["endNs"] > events["startNs"]) & (not has_own)
+    ranges &= ~impossible(events["startNs"], events["endNs"]) & (events["endNs"] > events["startNs"]) & (not has_own)
     events = picked(events, ranges)
     return {
         "start_ns": events["startNs"],
@@ -239,10 +240,10 @@ def _frames(texts: Texts, api: Mapping[str, I64]) -> Frames:
     )
 
 
-def _cann(db: Database) -> tuple[dict[str, I64], tuple[str, ...]]:
+def _cann(spans: Spans) -> tuple[dict[str, I64], tuple[str, ...]]:
     """CANN_API with the level of each call; a level that is no level of CANN is left out, and said."""
-    columns = db.ints("CANN_API", ("startNs", "endNs", "type", "globalTid", "name"), ("connectionId",))
-    words = db.words("ENUM_API_TYPE")
+    columns = spans.read("CANN_API", ("type", "globalTid", "name"), ("connectionId",))
+    words = spans.db.words("ENUM_API_TYPE")
     distinct, back = np.unique(columns["type"], return_inverse=True)
     levels = [LEVELS.get(words.get(number, "").lower(), -1) for number in distinct.tolist()]
     columns["level"] = np.array(levels, dtype=np.int64)[back]

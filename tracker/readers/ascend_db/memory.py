@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, Allocations, MemoryPoints
+from tracker.readers._spans import check_range
 from tracker.readers._sqlite import Database, first_rows, picked
+from tracker.readers._times import MAX_NS
 from tracker.readers.ascend_db.host import Host, Threads
 from tracker.readers.ascend_db.texts import Texts
 
@@ -30,6 +32,8 @@ def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None
     """
     totals = [name for pair in _TOTALS for name in pair]
     table = db.ints("OP_MEMORY", ("name", "size"), (*_TIMES, *totals, "streamPtr", "deviceId"))
+    check_range(db, "OP_MEMORY", table, "size", *totals)
+    check_range(db, "OP_MEMORY", table, *_TIMES, largest=MAX_NS)
     if device is not None:
         table = picked(table, np.isin(table["deviceId"], (device, MISSING)))
     is_graph = _is_graph(db, texts, table)
@@ -63,6 +67,9 @@ def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None
 def memory_points_of(db: Database, texts: Texts, *, device: int | None) -> MemoryPoints:
     """MEMORY_RECORD as it stands; `device`: the one device whose rows are read, None for all."""
     table = db.ints("MEMORY_RECORD", ("component", "timestamp"), ("totalAllocated", "totalReserved", "deviceId"))
+    check_range(db, "MEMORY_RECORD", table, "totalAllocated", "totalReserved")
+    check_range(db, "MEMORY_RECORD", table, "timestamp", largest=MAX_NS)
+    table = picked(table, table["timestamp"] != MISSING)
     if device is not None:
         table = picked(table, np.isin(table["deviceId"], (device, MISSING)))
     return MemoryPoints(

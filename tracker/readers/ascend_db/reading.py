@@ -15,6 +15,7 @@ from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._source import ReadOptions, source_of
+from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, journal_beside, opened
 from tracker.readers.ascend_db import missing
 from tracker.readers.ascend_db.analysis import Analysis, analysis_of
@@ -37,6 +38,7 @@ class _Open:
 
     files: CaptureFiles
     db: Database
+    spans: Spans
     analysis: Database | None
     metadata: Metadata
     sources: tuple[Source, ...]
@@ -52,15 +54,16 @@ def captures_of(files: CaptureFiles, options: ReadOptions) -> tuple[tuple[Captur
         db = stack.enter_context(opened(files.database))
         db.require("STRING_IDS", "TASK")
         analysis = stack.enter_context(opened(files.analysis)) if files.analysis else None
-        source = _Open(files, db, analysis, _metadata(files, db, beside), sources)
-        devices, left_out = tasks_of(db, skip_bad_rows=options.skip_bad_rows)
+        spans = Spans(db, skip_bad_rows=options.skip_bad_rows, names=("startNs", "endNs"))
+        source = _Open(files, db, spans, analysis, _metadata(files, db, beside), sources)
+        devices = tasks_of(spans)
         captures = []
         warnings = list(filter(None, [journal_beside(files.database)]))
-        warnings += [f"{left_out} rows of TASK with impossible times were left out"] if left_out else []
         for place, (device, tasks) in enumerate(devices.items()):
             capture, said = _capture(source, device, tasks, is_first=place == 0, is_only=len(devices) == 1)
             captures.append(capture)
             warnings += [text for text in said if text not in warnings]
+        warnings += spans.warnings()
     return tuple(captures), tuple(warnings)
 
 
@@ -84,8 +87,7 @@ def _capture(
     source: _Open, device: int, tasks: Tasks, *, is_first: bool, is_only: bool
 ) -> tuple[Capture, tuple[str, ...]]:
     db, metadata, files = source.db, source.metadata, source.files
-    ranks = {number: rank for rank, number in db.rows("RANK_DEVICE_MAP", "rankId", "deviceId") if rank >= 0}
-    ranks_known = (ranks.get(device), metadata.rank, files.rank_in_name, rank_in_name(files.folder.name))
+    ranks_known = (_ranks(db).get(device), metadata.rank, files.rank_in_name, rank_in_name(files.folder.name))
     events, lacks, warnings = _events(source, device, tasks, is_first=is_first, is_only=is_only)
     start_ns, end_ns = _span(events)
     capture = Capture(
@@ -107,6 +109,13 @@ def _capture(
     return capture, (*lacks, *warnings)
 
 
+def _ranks(db: Database) -> dict[int, int]:
+    """The rank of each device; none for one whose rank is not known, which is NULL or -1."""
+    table = db.ints("RANK_DEVICE_MAP", ("rankId", "deviceId"))
+    pairs = zip(table["deviceId"].tolist(), table["rankId"].tolist(), strict=True)
+    return {device: rank for device, rank in pairs if rank >= 0}
+
+
 def _host(db: Database) -> str:
     return next((str(name) for (name,) in db.rows("HOST_INFO", "hostName") if name), "")
 
@@ -126,9 +135,9 @@ def _events(
     strings = Strings()
     texts = Texts(db, strings)
     only = None if is_only else device
-    calls = calls_of(db, texts, tasks, metadata, device=device, is_only=is_only)
+    calls = calls_of(source.spans, texts, tasks, metadata, device=device, is_only=is_only)
     work = work_of(db, texts, tasks, calls)
-    host = host_of(db, texts, work.connection)
+    host = host_of(source.spans, texts, work.connection)
     allocations = allocations_of(db, texts, host, device=only)
     if source.analysis:
         analysis = analysis_of(source.analysis, calls, strings, metadata, device=only)
@@ -162,7 +171,7 @@ def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Ana
         collective_tasks=calls.tasks,
         collective_links=analysis.links,
         memory_points=memory_points_of(source.db, texts, device=only),
-        counters=counters_of(source.db, texts, analysis.samples, device=only),
+        counters=counters_of(source.spans, texts, analysis.samples, device=only),
         step_times=analysis.steps,
     )
 

@@ -7,9 +7,9 @@ from typing import Final
 import numpy as np
 
 from tracker.errors import SourceError
-from tracker.profile import I64
-from tracker.readers._sqlite import EXPORT_AGAIN, Database, first_rows, picked
-from tracker.readers._times import MAX_NS
+from tracker.profile import I64, MISSING
+from tracker.readers._spans import Spans
+from tracker.readers._sqlite import EXPORT_AGAIN, first_rows, picked
 
 NO_CONNECTION: Final = (-1, 0xFFFFFFFF)
 """What the profiler writes where a task has no connection."""
@@ -35,20 +35,13 @@ class Tasks:
         return first_rows(self.id, ids)
 
 
-def tasks_of(db: Database, *, skip_bad_rows: bool = False) -> tuple[dict[int, Tasks], int]:
-    """The tasks of each device, by its number, and how many rows were left out.
-
-    SourceError for one that ends before its start or beyond all dates; with `skip_bad_rows` it is left out.
-    """
-    required = ("startNs", "endNs", "deviceId", "globalTaskId", "taskType")
-    columns = db.ints("TASK", required, ("connectionId", "streamId", "globalPid", "taskId", "contextId"))
-    bad = (columns["endNs"] < columns["startNs"]) | (columns["endNs"] > MAX_NS)
-    if bad.any():
-        row = int(np.argmax(bad))
-        problem = f"starts at {columns['startNs'][row]} and ends at {columns['endNs'][row]}"
-        if not skip_bad_rows or bad.all():
-            remedy = f"{EXPORT_AGAIN}, or leave such rows out with --skip-bad-rows"
-            raise SourceError(db.path, f"table TASK, row {row + 1}", problem, remedy=remedy)
-        columns = picked(columns, ~bad)
+def tasks_of(spans: Spans) -> dict[int, Tasks]:
+    """The tasks of each device, by its number; a SourceError for one without a device, or where none is left."""
+    optional = ("connectionId", "streamId", "globalPid", "taskId", "contextId")
+    columns = spans.read("TASK", ("deviceId", "globalTaskId", "taskType"), optional)
+    if spans.skipped.get("TASK") and not len(columns["startNs"]):
+        raise SourceError(spans.db.path, "table TASK", "all rows have impossible times", remedy=EXPORT_AGAIN)
     devices = np.unique(columns["deviceId"]).tolist()
-    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}, int(bad.sum())
+    if MISSING in devices:
+        raise SourceError(spans.db.path, "table TASK", "a row has no deviceId", remedy=EXPORT_AGAIN)
+    return {device: Tasks(picked(columns, columns["deviceId"] == device)) for device in devices}

@@ -63,7 +63,8 @@ def info_of(files: Mapping[str, Mapping[str, Any]], device: int | None) -> Info:
 
 
 def _facts(info: Mapping[str, Any], device: int | None) -> dict[str, str]:
-    devices = [entry for entry in info.get("DeviceInfo") or () if isinstance(entry, dict)]
+    listed = info.get("DeviceInfo")
+    devices = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
     mine = [entry for entry in devices if entry.get("id") == device] or devices[:1]
     said = {name: short_word(mine[0].get(name)) for name in _DEVICE_FACTS} if mine else {}
     said |= {name: short_word(info.get(name)) for name in _FACTS}

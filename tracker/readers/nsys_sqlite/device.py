@@ -9,8 +9,9 @@ import numpy as np
 
 from tracker.profile import I32, I64, MISSING, DeviceKind, Strings
 from tracker.readers._nvidia import copy_name, memset_name
+from tracker.readers._spans import Spans, check_range
 from tracker.readers._sqlite import picked
-from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, process_of
+from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, process_of
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMCPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -44,11 +45,13 @@ def _kernels(spans: Spans, names: Names) -> Columns:
 
 def _copies(spans: Spans, strings: Strings) -> Columns:
     table = spans.read(MEMCPY, (), ("bytes", "copyKind", "srcKind", "dstKind", *_PLACE))
+    check_range(spans.db, MEMCPY, table, "bytes")
     return _part(table, DeviceKind.COPY, _named(strings, copy_name, table, ("copyKind", "srcKind", "dstKind")))
 
 
 def _memsets(spans: Spans, strings: Strings) -> Columns:
     table = spans.read(MEMSET, (), ("bytes", "memKind", *_PLACE))
+    check_range(spans.db, MEMSET, table, "bytes")
     return _part(table, DeviceKind.MEMSET, _named(strings, memset_name, table, ("memKind",)))
 
 

@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from tracker.profile import UNKNOWN_DEVICE, Device
+from tracker.profile import MISSING, UNKNOWN_DEVICE, Device
 from tracker.readers._facts import short_word
 from tracker.readers._nvidia import device_of
 from tracker.readers._sqlite import Database
+from tracker.readers._times import MAX_NS
 from tracker.readers.nsys_sqlite.tables import pid_of
 
 _SYSTEM: Final = "TARGET_INFO_SYSTEM_ENV"
@@ -81,7 +82,7 @@ def facts_of(db: Database) -> ExportFacts:
     shift = export.get("EXPORT_PARAM_TIME_SHIFT", "0")
     return ExportFacts(
         host=_word(system.get("Hostname", "")),
-        utc_ns=starts[0] if starts and starts[0] > _ABSOLUTE_NS else None,
+        utc_ns=starts[0] if starts and _ABSOLUTE_NS < starts[0] <= MAX_NS else None,
         shift_ns=int(shift) if re.fullmatch(r"-?\d{1,18}", shift) else 0,
         devices={key: device_of(names[number]) for key, number in numbers.items() if number in names},
         gpu_numbers=numbers,
@@ -93,13 +94,13 @@ def facts_of(db: Database) -> ExportFacts:
 def _gpu_numbers(db: Database) -> dict[tuple[int, int], int]:
     """(process id or 0, CUDA ordinal) -> number of the GPU in TARGET_INFO_GPU."""
     column = "cuDevice" if db.has_column("TARGET_INFO_GPU", "cuDevice") else "id"
-    gpus = db.rows("TARGET_INFO_GPU", "id", column)
-    numbers = {(0, int(ordinal)): int(number) for number, ordinal in gpus if ordinal is not None}
-    if all(db.has_column("TARGET_INFO_CUDA_DEVICE", name) for name in ("gpuId", "cudaId", "pid")):
-        for gpu, ordinal, pid in db.rows("TARGET_INFO_CUDA_DEVICE", "gpuId", "cudaId", "pid"):
-            if None not in (gpu, ordinal, pid):
-                numbers[int(pid), int(ordinal)] = int(gpu)
-    return numbers
+    gpus = db.ints("TARGET_INFO_GPU", ("id", column))
+    rows = [(0, ordinal, gpu) for ordinal, gpu in zip(gpus[column].tolist(), gpus["id"].tolist(), strict=True)]
+    names = ("pid", "cudaId", "gpuId")
+    if all(db.has_column("TARGET_INFO_CUDA_DEVICE", name) for name in names):
+        devices = db.ints("TARGET_INFO_CUDA_DEVICE", names)
+        rows += zip(*(devices[name].tolist() for name in names), strict=True)
+    return {(pid, ordinal): gpu for pid, ordinal, gpu in rows if MISSING not in (pid, ordinal, gpu)}
 
 
 def _settings(db: Database) -> dict[str, str]:

@@ -12,8 +12,9 @@ from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, Launch
 from tracker.readers._collectives import Call, CallTable
 from tracker.readers._nvidia import api_level, api_name, launches_work
 from tracker.readers._nvtx import RangeKind, RangeName, is_library_domain, range_name, split_emitted
+from tracker.readers._spans import Spans
 from tracker.readers._sqlite import picked
-from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, process_of
+from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, process_of
 
 NVTX: Final = "NVTX_EVENTS"
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")

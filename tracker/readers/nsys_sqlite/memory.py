@@ -8,7 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.profile import I64, MISSING, NO_STEP, Allocations, Counters, Strings, empty
+from tracker.readers._spans import check_range
 from tracker.readers._sqlite import Database, code_column, first_rows, picked
+from tracker.readers._times import MAX_NS
 from tracker.readers.nsys_sqlite.host import Threads
 from tracker.readers.nsys_sqlite.tables import Columns, process_of
 
@@ -26,7 +28,9 @@ def usage_of(db: Database) -> Columns:
     """The allocations and releases of all processes, as the columns of the table and `process`."""
     columns = ("bytes", "address", "memoryOperationType", "globalPid")
     table: Columns = dict(db.ints(USAGE, ("start", *columns), ("deviceId", "memKind", "correlationId")))
-    kinds = np.isin(table["memoryOperationType"], (_ALLOCATES, _FREES))
+    check_range(db, USAGE, table, "bytes")
+    check_range(db, USAGE, table, "start", largest=MAX_NS)
+    kinds = np.isin(table["memoryOperationType"], (_ALLOCATES, _FREES)) & (table["start"] != MISSING)
     return picked(table, kinds) | {"process": process_of(table["globalPid"][kinds])}
 
 

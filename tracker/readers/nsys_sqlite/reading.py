@@ -15,6 +15,7 @@ from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, 
 from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
 from tracker.readers._source import ReadOptions, source_of
+from tracker.readers._spans import Spans
 from tracker.readers._sqlite import Database, journal_beside, opened, picked
 from tracker.readers.nsys_sqlite.device import GRAPH, KERNEL, lost_launches, work_of
 from tracker.readers.nsys_sqlite.facts import ExportFacts, facts_of
@@ -30,7 +31,7 @@ from tracker.readers.nsys_sqlite.host import (
     ranges_of,
 )
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
-from tracker.readers.nsys_sqlite.tables import Columns, Names, Spans, joined, pid_of, tid_of
+from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, pid_of, tid_of
 
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
@@ -77,8 +78,7 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
         os_calls = os_calls_of(spans, names)
         export = _Export(db, strings, work, launches, os_calls, ranges, usage_of(db), facts_of(db), source)
         warnings = [*filter(None, [journal_beside(path)]), *_missing(export)]
-        if spans.skipped:
-            warnings.append(f"{spans.skipped} rows that end before they start were left out")
+        warnings += spans.warnings()
         captures = []
         for capture, said in _captures(export):
             captures.append(capture)

@@ -8,10 +8,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.errors import SourceError
-from tracker.profile import I32, I64, MISSING, Strings
-from tracker.readers._sqlite import Database, picked
-from tracker.readers._times import MAX_NS
+from tracker.profile import I32, I64, Strings
+from tracker.readers._sqlite import Database
 
 Columns = dict[str, NDArray[Any]]
 
@@ -65,33 +63,6 @@ class Names:
         distinct, back = np.unique(ids, return_inverse=True)
         said = [self._texts.get(number, "") for number in distinct.tolist()]
         return np.array([self.strings.code(spell(text)) if text else 0 for text in said], dtype=np.int32)[back]
-
-
-class Spans:
-    """Reads tables of spans, and counts the rows that cannot be."""
-
-    def __init__(self, db: Database, *, skip_bad_rows: bool) -> None:
-        self.db = db
-        self.skipped = 0
-        self._skip = skip_bad_rows
-
-    def read(self, table: str, required: Sequence[str], optional: Sequence[str] = ()) -> Columns:
-        """`start`, `end` and the other columns of a table; see `Database.ints`.
-
-        A row that ends before it starts, or beyond all dates, is a SourceError, or left out with `skip_bad_rows`.
-        """
-        columns: Columns = dict(self.db.ints(table, ("start", "end", *required), optional))
-        bad = (columns["end"] < columns["start"]) | (columns["start"] == MISSING) | (columns["end"] > MAX_NS)
-        if not bad.any():
-            return columns
-        if not self._skip:
-            row = int(np.argmax(bad))
-            start, end = (columns[name][row] for name in ("start", "end"))
-            problem = f"starts at {start} and ends at {end}" if end != MISSING else f"starts at {start} and has no end"
-            remedy = "export the report again, or leave such rows out with --skip-bad-rows"
-            raise SourceError(self.db.path, f"table {table}, row {row + 1}", problem, remedy=remedy)
-        self.skipped += int(bad.sum())
-        return picked(columns, ~bad)
 
 
 def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> Columns:

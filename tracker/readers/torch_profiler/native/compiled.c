@@ -43,7 +43,8 @@ static int refuse_if_busy(const Decoder *self) {
 
 static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
     char *text;
-    Py_ssize_t size, behind = 0;
+    Py_ssize_t size;
+    int64_t behind = 0;
     Outcome outcome = TAKEN;
     if (PyBytes_AsStringAndSize(argument, &text, &size))
         return NULL;
@@ -60,7 +61,7 @@ static PyObject *Decoder_decode(Decoder *self, PyObject *argument) {
     self->is_busy = 0;
     if (outcome == NO_MEMORY)
         return PyErr_NoMemory();
-    return Py_BuildValue("Nn", records_of(self), behind);
+    return Py_BuildValue("NL", records_of(self), (long long)behind);
 }
 
 static PyObject *Decoder_new_texts(Decoder *self, PyObject *argument) {

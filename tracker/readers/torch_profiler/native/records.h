@@ -180,7 +180,7 @@ static Outcome take(Reader *self, const Event *event, const Args *args, const ch
 }
 
 /* Takes the first events of `text`; `*behind`: the byte behind the comma that follows the last of them, 0 for none. */
-static Outcome decode(Reader *self, const char *text, const char *end, Py_ssize_t *behind) {
+static Outcome decode(Reader *self, const char *text, const char *end, int64_t *behind) {
     const char *p = skip_blanks(text);
     Event event;
     Args args;
