@@ -80,7 +80,9 @@ def refusal(state: State, event: Acted) -> str | None:
     """Why a finding in this state cannot be changed so; None where it can."""
     if state not in _CAN[event.action]:
         return f"a finding that is {state} cannot be changed by {event.action}"
-    lies_ahead = event.until_version is not None or (event.until_ns is not None and event.until_ns > event.when_ns)
+    lies_ahead = event.until_version is not None or (
+        event.until_ns is not None and event.when_ns is not None and event.until_ns > event.when_ns
+    )
     return "a mute needs an end that lies ahead" if event.action == "mute" and not lies_ahead else None
 
 
@@ -115,7 +117,7 @@ class _Walk:
     def end_of_mute(self) -> None:
         """Unmutes when its time or version has come."""
         finding, event = self.finding, self.event
-        if finding.until_ns is not None and event.when_ns >= finding.until_ns:
+        if finding.until_ns is not None and event.when_ns is not None and event.when_ns >= finding.until_ns:
             self.unmute("its time is over")
         elif (
             finding.until_version is not None and isinstance(event, Observed) and event.version >= finding.until_version

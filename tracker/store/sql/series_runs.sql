@@ -1,4 +1,4 @@
--- What do the active runs of a line say of these series? One row per series and run, in the order of versions.
+-- What do the active runs of a line say of these series? One row per series and run, in the order of line_runs.sql.
 -- Parameters: series_ids (list)
 -- Columns: series_id, run_id; version_id, version: its label; ordinal: its place; started_at_ns: of the run; per_step:
 --   the value that is judged; minimum, maximum: over the steps; calls_per_step; rank_spread; steps; intermittent: see
@@ -23,4 +23,14 @@ INNER JOIN version AS v ON r.version_id = v.id
 WHERE
     d.series_id IN :series_ids
     AND r.state = 'active'
-ORDER BY d.series_id, v.ordinal, v.id, COALESCE(r.started_at_ns, 0), r.id
+ORDER BY
+    d.series_id,
+    v.ordinal,
+    v.id,
+    CASE
+        WHEN
+            COUNT(*) OVER (PARTITION BY d.series_id, v.id)
+            = COUNT(r.started_at_ns) OVER (PARTITION BY d.series_id, v.id)
+            THEN r.started_at_ns
+    END,
+    r.id
