@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line
-from tracker.store.queries.frames import frame, frame_of_runs, whole
+from tracker.store.queries.frames import frame, frame_of, frame_of_runs, whole
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -37,7 +37,7 @@ def series_runs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
 
 def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """How series differed, version by version. Columns: see sql/series_diffs.sql."""
-    return frame(store, "series_diffs", {"series_ids": whole(series_ids) or [-1]})
+    return frame_of(store, "series_diffs", "series_ids", series_ids)
 
 
 def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
