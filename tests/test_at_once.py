@@ -11,8 +11,7 @@ import pytest
 from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.errors import SourceError
-from tracker.intake import IngestOptions, at_once, ingest
-from tracker.readers import _process
+from tracker.intake import IngestOptions, _process, at_once, ingest
 from tracker.store import open_store
 
 ALONE = IngestOptions(one_process=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import itertools
 import os
 import subprocess
 import sys
@@ -49,3 +51,23 @@ def test_only_cli_and_the_package_itself_read_settings(room):
         and path.relative_to(PACKAGE).as_posix() != "store/connect.py"
     ]
     assert not reading
+
+
+def modules_imported_by(path):
+    """The dotted names of this package that a file imports, names of modules and of what is in them alike."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tracker"):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def test_a_module_with_an_underscore_is_of_its_own_folder_alone():
+    """`reports/_layout.py` is for `reports`; what other rooms use has a name without one."""
+    strangers = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        own = path.relative_to(ROOT).parent.parts
+        for name in modules_imported_by(path):
+            parts = name.split(".")
+            folder = [*itertools.takewhile(lambda part: not part.startswith("_") or part == "__version__", parts)]
+            if len(folder) < len(parts) and own[: len(folder)] != tuple(folder):
+                strangers.append(f"{path.relative_to(ROOT)}: {name}")
+    assert not strangers

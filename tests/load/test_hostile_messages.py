@@ -21,7 +21,7 @@ from tests.reports.builders import messages
 from tracker.config import Channel
 from tracker.judgement import lines_of, update
 from tracker.notify.sending import Sender
-from tracker.reports._message import Limits, write
+from tracker.reports.message import Limits, write
 
 LINES = "a\nFORGED LINE\r\nBcc: evil@example.com\r\n\r\nFORGED BODY"
 MENTION = "@channel <!everyone> <at user_id='all'> [x](https://evil.example)"

@@ -11,7 +11,7 @@ from sqlalchemy import text as sql
 from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, alerts, recorded
 from tracker import notify
 from tracker.notify import Alarm, Delivered, delivering
-from tracker.reports._message import json_of
+from tracker.reports.message import json_of
 from tracker.results import Message
 from tracker.store import notifications, open_store
 

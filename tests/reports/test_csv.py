@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.reports import builders
 from tracker.reports import render_diff, render_show
-from tracker.reports._shared import printable
+from tracker.reports.shared import printable
 from tracker.results import DIFF_COLUMNS
 
 

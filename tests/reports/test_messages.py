@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from tests.reports.builders import messages
 from tracker.reports import render_message
-from tracker.reports._fitting import cut, harmless, said
-from tracker.reports._message import Limits, json_of, of_json
+from tracker.reports.fitting import cut, harmless, said
+from tracker.reports.message import Limits, json_of, of_json
 from tracker.results import Message
 
 CASES = {

@@ -47,7 +47,7 @@ def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *
     """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
 
     if format is ListFormat.CSV:
         return str(frame.to_csv(index=False))
@@ -109,7 +109,7 @@ def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def _aligned(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column]) -> list[str]:
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
 
     table = [
         [column.title for column in columns],

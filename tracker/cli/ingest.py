@@ -237,7 +237,7 @@ def _next(results: list[IngestResult], regressions: Mapping[str, int], over: Seq
     """What got slower; else what has recovered; else, after a series of training logs, what each version brought; else
     the last run.
     """
-    from tracker.reports._shared import command
+    from tracker.reports.shared import command
 
     if regressions:
         return command("tracker", "findings", "--new", "--workload", next(iter(regressions)))

@@ -94,7 +94,7 @@ def _test(channels: Sequence[Channel]) -> None:
 
     from tracker.cli._output import emit
     from tracker.notify.sending import Sender, send_within
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
     from tracker.results import Message
 
     sender = Sender(os.environ)
@@ -123,7 +123,7 @@ def _round(settings: Settings) -> None:
     from tracker import notify as room
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
     from tracker.store import notifications
     from tracker.units import counted
 

@@ -145,7 +145,7 @@ def _check_target(target: Path, *, force: bool) -> None:
 
 def summary(made: Pack, target: Path) -> str:
     """The last line: what was packed, its size, and what comes next."""
-    from tracker.reports._shared import command
+    from tracker.reports.shared import command
 
     return f"{target}: {_held(made)}.  Next: {command('tracker', 'ingest', str(target))}"
 

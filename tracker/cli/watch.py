@@ -87,7 +87,7 @@ def _one_round(store: Store, settings: Settings) -> None:
     import time
 
     from tracker.cli._output import emit, tell
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
     from tracker.watch import EXIT_INTERRUPTED, Stopped, status
 
     done: list[Event] = []
@@ -123,7 +123,7 @@ def _summary(done: Sequence[Event], now: Status, settled: str) -> str:
 
 def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
     from tracker.cli._output import tell
-    from tracker.reports._shared import printable
+    from tracker.reports.shared import printable
 
     def say(event: Event) -> None:
         import time

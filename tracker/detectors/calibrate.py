@@ -10,7 +10,7 @@ from typing import Final, Literal
 import numpy as np
 
 from tracker.detectors import rule
-from tracker.detectors._arrays import F64, table
+from tracker.detectors.arrays import F64, table
 from tracker.detectors.judging import Weights, judge_series
 from tracker.lazy import pd
 

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import BOOL, F64, mean_of_rows, median_of_rows
+from tracker.detectors.arrays import BOOL, F64, mean_of_rows, median_of_rows
 from tracker.detectors.spread import pooled
 
 MIN_SERIES: Final = 20

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors._arrays import F64, counts, median_of_rows
+from tracker.detectors.arrays import F64, counts, median_of_rows
 from tracker.detectors.judging import Judged, Weights, judge_series
 from tracker.lazy import pd
 

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tracker.detectors import _arrays, rule
 from tracker.detectors import _distributions as distributions
-from tracker.detectors._arrays import BOOL, F64, counts, mean_of_rows
+from tracker.detectors import arrays, rule
+from tracker.detectors.arrays import BOOL, F64, counts, mean_of_rows
 from tracker.detectors.centre import Centre, centre_of, no_centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.rule import Limits
@@ -52,8 +52,8 @@ def judge(
     ['UNCHANGED', 'REGRESSED']
     """
     limits = Limits(min_ratio, alpha, min_contribution)
-    one, other = _arrays.pair(baseline, candidate)
-    shares = _arrays.per_series(share, len(one), "share")
+    one, other = arrays.pair(baseline, candidate)
+    shares = arrays.per_series(share, len(one), "share")
     judged = judge_series(one, other, Weights(share=shares), limits=limits, center=center)
     table = judged.table[["ratio", "p", "q", "verdict"]].copy()
     table["center"] = judged.centre.shift
@@ -114,7 +114,7 @@ def judge_series(
     all still speak for centre and prior. `called_only`: see `verdicts`.
     """
     weights, limits = weights or Weights(), limits or Limits()
-    x, y = _arrays.logs(baseline, "baseline"), _arrays.logs(candidate, "candidate")
+    x, y = arrays.logs(baseline, "baseline"), arrays.logs(candidate, "candidate")
     large = large_enough(x, y, weights)
     if isinstance(center, Centre):
         centre = center

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tracker.detectors import _arrays, rule
-from tracker.detectors._arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.detectors import arrays, rule
+from tracker.detectors.arrays import BOOL, F64, I64, counts, mean_of_rows
 from tracker.lazy import pd
 
 
@@ -49,7 +49,7 @@ def judge_presence(
 
     Columns: `contribution` (signed fraction of the step), `verdict`, `reason`.
     """
-    one, other = _arrays.pair(baseline, candidate)
+    one, other = arrays.pair(baseline, candidate)
     runs = [counts(np.where(side > 0, side, np.nan)) for side in (one, other)]
     added = (runs[0] == 0) & (runs[1] == other.shape[1]) & (runs[1] > 0) & (one.shape[1] > 0)
     removed = (runs[1] == 0) & (runs[0] == one.shape[1]) & (runs[0] > 0) & (other.shape[1] > 0)
@@ -86,9 +86,9 @@ def judge_calls(
     `contribution` (of the calls, signed fraction of the step), `verdict`, `reason`.
     """
     limits = limits or rule.Limits()
-    calls0, calls1 = _arrays.pair(baseline_calls, candidate_calls)
-    time0, time1 = _arrays.pair(baseline_time, candidate_time)
-    before, after = (_arrays.median_of_rows(side) for side in (calls0, calls1))
+    calls0, calls1 = arrays.pair(baseline_calls, candidate_calls)
+    time0, time1 = arrays.pair(baseline_time, candidate_time)
+    before, after = (arrays.median_of_rows(side) for side in (calls0, calls1))
     split = split_by_calls(before, mean_of_rows(time0), after, mean_of_rows(time1))
     contribution = split.by_calls / step
     more, fewer = beyond(calls0, calls1), beyond(calls1, calls0)

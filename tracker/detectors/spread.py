@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from tracker.detectors import _distributions as distributions
-from tracker.detectors._arrays import BOOL, F64, counts, squares_about_mean
+from tracker.detectors.arrays import BOOL, F64, counts, squares_about_mean
 
 MIN_SERIES: Final = 20
 """Series that a prior needs (JUDGEMENT 4.3); with fewer, every series stands for itself."""

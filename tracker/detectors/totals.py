@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors import _arrays, rule
 from tracker.detectors import _distributions as distributions
-from tracker.detectors._arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.detectors import arrays, rule
+from tracker.detectors.arrays import BOOL, F64, I64, counts, mean_of_rows
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
@@ -52,8 +52,8 @@ def changes_of_totals(
     times; the others (memory) share no clock with the operators and are not centred; None: all are. Where more is
     better (throughput), give the inverse. `older`: as in `judge_series`.
     """
-    one, other = _arrays.pair(baseline, candidate)
-    x, y = _arrays.logs(one, "baseline"), _arrays.logs(other, "candidate")
+    one, other = arrays.pair(baseline, candidate)
+    x, y = arrays.logs(one, "baseline"), arrays.logs(other, "candidate")
     noise = older or Noise()
     clock = np.ones((len(x), 1)) if timed is None else timed[:, None].astype(np.float64)
     centred = _change(x - clock * centre.baseline, y - clock * centre.candidate, limits, noise.of(clock[:, 0] > 0))
@@ -80,7 +80,7 @@ class ChangedTotals:
         `explained` (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
         """
         raw, centred = self.raw, self.centred
-        named = _arrays.per_series(explained, len(self.x), "explained")
+        named = arrays.per_series(explained, len(self.x), "explained")
         before, after = (np.exp(mean_of_rows(side)) for side in (self.x, self.y))
         with np.errstate(divide="ignore", invalid="ignore"):
             fraction = np.full(len(self.x), np.nan) if named is None else named / (after - before)

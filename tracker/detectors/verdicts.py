@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors._arrays import BOOL, F64, I64
 from tracker.detectors._distributions import t_exceeded
+from tracker.detectors.arrays import BOOL, F64, I64
 from tracker.detectors.rule import Limits
 from tracker.lazy import pd
 

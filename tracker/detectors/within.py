@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import F64
+from tracker.detectors.arrays import F64
 
 _GAP_IN_MAD: Final = 4.0
 _SMALLER_MODE: Final = 0.2

@@ -21,9 +21,9 @@ from typing import Any, Final
 
 from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
+from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
 from tracker.readers import Found
-from tracker.readers._process import Process, can_fork, pipe, processors, start_process
 
 MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors._arrays import logs
+from tracker.detectors.arrays import logs
 from tracker.detectors.centre import Centre, centre_of, no_centre
 from tracker.detectors.contribution import CANCELLING, severity
 from tracker.detectors.judging import Weights, large_enough

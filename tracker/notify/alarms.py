@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from tracker.config import Alerts
 from tracker.notify.routes import alarm_channels
 from tracker.notify.seen import silenced
-from tracker.reports._message import json_of, title_of
+from tracker.reports.message import json_of, title_of
 from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.notifications import NewMessage

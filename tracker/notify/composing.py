@@ -11,9 +11,9 @@ from tracker.config import Alerts
 from tracker.judgement.incidents import Teller, Told
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
-from tracker.reports._fitting import is_pasteable
-from tracker.reports._message import changes
-from tracker.reports._shared import exact_command, plain
+from tracker.reports.fitting import is_pasteable
+from tracker.reports.message import changes
+from tracker.reports.shared import exact_command, plain
 from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.store import Store, queries
 

@@ -22,7 +22,7 @@ from sqlalchemy import Connection
 from tracker.config import Alerts, Channel
 from tracker.notify.digests import FORGOTTEN
 from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
-from tracker.reports._message import of_json
+from tracker.reports.message import of_json
 from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.dimensions import digest_of

@@ -10,7 +10,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from tracker.notify.routes import SEVERITIES
-from tracker.reports._message import json_of, of_json, title_of
+from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
 from tracker.store import notifications
 from tracker.store.notifications import NewMessage, Record

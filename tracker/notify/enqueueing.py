@@ -20,7 +20,7 @@ from tracker.notify.life import OPENING, Heard, Want, wanted
 from tracker.notify.routes import SOONEST, Route, channels_of, default_when, is_louder, routes
 from tracker.notify.seen import Incident
 from tracker.notify.selecting import unsettled
-from tracker.reports._message import json_of, of_json, title_of
+from tracker.reports.message import json_of, of_json, title_of
 from tracker.results import Message
 from tracker.store import Store, notifications
 from tracker.store.notifications import NewMessage, Record, Undelivered

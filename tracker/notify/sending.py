@@ -14,7 +14,7 @@ import msgspec
 from tracker.config import Channel
 from tracker.notify._answers import listening
 from tracker.notify.addresses import BadAddress, address_of, parts_of, scrubbed
-from tracker.reports._message import Limits, Written, write
+from tracker.reports.message import Limits, Written, write
 from tracker.results import Message
 
 Send = Callable[[Channel, Message], "str | None"]

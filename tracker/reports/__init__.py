@@ -17,7 +17,7 @@ from tracker.errors import UsageError
 if TYPE_CHECKING:
     from tracker import results
     from tracker.doctor import Findings
-    from tracker.reports._message import Limits, Written
+    from tracker.reports.message import Limits, Written
     from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
     from tracker.results.gates import Gate
 
@@ -67,9 +67,9 @@ def render_message(
     message: Message, form: str = "long", *, markdown: bool = False, limits: Limits | None = None
 ) -> Written:
     """Title and body of a message, long, short or json, as it fits into `limits`."""
-    from tracker.reports import _message
+    from tracker.reports.message import write
 
-    return _message.write(message, form, markdown=markdown, limits=limits)
+    return write(message, form, markdown=markdown, limits=limits)
 
 
 def render_matrix(matrix: Matrix, format: str = "text", **look: Unpack[Rows]) -> str | bytes:
@@ -173,7 +173,7 @@ def _module(format: str) -> ModuleType:
 
 def _render(what: str, result: object, format: str, **look: Unpack[Gated]) -> str | bytes:
     """What the function `what` of a format makes of a result."""
-    from tracker.reports._shared import Style
+    from tracker.reports.shared import Style
     from tracker.results import check_sections
 
     sections, limit = tuple(look.get("only", ())), look.get("limit")

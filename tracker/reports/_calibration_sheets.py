@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from tracker.reports._shared import Style, records
 from tracker.reports._workbook import Book, field
+from tracker.reports.shared import Style, records
 from tracker.results import Calibration
 
 _PERCENT: Final = ("ratio", "share", "spread")

@@ -8,8 +8,8 @@ from dataclasses import asdict
 
 from tracker.reports import _human_bottleneck
 from tracker.reports._human_diff import total_words
-from tracker.reports._shared import plain
 from tracker.reports._workbook import Field, Row, field
+from tracker.reports.shared import plain
 from tracker.results import Cause, Diff
 from tracker.units import format_numbers
 

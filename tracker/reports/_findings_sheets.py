@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from tracker.lazy import pd
-from tracker.reports._shared import Style, records
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book
+from tracker.reports.shared import Style, records
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, Findings
 
 

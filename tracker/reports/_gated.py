@@ -7,7 +7,7 @@ from typing import Final
 
 from tracker.reports._human import readable, values
 from tracker.reports._human_verdicts import q_text
-from tracker.reports._shared import Style, command, printable
+from tracker.reports.shared import Style, command, printable
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
 from tracker.units import format_diff

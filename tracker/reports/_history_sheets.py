@@ -8,9 +8,9 @@ from typing import Any, Final
 from openpyxl.chart import LineChart, Reference
 
 from tracker.reports._human_history import points_of, title, what
-from tracker.reports._shared import Style, printable, records
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book, Field, Row, field
+from tracker.reports.shared import Style, printable, records
 from tracker.results import History
 
 _MOST: Final = 20

@@ -11,7 +11,7 @@ from typing import Any, Final
 from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.reports import _human_verdicts
-from tracker.reports._shared import is_small, records
+from tracker.reports.shared import is_small, records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 

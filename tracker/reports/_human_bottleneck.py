@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tracker.reports._human import share
-from tracker.reports._shared import plain
+from tracker.reports.shared import plain
 from tracker.results import Bottleneck, Diff, Shown
 
 CLASSES: Final = {

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, readable, share
 from tracker.reports._human_history import KINDS, form
-from tracker.reports._shared import command, records
+from tracker.reports.shared import command, records
 from tracker.results import Calibration
 from tracker.units import MISSING_TEXT, counted
 

@@ -32,7 +32,7 @@ from tracker.reports._human import (
     values,
     verdict_columns,
 )
-from tracker.reports._shared import asked, command, records
+from tracker.reports.shared import asked, command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 

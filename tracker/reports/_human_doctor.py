@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tracker.reports._human import UNDER, WORDS, Column, Table, make, number
-from tracker.reports._shared import command
+from tracker.reports.shared import command
 from tracker.units import MISSING_TEXT, NS_PER_S, counted, format_bytes, format_ns, ranges
 
 if TYPE_CHECKING:

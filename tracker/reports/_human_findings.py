@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, make, number, readable, share, signed
 from tracker.reports._human_history import form, sparkline
-from tracker.reports._shared import command, records
+from tracker.reports.shared import command, records
 from tracker.results import ExplainedFinding, Findings
 from tracker.units import MISSING_TEXT, counted, format_diff, format_moment, format_ns, time_unit
 

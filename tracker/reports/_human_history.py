@@ -9,7 +9,7 @@ from typing import Final
 
 from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
 from tracker.reports._human_verdicts import TONES
-from tracker.reports._shared import command, records
+from tracker.reports.shared import command, records
 from tracker.results import PROFILERS, History
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 

@@ -26,7 +26,7 @@ from tracker.reports._human import (
     top,
     values,
 )
-from tracker.reports._shared import records
+from tracker.reports.shared import records
 from tracker.results import BOTH, Diff, Shown
 from tracker.units import MISSING_TEXT, format_bytes, format_diff, format_ns, size_unit
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.reports._human import PAIR, WORDS, Column, Row, Table, level, share
 from tracker.reports._layout import GAP
-from tracker.reports._shared import command, printable, records
+from tracker.reports.shared import command, printable, records
 from tracker.results import LOG_TITLES as MEASURES
 from tracker.results import PROFILERS, Log
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line, signed
 from tracker.reports._human_verdicts import TONES
 from tracker.reports._layout import GAP, shorten
-from tracker.reports._shared import asked, command, records
+from tracker.reports.shared import asked, command, records
 from tracker.results import Matrix
 from tracker.units import (
     MISSING_TEXT,

@@ -20,7 +20,7 @@ from tracker.reports._human import (
     tone,
     top,
 )
-from tracker.reports._shared import records
+from tracker.reports.shared import records
 from tracker.results import CORE_TIME, PIPE_TIME, RATIO, REPEATED_COUNTERS, Diff, Shown
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns
 

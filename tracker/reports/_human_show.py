@@ -28,7 +28,7 @@ from tracker.reports._human import (
     share,
     top,
 )
-from tracker.reports._shared import asked, command, records
+from tracker.reports.shared import asked, command, records
 from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,

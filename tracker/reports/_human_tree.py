@@ -25,7 +25,7 @@ from tracker.reports._human import (
     tone,
     verdict_columns,
 )
-from tracker.reports._shared import records
+from tracker.reports.shared import records
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import format_ns, time_unit
 

@@ -9,7 +9,7 @@ from typing import Final
 from rich.cells import cell_len, set_cell_size
 
 from tracker.reports._human import Column, Table
-from tracker.reports._shared import printable
+from tracker.reports.shared import printable
 from tracker.units import MISSING_TEXT
 
 GAP: Final = 2

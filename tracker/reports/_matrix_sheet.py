@@ -8,8 +8,8 @@ from openpyxl.formatting.rule import ColorScaleRule
 from openpyxl.utils import get_column_letter
 
 from tracker.reports._human_matrix import header, labels, rows_of
-from tracker.reports._shared import Style
 from tracker.reports._workbook import Book, Field, Row, field
+from tracker.reports.shared import Style
 from tracker.results import Matrix
 
 _KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}

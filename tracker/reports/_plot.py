@@ -18,7 +18,7 @@ from tracker.errors import UsageError
 from tracker.reports._human import Row
 from tracker.reports._human_history import form, points_of, title, what
 from tracker.reports._layout import shorten
-from tracker.reports._shared import printable, records
+from tracker.reports.shared import printable, records
 from tracker.results import History
 
 SUFFIXES: Final = (".svg", ".png")

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from tracker.reports import _human_bottleneck
-from tracker.reports._shared import Style, chosen_sections, plain, records, selected
 from tracker.reports._workbook import Book, Field, field
+from tracker.reports.shared import Style, chosen_sections, plain, records, selected
 from tracker.results import Shown
 from tracker.units import format_moment
 

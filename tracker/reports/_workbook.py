@@ -14,7 +14,7 @@ from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
 from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
-from tracker.reports._shared import no_formula, printable
+from tracker.reports.shared import no_formula, printable
 from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later

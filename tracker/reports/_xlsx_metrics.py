@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.reports._shared import records
 from tracker.reports._workbook import Book, Field, Row, Title, field
+from tracker.reports.shared import records
 from tracker.results import ADDED, BOTH, REMOVED, Diff
 
 if TYPE_CHECKING:

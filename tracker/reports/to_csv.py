@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
-from tracker.reports._shared import Style, no_formula, plain, printable, records, selected
+from tracker.reports.shared import Style, no_formula, plain, printable, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,

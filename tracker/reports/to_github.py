@@ -7,7 +7,7 @@ from typing import Final
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK
 from tracker.reports import _gated, _human_findings
-from tracker.reports._shared import Style, printable
+from tracker.reports.shared import Style, printable
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
 

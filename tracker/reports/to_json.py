@@ -7,7 +7,7 @@ from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_matrix
-from tracker.reports._shared import Style, chosen_sections, command, plain, records, selected
+from tracker.reports.shared import Style, chosen_sections, command, plain, records, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.reports import _gated
-from tracker.reports._shared import Style, printable, records
+from tracker.reports.shared import Style, printable, records
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
 from tracker.units import NS_PER_S

@@ -22,7 +22,7 @@ from tracker.reports import (
 )
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
-from tracker.reports._shared import Style, chosen_sections, printable
+from tracker.reports.shared import Style, chosen_sections, printable
 from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
 
 TITLE = "a comment for a pull request"

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.reports import _gated
-from tracker.reports._shared import Style, printable, records
+from tracker.reports.shared import Style, printable, records
 from tracker.results import Diff, Findings
 from tracker.units import NS_PER_S
 

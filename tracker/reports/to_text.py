@@ -21,7 +21,7 @@ from tracker.reports import (
 )
 from tracker.reports._human import Table, side_lines
 from tracker.reports._layout import GAP, Fitted, fit
-from tracker.reports._shared import Style, chosen_sections, printable
+from tracker.reports.shared import Style, chosen_sections, printable
 from tracker.units import format_moment
 
 if TYPE_CHECKING:

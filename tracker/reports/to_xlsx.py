@@ -17,8 +17,8 @@ from tracker.reports import (
     _xlsx_metrics,
 )
 from tracker.reports._layout import shorten
-from tracker.reports._shared import Style, chosen_sections, is_small, pruned, records
 from tracker.reports._workbook import Book, Field, Row, Title, field
+from tracker.reports.shared import Style, chosen_sections, is_small, pruned, records
 from tracker.results import (
     ADDED,
     BOTH,

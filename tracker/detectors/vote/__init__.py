@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tracker.detectors import rule
-from tracker.detectors._arrays import F64, I64
+from tracker.detectors.arrays import F64, I64
 from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 
 NAMES: Final = ("e_divisive", "kernel", "rank_window", "step_fit", "t_window")

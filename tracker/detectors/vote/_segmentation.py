@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tracker.detectors._arrays import F64, I64
+from tracker.detectors.arrays import F64, I64
 from tracker.detectors.vote._splitting import MIN_SEGMENT
 
 

@@ -9,8 +9,8 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import F64
 from tracker.detectors._distributions import t_above, t_exceeded
+from tracker.detectors.arrays import F64
 
 MIN_SEGMENT: Final = 3
 """Runs that a level must last for (JUDGEMENT 5); what is shorter is an outlier."""

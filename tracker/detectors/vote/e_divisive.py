@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import F64
+from tracker.detectors.arrays import F64
 from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
 
 TITLE: Final = "largest energy distance between the runs before and the runs after"

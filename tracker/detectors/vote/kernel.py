@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import F64
+from tracker.detectors.arrays import F64
 from tracker.detectors.vote._segmentation import cheapest
 from tracker.detectors.vote._splitting import noise
 

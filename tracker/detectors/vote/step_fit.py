@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from tracker.detectors._arrays import F64
+from tracker.detectors.arrays import F64
 from tracker.detectors.vote._segmentation import cheapest
 from tracker.detectors.vote._splitting import noise
 

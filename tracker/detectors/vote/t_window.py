@@ -7,8 +7,8 @@ from typing import Final
 
 import numpy as np
 
-from tracker.detectors._arrays import F64
 from tracker.detectors._distributions import t_above, t_exceeded
+from tracker.detectors.arrays import F64
 from tracker.detectors.vote._splitting import MIN_SEGMENT, divide, noise, window_sums
 
 TITLE: Final = "t test of the runs before against the runs after"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tracker.reports._shared import printable
+from tracker.reports.shared import printable
 
 LONGEST_NAME: Final = 120
 """Characters of a name in a message; kernels of templates have thousands."""

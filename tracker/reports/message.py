@@ -1,6 +1,6 @@
 """One message for people or machines: what happened in its first line, then what explains it and what to do about it.
 
-Pure: the same message gives the same text. Every text that comes from outside passes `_fitting.said`.
+Pure: the same message gives the same text. Every text that comes from outside passes `fitting.said`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from typing import Any, Final
 
 import msgspec
 
-from tracker.reports._fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
 from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
 from tracker.reports._human_history import form as unit_form
+from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
 from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from tracker.readers import _process
+from tracker.intake import _process
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing is copied, and there is no /proc")
 
@@ -30,7 +30,7 @@ def start(request, monkeypatch):
     monkeypatch.setattr(_process, "can_fork", lambda: True)  # other tests may have left threads of libraries
 
     def begin(word: bytes) -> _process.Process:
-        process = _process.start_process("tests.readers.test_process", may_fork=request.param)
+        process = _process.start_process("tests.test_process", may_fork=request.param)
         assert isinstance(process, _process._Forked) is request.param
         process.stdin.write(word)
         process.stdin.close()
@@ -77,7 +77,7 @@ def test_one_that_the_system_has_buried_already_has_ended(start):
 
 def test_beside_threads_nothing_is_copied(monkeypatch):
     monkeypatch.setattr(_process, "can_fork", lambda: False)
-    process = _process.start_process("tests.readers.test_process", may_fork=True)
+    process = _process.start_process("tests.test_process", may_fork=True)
     assert not isinstance(process, _process._Forked)
     process.kill()
     process.stdin.close()
