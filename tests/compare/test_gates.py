@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tests.factories import save
@@ -172,13 +174,24 @@ def test_without_a_database_nothing_is_known(store):
 
 def judged_row(diff, unit="ns", verdict="REGRESSED"):
     metric = "samples_per_second" if unit == "per_second" else "mm"
-    key = ("run", metric, "", "") if unit == "per_second" else ("op_name", metric, "", "")
-    return GatedRow("overall", metric, "", verdict, "failed", unit, 1.0, 1.0 + diff, diff, 0.01, "", key)
+    key = ("run", metric, "", "", "") if unit == "per_second" else ("op_name", "device_self_ns", metric, "", "")
+    return gated(key, diff, verdict, unit)
+
+
+def gated(key, diff=0.2, verdict="REGRESSED", unit="ns"):
+    return GatedRow("overall", key[2], "", verdict, "failed", unit, 1.0, 1.0 + diff, diff, 0.01, "", key)
 
 
 def known_row(row, ratio, change="level"):
-    return known_of({"kind": row.key[0], "metric": row.key[1], "name": row.key[1], "input_shapes": "", "part": "",
-                     "finding_id": 7, "change": change, "ratio": ratio})  # fmt: skip
+    return known(row.key, ratio, change)
+
+
+def known(key, ratio=0.5, change="level", calls=(2.0, 2.0)):
+    """A finding of the series `key`, in which calls per step went from and to `calls`."""
+    of_series = dict(zip(("kind", "metric", "name", "input_shapes", "part"), key, strict=True))
+    before, after = calls
+    return known_of({**of_series, "finding_id": 7, "change": change, "ratio": ratio, "baseline_calls": before,
+                     "candidate_calls": after})  # fmt: skip
 
 
 def test_throughput_that_fell_further_than_what_is_known_is_news():
@@ -195,3 +208,52 @@ def test_known_calls_say_nothing_of_time():
     assert known.covers(judged_row(0.01, verdict="UNCHANGED, more calls"))
     assert not known.covers(judged_row(0.5))
     assert not known.covers(judged_row(0.5, verdict="REGRESSED, more calls"))
+
+
+TIME = ("op_name", "device_self_ns", "mm", "", "")
+SHAPE = ("op", "device_self_ns", "mm", "[[64,64]]", "")
+MEMORY = ("memory", "bytes", "mm", "[[64,64]]", "")
+EXPOSED = ("communication", "exposed_ns", "allreduce", "", "dp, 1.00 MiB")
+WHOLE = ("communication", "total_ns", "allreduce", "", "dp, 1.00 MiB")
+
+
+def test_what_is_known_of_time_says_nothing_of_memory():
+    """Known: mm takes half as long again. More memory for it is news; that one of its shapes is slower is not."""
+    assert known(TIME).covers(gated(SHAPE))
+    assert not known(TIME).covers(gated(MEMORY, unit="bytes"))
+    assert not known(MEMORY).covers(gated(SHAPE))
+    assert not known(("op_name", "host_self_ns", "mm", "", "")).covers(gated(SHAPE))
+
+
+def test_the_memory_of_an_op_that_came_is_no_news():
+    """Known: mm is new. So is all that it allocates; what it allocated before it came is another matter."""
+    assert known(TIME, math.nan, "presence").covers(gated(MEMORY, verdict="ADDED", unit="bytes"))
+    assert not known(TIME, math.nan, "presence").covers(gated(MEMORY, unit="bytes"))
+    assert not known(TIME).covers(gated(MEMORY, verdict="ADDED", unit="bytes"))
+
+
+def test_what_is_known_of_exposed_time_says_nothing_of_the_whole():
+    """Known: half as much again is not hidden by compute. That the collective takes longer is news."""
+    assert known(EXPOSED).covers(gated(EXPOSED)) and known(WHOLE).covers(gated(WHOLE))
+    assert not known(EXPOSED).covers(gated(WHOLE))
+
+
+def test_known_time_says_nothing_of_calls_that_became_more_since():
+    """Known: 50 % slower with as many calls. More calls in the time of before are news, unless they came with it."""
+    more_calls = gated(TIME, 0.0, "UNCHANGED, more calls")
+    assert not known(TIME, calls=(2.0, 2.0)).covers(more_calls)
+    assert known(TIME, calls=(2.0, 3.0)).covers(more_calls)
+    assert known(TIME, calls=(2.0, 2.0)).covers(gated(TIME, verdict="REGRESSED, more calls"))
+
+
+def test_more_memory_is_news_beside_a_time_that_is_known(store):
+    """mm takes 3000 instead of 1000 since v2, and allocates 2048 instead of 1024 bytes since v3."""
+    for number, (ns, size) in enumerate(((1000, 1024), (3000, 1024), (3000, 2048))):
+        for at, noise in enumerate((0, 10, -10)):
+            start = 10**18 + (3 * number + at) * 10**12
+            save(store, f"v{number + 1}", ops=[("mm", ns + noise), ("add", 5000)], memory=[("mm", size)], step_ns=9000,
+                 started_at_ns=start)  # fmt: skip
+    update(store, lines_of(store))
+    assert names(gate(store, "v1", "v3", "new", only=("operator",)), "known") == ["mm"]
+    memory = gate(store, "v1", "v3", "new", only=("memory",))
+    assert (memory.code, names(memory)) == (1, ["mm"])

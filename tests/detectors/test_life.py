@@ -7,6 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.detectors.whole import replay
 from tracker.detectors.life import (
     ENDED,
     OPEN,
@@ -17,7 +18,6 @@ from tracker.detectors.life import (
     Observed,
     Over,
     Passed,
-    replay,
     step,
 )
 

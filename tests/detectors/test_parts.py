@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.detectors.made import family
+from tests.detectors.whole import judge_totals
 from tracker.detectors import within
 from tracker.detectors.calibrate import calibrate, consecutive_splits, random_splits, smallest_ratio
 from tracker.detectors.centre import Centre, no_centre
@@ -15,7 +16,7 @@ from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import judge_series
 from tracker.detectors.presence import judge_calls, judge_presence, split_by_calls
 from tracker.detectors.spread import Spread
-from tracker.detectors.totals import Noise, judge_totals
+from tracker.detectors.totals import Noise
 
 STEP = np.array([[100.0, 101.0, 99.0, 100.0, 100.0]])
 

@@ -23,7 +23,8 @@ def line(values, versions, families=None, names=None, *, started=True):
     """Run number i, from 1, is of version versions[i - 1]."""
     families = families or [OP] * len(values)
     names = names or [f"op{number}" for number in range(len(values))]
-    runs = [WatchedRun(at + 1, version, (at + 1) * 10**9 * started, True) for at, version in enumerate(versions)]
+    starts = [(at + 1) * 10**9 if started else None for at in range(len(versions))]
+    runs = [WatchedRun(at + 1, version, starts[at], True) for at, version in enumerate(versions)]
     return watched_of(Values(families, names, values, np.where(np.isnan(values), np.nan, 1.0)), runs)
 
 
@@ -93,6 +94,8 @@ def test_a_mute_ends_with_its_time_though_no_run_knows_when_it_was(slower):
     assert tracked.finding.state == "muted"
     (tracked,) = of(follow(watched, [mute], now_ns=13 * 10**9), LEVEL)
     assert (tracked.finding.state, tracked.transitions[-1].when_ns) == ("new", 12 * 10**9)
+    of_runs = [row for row in tracked.transitions if row.run is not None]
+    assert of_runs and {row.when_ns for row in of_runs} == {None}
 
 
 def test_what_was_expected_stays_so_when_other_runs_are_excluded(slower):

@@ -6,7 +6,7 @@ from sqlalchemy import text
 
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
-from tracker.judgement import Wish, act, findings, lines_of
+from tracker.judgement import Wish, act, explain, findings, lines_of
 from tracker.judgement.follow import Checkpoint
 from tracker.judgement.keep import made_findings
 from tracker.store import findings as stored
@@ -121,3 +121,24 @@ def test_a_number_that_once_meant_a_finding_or_an_incident_never_means_another(s
     (first, incidents), (second, later) = told
     assert first and second and not first & second
     assert incidents and later and not incidents & later
+
+
+def test_what_runs_without_a_clock_did_has_no_time(store):
+    """The same runs, in the order in which they came, with and without a clock: the same story but for its times."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.3}, start=5)
+    judge(store)
+    before = kept(store)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE run SET started_at_ns = NULL"))
+        connection.execute(text("UPDATE followed SET fingerprint = :none, checkpoint = NULL"), {"none": b""})
+    judge(store)
+    assert kept(store) == before
+    with store.connect() as connection:
+        times = connection.execute(text("SELECT DISTINCT when_ns FROM finding_event")).scalars().all()
+        (line,) = judged.lines(connection)
+        assert {run.started_at_ns for run in judged.runs_of(connection, line)} == {None}
+    assert times == [None]
+    found = next(row.id for row in before if row.name == "op07" and row.kind == "confirmed")
+    shown = explain(store, found)
+    assert shown.events["when_ns"].isna().all() and shown.runs["started_at_ns"].isna().all()

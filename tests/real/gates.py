@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 
 import tracker
+from tests.detectors.whole import judge_totals
 from tests.real.per_run import Run, by_name, keys_of, run_of, table
 from tracker.detectors import judge
 from tracker.detectors.calibrate import calibrate, consecutive_splits, random_splits
@@ -23,7 +24,6 @@ from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
 from tracker.detectors.rule import CONFIRMING
-from tracker.detectors.totals import judge_totals
 from tracker.judgement import lines_of
 from tracker.judgement.follow import follow
 from tracker.judgement.keep import watched_line

@@ -11,7 +11,7 @@ from pathlib import Path
 from threading import Event
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture, record, save
@@ -198,6 +198,30 @@ def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database
 
     at_once(work, 4)
     assert set(count_rows(store)) == {"device", "op_key", "op_text", "kernel_key"}
+
+
+def test_two_that_pin_at_once_leave_one_pinned(store, database_url):
+    """The second begins when the first has written but not ended."""
+    for version in ("v1", "v2", "v3"):
+        save(store, version)
+    edits.pin(store, "v1")
+    written, ended = Event(), Event()
+
+    def wait(_connection):
+        written.set()
+        ended.wait(0.5)
+
+    def work(number):
+        with open_store(database_url) as own:
+            if number == 0:
+                event.listen(own.engine, "commit", wait)
+                edits.pin(own, "v2")
+            elif written.wait(30):
+                edits.pin(own, "v3")
+                ended.set()
+
+    at_once(work, 2)
+    assert queries.versions(store).set_index("version")["pinned"].tolist() == [False, False, True]
 
 
 def test_a_writer_that_always_collides_gives_up_with_one_line(store, monkeypatch):

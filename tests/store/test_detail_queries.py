@@ -121,6 +121,40 @@ def test_unknown_times_stay_unknown_and_do_not_count_as_zero(store):
     same_table(queries.ops(store, [1]), "host_total_ns host_self_ns device_self_ns\n - - 5")
 
 
+def test_a_sum_of_which_a_part_is_unknown_is_unknown(store):
+    """The second rank knows what the first one does not, so that both together know only what is in both."""
+    unknown = {"host_self_ns": MISSING}, {"exposed_ns": MISSING, "bytes": MISSING}, {"unreleased_bytes": MISSING}
+    captures = [
+        capture(
+            rank, world_size=2, ops=[("mm", 5, op)], kernels=[("gemm", 5, {"wait_ns": 3 if rank else MISSING})],
+            communication=[("all_reduce", 50, collective)], memory=[("mm", 64, memory)],
+            api=[("launch", 9, {"self_ns": 4 if rank else MISSING})],
+        )
+        for rank, (op, collective, memory) in enumerate([
+            unknown, ({"host_self_ns": 7}, {"exposed_ns": 20, "bytes": 8}, {"unreleased_bytes": 64}),
+        ])
+    ]  # fmt: skip
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    same_table(queries.ops(store, [1]), "calls host_self_ns device_self_ns\n 2 - 10")
+    same_table(queries.kernels(store, [1]), "calls total_ns wait_ns\n 2 10 -")
+    same_table(queries.communication(store, [1]), "calls total_ns bytes exposed_ns\n 2 100 - -")
+    same_table(queries.memory(store, [1]), "calls bytes unreleased_bytes\n 2 128 -")
+    same_table(queries.api(store, [1]), "calls total_ns self_ns\n 2 18 -")
+
+
+def test_a_mean_is_over_the_values_of_which_it_is_known(store):
+    """10 values with a mean of 5, and 10 of which nobody knows it."""
+    said = {"calls": 10, "mean": 5.0, "min": 5.0, "max": 5.0}
+    silent = {"calls": 10, **dict.fromkeys(("mean", "min", "max"), float("nan"))}
+    captures = [
+        capture(rank, world_size=2, counters=[("l2", "Add", "Hit", own)], kernels=[("Add", 9, {"metrics": {"c": own}})])
+        for rank, own in enumerate((said, silent))
+    ]
+    save_run(store, record(), captures, formats=["torch_profiler"])
+    for question in (queries.counters, queries.kernel_metrics):
+        same_table(question(store, [1]), "calls mean min max\n 20 5 5 5")
+
+
 def test_integers_are_exact_beyond_a_double(store):
     exact = 1_700_000_000_000_000_125
     save(store, ops=[("aten::mm", exact, {"sum_squares_ns2": 1.0, "host_total_ns": 1, "host_self_ns": 1})])

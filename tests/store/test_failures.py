@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import psycopg
 import pytest
+from sqlalchemy import bindparam, text
+from sqlalchemy.exc import OperationalError
 
-from tracker.store.failures import explain, is_crowded
+from tests.factories import save
+from tracker.errors import StoreError
+from tracker.store import findings, notifications, open_store, queries
+from tracker.store.failures import explain, is_connection_lost, is_crowded
 
 QUOTE = 'value "too many connections" of a note'
 
@@ -23,3 +28,40 @@ def test_an_error_that_quotes_a_note_is_no_lack_of_connections(error, crowded, t
     assert is_crowded(error) == crowded
     known = explain(error, "db")
     assert (known and known.problem) == (told and f"db: {told} ({error})")
+
+
+def test_a_statement_that_the_driver_refuses_is_no_lack_of_a_server(store):
+    """More parameters than a statement may have: no server is asked, and none is away."""
+    many = [str(number) for number in range(70_000)]
+    if store.dialect == "sqlite":
+        pytest.skip("how many SQLite takes is a matter of how it was built")
+    with pytest.raises(OperationalError) as raised, store.connect() as connection:
+        connection.execute(text("SELECT 1 WHERE 'a' IN :many").bindparams(bindparam("many", expanding=True)),
+                           {"many": many})  # fmt: skip
+    assert not is_connection_lost(raised.value)
+
+
+def test_a_server_that_goes_away_is_a_lost_connection(store):
+    if store.dialect == "sqlite":
+        pytest.skip("a file does not go away")
+    gone = "the server is shutting down or starting"
+    with pytest.raises(StoreError, match=gone) as raised, store.connect() as connection, store.connect() as other:
+        number = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
+        other.execute(text("SELECT pg_terminate_backend(:number)"), {"number": number})
+        connection.execute(text("SELECT 1"))
+    assert is_connection_lost(raised.value.__cause__)
+    with pytest.raises(StoreError, match="cannot be reached"):
+        open_store("postgresql://localhost:1/none")
+
+
+def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
+    """70,000 findings of which none is there, among them the only one that is."""
+    save(store)
+    many = range(1, 70_001)
+    assert queries.findings(store, many).empty and queries.finding_events(store, many).empty
+    assert queries.series_diffs(store, many).empty
+    with store.begin() as connection:
+        assert findings.incident_events(connection, many) == {}
+        notifications.join(connection, many, 1)
+        notifications.bury(connection, many, "too old", 1)
+        assert notifications.contents(connection, many) == {}

@@ -49,3 +49,16 @@ def test_what_names_something_passes_and_an_empty_database_has_nothing_to_check(
 
 def test_nothing_is_checked_without_runs(store):
     queries.check_filters(store, workload="gpt", device="cpu")
+
+
+def test_values_with_blanks_in_them_are_asked_for_whole(store):
+    """gpt ran with opt=adam w and batch=32; nobody set opt=adam."""
+    save(store, of_run={"configuration": {"opt": "adam w", "batch": "32"}})
+    save(store, of_run={"configuration": {"opt": "sgd", "note": "a opt=adam"}})
+    lines = queries.lines(store)
+    whole = queries.with_values(store, lines, {"opt": "adam w"})
+    assert whole["configuration"].tolist() == ["batch=32 opt=adam w"]
+    queries.check_filters(store, workload="gpt", config={"opt": "adam w", "batch": "32"})
+    assert queries.with_values(store, lines, {"opt": "adam"}).empty
+    with pytest.raises(UsageError, match="no configuration 'opt=adam'; there are opt=adam w, opt=sgd"):
+        queries.check_filters(store, workload="gpt", config={"opt": "adam"})

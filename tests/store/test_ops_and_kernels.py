@@ -87,6 +87,11 @@ def with_kernels(rank, rows):
     return with_tables(rank, op_key=keys_of_ops(ops), kernel_key=names, kernel=table("kernel", own))
 
 
+def whole(values):
+    """Their sum, None where one is not there."""
+    return None if None in values else sum(values)
+
+
 def known(values, how):
     """`how` of those that are there, None without any."""
     there = [value for value in values if value is not None]
@@ -106,7 +111,7 @@ def slow(store, run_id, question, key, by, in_steps):
 
 def numbers(rows):
     """What one row of the answer says of these rows."""
-    found = {name: known([row[name] for row in rows], sum) for name in SUMS if name in rows[0]}
+    found = {name: whole([row[name] for row in rows]) for name in SUMS if name in rows[0]}
     for name, how in (("min_ns", min), ("max_ns", max), ("block_num", max)):
         if name in rows[0]:
             found[name] = known([row[name] for row in rows], how)
@@ -115,7 +120,7 @@ def numbers(rows):
         for row in rows:
             if row["call_stack"] is not None:
                 calls.setdefault(row["call_stack"], []).append(row["calls"])
-        often = {stack: known(own, sum) for stack, own in calls.items()}
+        often = {stack: whole(own) for stack, own in calls.items()}
         found["call_stack"] = max(often, key=lambda stack: -1 if often[stack] is None else often[stack], default=None)
     return found
 

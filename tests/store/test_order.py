@@ -6,7 +6,7 @@ import pytest
 
 from tests.factories import save
 from tracker.errors import UsageError
-from tracker.store import queries
+from tracker.store import judged, queries
 from tracker.store.order import order_versions
 
 
@@ -53,3 +53,29 @@ def test_versions_of_several_workloads_are_no_order(four):
         order_versions(four, ["b1"], after="v1")
     save(four, "v1", "bert")
     assert order_versions(four, ["v1"], workload="bert", before="b1") == ["v1", "b1"]
+
+
+def in_order(store):
+    """The runs of the only line, version by version: number and start."""
+    with store.connect() as connection:
+        (line,) = judged.lines(connection)
+        return [(run.version, run.run_id, run.started_at_ns) for run in judged.runs_of(connection, line)]
+
+
+def test_runs_of_a_version_follow_each_other_as_they_started_where_all_have_a_clock(store):
+    """v2 came in backwards."""
+    for version, start in (("v1", 100), ("v2", 300), ("v2", 200)):
+        save(store, version, started_at_ns=start)
+    assert in_order(store) == [("v1", 1, 100), ("v2", 3, 200), ("v2", 2, 300)]
+
+
+def test_where_one_run_has_no_clock_those_of_its_version_follow_each_other_as_they_came(store):
+    """Of v1 nobody knows when the third ran, so that only the order in which all came holds for all; v2 has clocks."""
+    for version, start in (("v1", 200), ("v1", 100), ("v1", None), ("v2", 400), ("v2", 300)):
+        save(store, version, started_at_ns=start, ended_at_ns=start and start + 10)
+    order = [("v1", 1, 200), ("v1", 2, 100), ("v1", 3, None), ("v2", 5, 300), ("v2", 4, 400)]
+    assert in_order(store) == order
+    with store.connect() as connection:
+        series = [int(number) for number in judged.series_of(connection, judged.lines(connection)[0]).ids]
+    found = queries.series_runs(store, series[:1])
+    assert found["run_id"].tolist() == [number for _, number, _ in order]

@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
 
+from tracker.compare.operators import own_time_of
 from tracker.compare.sides import FILES
 from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detectors import rule
 from tracker.detectors.life import LifeRule
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.judgement import known_at
+from tracker.judgement.gates import key_of_finding
 from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
@@ -31,10 +33,9 @@ _FRAMES: Final = {
     "module": "modules", "api": "api",
 }  # fmt: skip
 """Section -> the frame of a Diff whose rows are judged."""
-_ABOVE: Final = {"op": "op_name", "memory": "op_name"}
 _SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
-_STEP: Final[Key] = ("run", "duration_ns", "", "")
-_E2E: Final[Key] = ("run", "e2e_ns", "", "")
+_STEP: Final[Key] = ("run", "duration_ns", "", "", "")
+_E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
 _MORE_CALLS: Final = ", more calls"
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
@@ -42,25 +43,36 @@ _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 @dataclass(frozen=True, slots=True)
 class Known:
     """A regression that was found before the candidate. `largest`: how much worse, as a log, it may be without being
-    worse than it was; None where it came (ADDED), and there is nothing to compare it with. `of_calls`: it is one of
-    calls, and says nothing of time.
+    worse than it was; None where it came (ADDED), and there is nothing to compare it with. `change`: of a finding: one
+    of calls says nothing of time. `more_calls`: with it the calls became more.
     """
 
     finding_id: int
     key: Key
     largest: float | None
-    of_calls: bool = False
+    change: str
+    more_calls: bool
 
     def covers(self, row: GatedRow) -> bool:
-        """Whether something that fails is this regression, and no worse."""
-        kind, name, _, _ = row.key
-        same = self.key in (row.key, (_ABOVE.get(kind, ""), name, "", ""))
-        if self.of_calls:
-            return same and row.verdict not in (rule.REGRESSED, rule.ADDED, f"{rule.REGRESSED}{_MORE_CALLS}")
+        """Whether something that fails is this regression, and no worse: time says nothing of memory, nor of calls."""
+        if not self._is_of(row):
+            return False
+        of_time = row.verdict in (rule.REGRESSED, rule.ADDED, f"{rule.REGRESSED}{_MORE_CALLS}")
+        if self.change == "calls":
+            return not of_time
+        if not of_time and not self.more_calls:
+            return False
         if self.largest is None or row.diff is None:
-            return same
+            return True
         slower = 1.0 + row.diff if row.unit != "per_second" else math.inf if row.diff <= -1 else 1.0 / (1.0 + row.diff)
-        return same and slower <= math.exp(self.largest)
+        return slower <= math.exp(self.largest)
+
+    def _is_of(self, row: GatedRow) -> bool:
+        """Whether both are of one series, or this one of the op that brought the other."""
+        kind, metric, name, _, _ = row.key
+        came = kind == "memory" and row.verdict == rule.ADDED and self.change == "presence"
+        of_op = kind == "op" and metric == self.key[1]
+        return self.key == row.key or ((came or of_op) and (self.key[0], *self.key[2:]) == ("op_name", name, "", ""))
 
 
 def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> Gate:
@@ -103,7 +115,8 @@ def _judged(diff: Diff) -> list[GatedRow]:
         frame = getattr(diff, frame_name)
         rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
         if section == "operator" and not diff.options.module:
-            found += [_of_name(cause, renamed) for cause in diff.explanation.findings if _is_asked(cause, diff)]
+            metric = own_time_of(diff.candidate)
+            found += [_of_name(cause, metric, renamed) for cause in diff.explanation.findings if _is_asked(cause, diff)]
         sizes = _sizes(rows)
         found += [_row(row, section, diff, renamed, sizes) for row in rows if row["verdict"] is not None]
     # where there are steps, the time of the whole capture says the same again
@@ -115,12 +128,12 @@ def _is_asked(cause: Cause, diff: Diff) -> bool:
     return cause.kind == "name" and (diff.options.op is None or fnmatchcase(cause.name, diff.options.op))
 
 
-def _of_name(cause: Cause, renamed: set[str]) -> GatedRow:
+def _of_name(cause: Cause, metric: str, renamed: set[str]) -> GatedRow:
     """All shapes of an op together."""
     verdict, times = cause.verdict or "", (cause.baseline_ns, cause.candidate_ns)
     why = "renamed or fused" if cause.status == ADDED and cause.name in renamed else ""
     outcome = _outcome(verdict, None, cause.delta_ns > 0, why)
-    key = ("op_name", cause.name, "", "")
+    key = ("op_name", metric, cause.name, "", "")
     return GatedRow("operator", cause.name, "", verdict, outcome, "ns", *times, _ratio(*times), cause.q, why, key)
 
 
@@ -129,7 +142,7 @@ def _ratio(before: float | None, after: float | None) -> float | None:
 
 
 def _row(row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> GatedRow:
-    key, detail = _key(row, section, diff.options.match == "name")
+    key, detail = _key(row, section, diff)
     unit = str(row.get("unit") or ("bytes" if section == "memory" else "ns"))
     of = {"overall": "value", "memory": "bytes"}.get(section, "ns")
     name = str(row.get("title") or row.get("kind") or row.get("module") or row.get("name") or row.get("phase"))
@@ -146,21 +159,23 @@ def _row(row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[s
     )  # fmt: skip
 
 
-def _key(row: Row, section: str, by_name: bool) -> tuple[Key, str]:
+def _key(row: Row, section: str, diff: Diff) -> tuple[Key, str]:
     """The series of a row, and what tells it from others of its name."""
     shapes = str(row.get("input_shapes") or "")
     if section == "overall":
         metric = str(row["metric"])
-        return ("run", FIELD_OF.get(metric, metric), "", ""), ""
+        return ("run", FIELD_OF.get(metric, metric), "", "", ""), ""
     if section == "communication":
         part = part_of_collective(row["group_role"], row["size_class_bytes"])
-        return ("communication", row["kind"], "", part), part
+        return ("communication", "total_ns", row["kind"], "", part), part
     if section == "module":
-        return ("module", row["module"], "", row["phase"]), row["phase"]
+        return ("module", own_time_of(diff.candidate), row["module"], "", row["phase"]), row["phase"]
     if section == "api":
-        return ("api", row["name"], "", row["level"]), row["level"]
-    kind = {"operator": "op_name" if by_name else "op"}.get(section, section)
-    return (kind, row["name"], shapes, ""), shapes
+        return ("api", "self_ns", row["name"], "", row["level"]), row["level"]
+    if section == "operator":
+        kind = "op_name" if diff.options.match == "name" else "op"
+        return (kind, own_time_of(diff.candidate), row["name"], shapes, ""), shapes
+    return (section, {"memory": "bytes"}.get(section, "total_ns"), row["name"], shapes, ""), shapes
 
 
 def _is_worse(row: Row, unit: str) -> bool:
@@ -234,13 +249,9 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
 
 def known_of(row: Row) -> Known:
     """A finding, a row of sql/findings.sql, as what is known of its series."""
-    return Known(int(row["finding_id"]), _key_of(row), _largest(row), row["change"] == "calls")
-
-
-def _key_of(row: Row) -> Key:
-    if row["kind"] == "run":
-        return ("run", row["metric"], "", "")
-    return (row["kind"], row["name"], row["input_shapes"], row["part"])
+    before, after = row["baseline_calls"], row["candidate_calls"]
+    more_calls = pd.notna(before) and pd.notna(after) and after > before
+    return Known(int(row["finding_id"]), key_of_finding(row), _largest(row), row["change"], bool(more_calls))
 
 
 def _largest(row: Row) -> float | None:

@@ -22,7 +22,7 @@ from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
-    from tracker.results import DiffOptions
+    from tracker.results import DiffOptions, Side
 
 _MATCH: Final = ["name", "input_shapes"]
 _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
@@ -45,7 +45,12 @@ class Operators:
 
 def own_time(side: Loaded) -> str:
     """The column that judges an op on this side: its device self time, or host self time without device activity."""
-    return "device_self_ns" if side.side.timeline == "device" else "host_self_ns"
+    return own_time_of(side.side)
+
+
+def own_time_of(side: Side) -> str:
+    """As `own_time`."""
+    return "device_self_ns" if side.timeline == "device" else "host_self_ns"
 
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:

@@ -1,13 +1,12 @@
 """The life of a finding: one series, one direction, from the first suspicion to its end (JUDGEMENT 6).
 
 A pure machine: `step` takes a finding and one event and gives the finding after it, with a row per transition that says
-why. `replay` runs all events of a series; the same events always give the same rows, so that states need not be stored
-to be known, and another rule can be run over the same history.
+why. The same events always give the same rows, so that states need not be stored to be known, and another rule can be
+run over the same history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -31,20 +30,10 @@ from tracker.detectors.life_parts import (
 
 __all__ = [
     "ENDED", "NOTIFIED", "OPEN", "RULE", "TRANSITIONS", "Acted", "Action", "Event", "Finding", "LifeRule", "Observed",
-    "Over", "Passed", "State", "Transition", "refusal", "replay", "step",
+    "Over", "Passed", "State", "Transition", "refusal", "step",
 ]  # fmt: skip
 
 _CALM: Final = "below half of the smallest change that counts, or a quarter of its size"
-
-
-def replay(events: Iterable[Event], life: LifeRule | None = None) -> tuple[Finding, list[Transition]]:
-    """The finding after all `events`, in order of time, and every transition on the way."""
-    life = life or LifeRule()
-    finding, rows = Finding(), []
-    for event in events:
-        finding, more = step(finding, event, life)
-        rows += more
-    return finding, rows
 
 
 def step(finding: Finding, event: Event, life: LifeRule) -> tuple[Finding, list[Transition]]:
@@ -80,7 +69,9 @@ def refusal(state: State, event: Acted) -> str | None:
     """Why a finding in this state cannot be changed so; None where it can."""
     if state not in _CAN[event.action]:
         return f"a finding that is {state} cannot be changed by {event.action}"
-    lies_ahead = event.until_version is not None or (event.until_ns is not None and event.until_ns > event.when_ns)
+    lies_ahead = event.until_version is not None or (
+        event.until_ns is not None and event.when_ns is not None and event.until_ns > event.when_ns
+    )
     return "a mute needs an end that lies ahead" if event.action == "mute" and not lies_ahead else None
 
 
@@ -115,7 +106,7 @@ class _Walk:
     def end_of_mute(self) -> None:
         """Unmutes when its time or version has come."""
         finding, event = self.finding, self.event
-        if finding.until_ns is not None and event.when_ns >= finding.until_ns:
+        if finding.until_ns is not None and event.when_ns is not None and event.when_ns >= finding.until_ns:
             self.unmute("its time is over")
         elif (
             finding.until_version is not None and isinstance(event, Observed) and event.version >= finding.until_version

@@ -77,11 +77,12 @@ class Observed:
     ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
     few; `size`: how large they say it is, None for `effect`. `gone`: the series is in no run of this version, of which
     enough are here, or all. `opposite_step`: size of a change point the other way that was not told before; 0: none.
+    `when_ns`: its start, None where nobody knows; then it ends no mute that has a time.
     """
 
     run: int
     version: int
-    when_ns: int
+    when_ns: int | None
     effect: float | None
     screens: bool = False
     confirms: bool | None = None
@@ -93,12 +94,12 @@ class Observed:
 @dataclass(frozen=True, slots=True)
 class Acted:
     """What a user did, and why. A mute ends at `until_ns` or with the first run of version `until_version`: one of the
-    two must be given.
+    two must be given. `when_ns`: None for what the rule does with a run without a clock.
     """
 
     action: Action
     who: str
-    when_ns: int
+    when_ns: int | None
     reason: str
     until_ns: int | None = None
     until_version: int | None = None
@@ -114,12 +115,12 @@ class Passed:
 @dataclass(frozen=True, slots=True)
 class Over:
     """A version is over: the next one is here. `run`: the last one of `version`, its ordinal. `gone`: no run of it has
-    the series.
+    the series. `when_ns`: start of the first run of the next one, None where nobody knows.
     """
 
     run: int
     version: int
-    when_ns: int
+    when_ns: int | None
     gone: bool = False
 
 
@@ -163,7 +164,8 @@ class Finding:
 class Transition:
     """One row of a finding's history. `source` = `target` for what changes no state: `worsened`, `ignored`.
 
-    `who`: a user, or "rule". `notifies`: a message is due; at most one per `key`.
+    `who`: a user, or "rule". `when_ns`: None for a run without a clock. `notifies`: a message is due; at most one per
+    `key`.
     """
 
     number: int
@@ -171,7 +173,7 @@ class Transition:
     target: State
     kind: str
     who: str
-    when_ns: int
+    when_ns: int | None
     run: int | None
     rule_version: int
     reason: str
@@ -179,5 +181,5 @@ class Transition:
 
     @property
     def key(self) -> str:
-        """What makes a message of this row a repetition: finding, kind, and the time it happened."""
-        return f"{self.number}:{self.kind}:{self.when_ns}"
+        """What makes a message of this row a repetition: finding, kind, and the time it happened, or by which run."""
+        return f"{self.number}:{self.kind}:{f'run {self.run}' if self.when_ns is None else self.when_ns}"

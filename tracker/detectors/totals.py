@@ -35,38 +35,6 @@ class Noise:
         return Spread(np.where(clocked, self.centred.variance, self.raw.variance), self.raw.freedom)
 
 
-def judge_totals(  # noqa: PLR0913 each says something else
-    baseline: F64,
-    candidate: F64,
-    centre: Centre,
-    *,
-    explained: F64 | None = None,
-    timed: BOOL | None = None,
-    device_timed: bool,
-    alpha: float = rule.ALPHA,
-    min_ratio: float | F64 | None = None,
-    older: Noise | None = None,
-) -> pd.DataFrame:
-    """Which run-level series changed (JUDGEMENT 4.9); their own family, plain t, Benjamini-Hochberg per direction.
-
-    `baseline` (n, A), `candidate` (n, B): one positive number per run of step time, compute, free time, data loading,
-    peak memory, ...; nan is missing. `centre`: what the operators of the same runs share. `timed`: which series
-    are times; the others (memory) share no clock with the operators and are not centred; None: all are. Where more is
-    better (throughput), give the inverse. `explained`: per series the
-    change that named findings (ops, added ops, calls, data loading) explain, in the unit of the values, signed; None or
-    nan: nothing is named. The smallest change is 2 % where a device timed the ops (`device_timed`), else 5 %;
-    `min_ratio`, one number or one per series, takes its place. `older`: as in `judge_series`.
-
-    REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
-    explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most; two
-    runs in all say nothing by themselves. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`, `explained`
-    (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
-    """
-    usual = rule.DEVICE_TIMED_STEP_RATIO if device_timed else rule.HOST_TIMED_STEP_RATIO
-    limits = rule.Limits(usual if min_ratio is None else min_ratio, alpha)
-    return changes_of_totals(baseline, candidate, centre, timed=timed, limits=limits, older=older).table(explained)
-
-
 def changes_of_totals(
     baseline: F64,
     candidate: F64,
@@ -76,7 +44,14 @@ def changes_of_totals(
     limits: rule.Limits,
     older: Noise | None = None,
 ) -> ChangedTotals:
-    """What `judge_totals` says before anything explains it."""
+    """How run-level series changed (JUDGEMENT 4.9), before anything explains it; their own family, plain t,
+    Benjamini-Hochberg per direction.
+
+    `baseline` (n, A), `candidate` (n, B): one positive number per run of step time, compute, free time, data loading,
+    peak memory, ...; nan is missing. `centre`: what the operators of the same runs share. `timed`: which series are
+    times; the others (memory) share no clock with the operators and are not centred; None: all are. Where more is
+    better (throughput), give the inverse. `older`: as in `judge_series`.
+    """
     one, other = arrays.pair(baseline, candidate)
     x, y = arrays.logs(one, "baseline"), arrays.logs(other, "candidate")
     noise = older or Noise()
@@ -96,7 +71,14 @@ class ChangedTotals:
     limits: rule.Limits
 
     def table(self, explained: F64 | None = None) -> pd.DataFrame:
-        """The table of `judge_totals`, with `explained` as there."""
+        """What became of each series. `explained`: per series the change that named findings (ops, added ops, calls,
+        data loading) explain, in the unit of the values, signed; None or nan: nothing is named.
+
+        REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
+        explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most;
+        two runs in all say nothing by themselves. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`,
+        `explained` (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
+        """
         raw, centred = self.raw, self.centred
         named = arrays.per_series(explained, len(self.x), "explained")
         before, after = (np.exp(mean_of_rows(side)) for side in (self.x, self.y))

@@ -118,7 +118,7 @@ def _runs(finding: Row, watched: Watched, row: int, runs: Sequence[LineRun]) -> 
         found.append(
             {
                 "run_id": run.run_id, "version": run.version, "side": side,
-                "started_at_ns": run.started_at_ns or None,
+                "started_at_ns": run.started_at_ns,
                 "value": 1.0 / value if inverse else value, "calls": watched.calls[row, at],
                 "shared_factor": math.expm1(watched.shared[at]), "effect": inverse_diff(effect) if inverse else effect,
             }

@@ -45,7 +45,7 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
     rows = rows[rows["runs"] > 0]
     if options.device is not None:
         rows = queries.on_device(rows, options.device)
-    rows = queries.with_values(rows, options.config)
+    rows = queries.with_values(store, rows, options.config)
     workloads = list(dict.fromkeys(rows["workload"]))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")

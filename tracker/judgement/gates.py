@@ -8,9 +8,10 @@ from typing import Any, Final
 from tracker.detectors.baseline import ENOUGH
 from tracker.detectors.life import NOTIFIED
 from tracker.errors import EXIT_TOO_LITTLE_DATA
+from tracker.judgement.families import RUN
 from tracker.lazy import pd
 from tracker.results import Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Outcome, decided
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
 from tracker.results.options import check_words
 from tracker.units import format_diff
 
@@ -49,8 +50,15 @@ def _row(row: Row, word: str) -> GatedRow:
     return GatedRow(
         "finding", row["name"], detail, verdict, outcome, row["unit"], row["baseline_value"], row["candidate_value"],
         ratio, row["q"], f"finding {row['finding_id']}{incident}: {remark}",
-        (row["kind"], row["metric"] if row["kind"] == "run" else row["name"], row["input_shapes"], row["part"]),
+        key_of_finding(row),
     )  # fmt: skip
+
+
+def key_of_finding(row: Row) -> Key:
+    """The series of a finding, a row of sql/findings.sql."""
+    if row["kind"] == RUN:
+        return (RUN, row["metric"], "", "", "")
+    return (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
 
 
 def _outcome(row: Row, word: str) -> tuple[Outcome, str]:

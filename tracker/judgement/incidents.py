@@ -110,9 +110,7 @@ def _told(
     device_timed = all((capture["timeline"] == "device").any() for capture in captures)
     opened = [row for row in own if row["state"] in CONFIRMED_STATES]
     row = {
-        **{
-            name: first[name] for name in ("incident_id", "workload", "configuration", "device", "version", "direction")
-        },
+        **{name: first[name] for name in _NAMES},
         "good_version": _most([row["good_version"] for row in own if row["good_version"] is not None]),
         "severity": _severity(own, before, after),
         "is_new": any(row["is_new"] for row in own),

@@ -38,7 +38,6 @@ Columns = dict[str, NDArray[Any]]
 
 _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 _WORDS: Final = ("verdict", "reason")
-FINDINGS: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +334,7 @@ def run_totals(  # noqa: PLR0913 each says something else
     limits: rule.Limits,
     older: Noise | None = None,
 ) -> pd.DataFrame:
-    """The table of `judge_totals` for run-level series, `x` the baseline and `y` the candidate values; of series of
+    """The table of `ChangedTotals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
 
     Twice, since what data loading and idle time explain is known after the first time. `explained`: what named findings

@@ -44,14 +44,13 @@ def standing(store: Store, options: FindingsOptions) -> pd.DataFrame:
 
 def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
     newest = [run for run in runs if run.version_id == runs[-1].version_id]
-    started = max(run.started_at_ns for run in newest)
     known = queries.run_level(store, [run.run_id for run in newest])
     found: dict[str, Any] = {
         "version": newest[0].version,
         "version_runs": len(newest),
         "runs": len(runs),
         "last_run_id": max(run.run_id for run in newest),
-        "last_run_ns": started or None,
+        "last_run_ns": max((run.started_at_ns for run in newest if run.started_at_ns is not None), default=None),
     }
     for name, column in _SERIES.items():
         values = _of_one_way(known, name)

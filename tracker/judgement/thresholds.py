@@ -31,11 +31,6 @@ ALPHA: Final = "alpha"
 CREEP_RATIO: Final = "creep_ratio"
 CONFIRM: Final = "confirm"
 
-OF_A_SERIES: Final = frozenset({MIN_RATIO, MIN_CONTRIBUTION, CREEP_RATIO})
-"""Names that may be set for some series of a kind; alpha is borne by a kind as a whole, and all of a line is confirmed
-by as many runs.
-"""
-
 _USUAL: Final[Mapping[str, float]] = {"communication": rule.COMMUNICATION_RATIO}
 
 

@@ -16,8 +16,8 @@ Outcome = Literal["failed", "suspect", "known", "unsure", "passed"]
 """What becomes of something that was judged: it fails the gate, more runs decide, it is no news, the runs cannot tell,
 or it is as it should be."""
 
-Key = tuple[str, str, str, str]
-"""Kind, name (of run-level series the metric), input shapes and part of a series."""
+Key = tuple[str, str, str, str, str]
+"""Kind, metric, name, input shapes and part of a series; those of a whole run have a metric alone."""
 
 _NAMED: Final = 3
 

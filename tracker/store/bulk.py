@@ -25,6 +25,9 @@ _ROWS_PER_STATEMENT: Final = 100
 """More rows per statement load no faster, and the statement must stay below the limit of variables."""
 
 _MAX_VARIABLES: Final = 30_000
+LISTED: Final = 10_000
+"""Values of a list in one statement: Postgres takes at most 65,535 parameters, many builds of SQLite 32,766."""
+
 _POSTGRES_TYPES: Final[dict[Kind, str]] = {
     "int": "int8",
     "short": "int4",
@@ -33,6 +36,16 @@ _POSTGRES_TYPES: Final[dict[Kind, str]] = {
     "text": "text",
     "binary": "bytea",
 }
+
+
+def portions(numbers: Iterable[int]) -> list[list[int]]:
+    """`numbers` in order, each once, in lists that a statement takes; a single empty one of none.
+
+    >>> portions([7, 3, 7])
+    [[3, 7]]
+    """
+    wanted = sorted(set(numbers))
+    return [wanted[start : start + LISTED] for start in range(0, max(len(wanted), 1), LISTED)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,8 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
     """
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
+    if _was_not_sent(error) and not is_crowded(cause):
+        return None
     if type(cause).__module__.startswith("psycopg"):
         for secret in sorted(secrets, key=len, reverse=True):
             text = text.replace(secret, "***")
@@ -78,7 +80,19 @@ def is_crowded(error: BaseException) -> bool:
 
 def is_connection_lost(error: BaseException) -> bool:
     """Whether the fault lies between us and the database, not in what was asked of it."""
+    if _was_not_sent(error):
+        return False
     return isinstance(error, CONNECTION_ERRORS) or (isinstance(error, DBAPIError) and error.connection_invalidated)
+
+
+def _was_not_sent(error: BaseException) -> bool:
+    """Whether psycopg itself refused a statement (too many parameters, ...): the connection stands, and the server,
+    whose errors have codes, never heard of it.
+    """
+    if not isinstance(error, DBAPIError) or not type(error.orig).__module__.startswith("psycopg"):
+        return False
+    asked = error.statement is not None and not error.connection_invalidated
+    return asked and getattr(error.orig, "sqlstate", None) is None
 
 
 def is_collision(error: BaseException | None) -> bool:

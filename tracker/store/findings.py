@@ -164,9 +164,10 @@ def standings(connection: Connection) -> list[Standing]:
 def incident_events(connection: Connection, finding_ids: Sequence[int] | None = None) -> dict[int, list[IncidentEvent]]:
     """Finding of an incident, of these or all -> what happened to it that somebody may want to hear of, in order."""
     found: dict[int, list[IncidentEvent]] = {}
-    wanted = {"all_findings": int(finding_ids is None), "finding_ids": list(finding_ids or [-1])}
-    for row in connection.execute(statement("incident_events"), wanted):
-        found.setdefault(row.finding_id, []).append(IncidentEvent(row.kind, row.run_id, row.version))
+    for ids in bulk.portions(finding_ids or ()):
+        wanted = {"all_findings": int(finding_ids is None), "finding_ids": ids}
+        for row in connection.execute(statement("incident_events"), wanted):
+            found.setdefault(row.finding_id, []).append(IncidentEvent(row.kind, row.run_id, row.version))
     return found
 
 
@@ -197,8 +198,8 @@ def write(
     connection.execute(_FORGET_EVENTS, line.parameters)
     kept = {finding.key for finding in findings}
     gone = [number for key, number in known.items() if key not in kept]
-    if gone:
-        connection.execute(_FORGET, {"ids": gone})
+    for ids in bulk.portions(gone) if gone else ():
+        connection.execute(_FORGET, {"ids": ids})
     known = {key: number for key, number in known.items() if key in kept}
     numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known], known.values())
     _write_findings(connection, line, findings, known, numbers, incidents)

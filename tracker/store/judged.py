@@ -52,7 +52,7 @@ class LineRun:
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
-    `started_at_ns`: 0 where nobody knows.
+    `started_at_ns`: None where nobody knows.
     """
 
     run_id: int
@@ -62,7 +62,7 @@ class LineRun:
     stale: bool
     ranks: int
     timeline: str
-    started_at_ns: int
+    started_at_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,9 @@ def lines(connection: Connection, run_ids: Iterable[int] | None = None, workload
 
 
 def runs_of(connection: Connection, line: Line) -> list[LineRun]:
-    """The active runs of a line in the order of versions, then as they started."""
+    """The active runs of a line in the order of versions; those of a version as they started, or by their numbers, as
+    they came in, where nobody knows when one of them did: with a clock for some no other order fits all.
+    """
     rows = connection.execute(statement("line_runs"), line.parameters).all()
     return [
         LineRun(

@@ -223,13 +223,14 @@ def skip(connection: Connection, number: int, covers: frozenset[str], now_ns: in
 
 def join(connection: Connection, numbers: Sequence[int], by: int) -> None:
     """The messages that waited for a digest are told by it."""
-    connection.execute(_JOIN.bindparams(bindparam("ids", expanding=True)), {"ids": list(numbers) or [-1], "by": by})
+    for ids in bulk.portions(numbers):
+        connection.execute(_JOIN.bindparams(bindparam("ids", expanding=True)), {"ids": ids, "by": by})
 
 
 def contents(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
     """What these messages say, by number; those that were forgotten are not in it."""
-    rows = connection.execute(statement("message_contents"), {"message_ids": list(numbers) or [-1]}).all()
-    return {row.id: row.content for row in rows}
+    asked = (connection.execute(statement("message_contents"), {"message_ids": ids}) for ids in bulk.portions(numbers))
+    return {row.id: row.content for rows in asked for row in rows}
 
 
 def undelivered(connection: Connection) -> list[Undelivered]:
@@ -275,8 +276,9 @@ def keep(connection: Connection, key: str, channel: str, *, now_ns: int) -> None
 
 def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int) -> None:
     """Give up messages that wait for a digest, which cannot tell them."""
-    ids = _BURY.bindparams(bindparam("ids", expanding=True))
-    connection.execute(ids, {"ids": list(numbers) or [-1], "error": bulk.clean(error), "now_ns": now_ns})
+    row = {"error": bulk.clean(error), "now_ns": now_ns}
+    for ids in bulk.portions(numbers):
+        connection.execute(_BURY.bindparams(bindparam("ids", expanding=True)), {**row, "ids": ids})
 
 
 def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:

@@ -29,8 +29,8 @@ _VERSIONS: Final = text(
     "SELECT v.id, v.workload_id, w.name AS workload FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
     "WHERE v.label = :label AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload) ORDER BY w.name"
 )
-_UNPIN_ALL: Final = text("UPDATE version SET pinned = FALSE WHERE workload_id = :workload_id AND pinned")
-_PIN: Final = text("UPDATE version SET pinned = :pinned WHERE id = :id")
+_PIN: Final = text("UPDATE version SET pinned = (id = :id) WHERE workload_id = :workload_id AND (pinned OR id = :id)")
+_UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id")
 _TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
@@ -120,16 +120,19 @@ def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool
 
 def pin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Make a version the fixed baseline of its workload, instead of the one that was."""
-    with store.begin() as connection:
+
+    def work(connection: Connection) -> None:
+        # of two that pin at once the later one must see what the earlier one pinned, and nobody may remove the version
+        labels.lock(connection, "forget", find_version(connection, label, workload).workload_id)
         version = find_version(connection, label, workload)
-        connection.execute(_UNPIN_ALL, {"workload_id": version.workload_id})
-        connection.execute(_PIN, {"id": version.id, "pinned": True})
+        connection.execute(_PIN, {"id": version.id, "workload_id": version.workload_id})
+
+    store.transact(work)
 
 
 def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Take a version back from being the baseline; nothing changes where it is not."""
-    with store.begin() as connection:
-        connection.execute(_PIN, {"id": find_version(connection, label, workload).id, "pinned": False})
+    store.transact(lambda connection: connection.execute(_UNPIN, {"id": find_version(connection, label, workload).id}))
 
 
 def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:

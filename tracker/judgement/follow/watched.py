@@ -22,11 +22,11 @@ BOOL = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class WatchedRun:
-    """One run of a line. `version`: its place among the versions of the line, from 0. `started_at_ns`: 0 if unknown."""
+    """A run of a line. `version`: its place among those of the line, from 0. `started_at_ns`: None where unknown."""
 
     run_id: int
     version: int
-    started_at_ns: int
+    started_at_ns: int | None
     device_timed: bool
 
 

@@ -331,7 +331,7 @@ CREATE TABLE finding_event (
     target TEXT COLLATE "C" NOT NULL,
     kind TEXT COLLATE "C" NOT NULL,
     who TEXT COLLATE "C" NOT NULL,
-    when_ns BIGINT NOT NULL,
+    when_ns BIGINT,
     run_id BIGINT,
     rule_version INTEGER NOT NULL,
     reason TEXT COLLATE "C" NOT NULL,

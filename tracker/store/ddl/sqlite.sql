@@ -330,7 +330,7 @@ CREATE TABLE finding_event (
     target TEXT NOT NULL,
     kind TEXT NOT NULL,
     who TEXT NOT NULL,
-    when_ns BIGINT NOT NULL,
+    when_ns BIGINT,
     run_id BIGINT,
     rule_version INTEGER NOT NULL,
     reason TEXT NOT NULL,

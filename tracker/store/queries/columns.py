@@ -39,8 +39,8 @@ class Column:
         return Column(self.values[rows], self.missing[rows])
 
     def merged(self, how: np.ufunc, order: I64, starts: I64) -> Column:
-        """One number for each group of rows: those from each of `starts` on, in this order; of what is known of them,
-        missing where nothing is.
+        """One number for each group of rows: those from each of `starts` on, in this order. A sum is missing where one
+        of them is, the smallest and the largest where all are.
         """
         values, missing = self.values[order], self.missing[order]
         if len(starts) == len(values):
@@ -49,8 +49,8 @@ class Column:
             # neither the smallest nor the largest
             limits = np.iinfo(np.int64)
             values = np.where(missing, limits.max if how is np.minimum else limits.min, values)
-        nothing = np.logical_and.reduceat(missing, starts)
-        return Column(np.where(nothing, 0, how.reduceat(values, starts)).astype(values.dtype), nothing)
+        unknown = (np.logical_or if how is np.add else np.logical_and).reduceat(missing, starts)
+        return Column(np.where(unknown, 0, how.reduceat(values, starts)).astype(values.dtype), unknown)
 
     def shared(self, order: I64, starts: I64) -> Column:
         """For each row, in the old order, the sum of its group; groups as in `merged`."""

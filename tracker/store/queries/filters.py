@@ -10,6 +10,7 @@ import numpy as np
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.store.connect import Store
+from tracker.store.queries import frames
 from tracker.store.queries.history import lines
 from tracker.store.queries.runs import versions
 
@@ -42,10 +43,12 @@ def check_filters(
     if workload is not None and workload not in known:
         raise unknown("workload", workload, known)
     config = config or {}
-    _check(everything, "", None, config)  # first each alone: a name that is nowhere is wrong, whatever the others leave
-    _check(everything, "", device, {})
-    of_workload = everything if workload is None else everything[everything["workload"] == workload]
-    _check(of_workload, _of(workload), device, config)
+    # first each alone: a name that is nowhere is wrong, whatever the others leave
+    _check_values(store, everything, "", config)
+    _check_device(everything, "", device)
+    left = everything if workload is None else everything[everything["workload"] == workload]
+    left, of = _check_device(left, _of(workload), device)
+    _check_values(store, left, of, config)
     if version is not None:
         labels = list(dict.fromkeys(str(label) for label in versions(store, workload)["version"]))
         if version not in labels:
@@ -57,10 +60,12 @@ def on_device(rows: pd.DataFrame, device: str) -> pd.DataFrame:
     return _those(rows, (device.lower() in name.lower() for name in _devices(rows)))
 
 
-def with_values(rows: pd.DataFrame, config: Mapping[str, str]) -> pd.DataFrame:
-    """Those of the rows, with a configuration, that have all these values."""
-    pairs = {f"{key}={value}" for key, value in config.items()}
-    return _those(rows, (pairs <= set(str(text).split(" ")) for text in rows["configuration"]))
+def with_values(store: Store, rows: pd.DataFrame, config: Mapping[str, str]) -> pd.DataFrame:
+    """Those of the rows, with a configuration_id, whose configuration has all these values."""
+    if not config:
+        return rows
+    pairs, known = set(config.items()), _values(store)
+    return _those(rows, (pairs <= known.get(int(number), set()) for number in rows["configuration_id"]))
 
 
 def _those(rows: pd.DataFrame, wanted: Iterable[bool]) -> pd.DataFrame:
@@ -68,17 +73,31 @@ def _those(rows: pd.DataFrame, wanted: Iterable[bool]) -> pd.DataFrame:
     return rows[np.array(list(wanted), dtype=bool)]
 
 
-def _check(rows: pd.DataFrame, of: str, device: str | None, config: Mapping[str, str]) -> None:
-    if device is not None:
-        found = on_device(rows, device)
-        if found.empty:
-            raise unknown("device", device, _devices(rows), of)
-        rows, of = found, f"{of} on {device!r}"
+def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
+    """Number of a configuration -> its keys with their values."""
+    found: dict[int, set[tuple[str, str]]] = {}
+    for row in frames.rows(store, "configuration_values"):
+        found.setdefault(row.configuration_id, set()).add((row.key, row.value))
+    return found
+
+
+def _check_device(rows: pd.DataFrame, of: str, device: str | None) -> tuple[pd.DataFrame, str]:
+    """The rows on the device, and which they are in words, as `of` says it of all."""
+    if device is None:
+        return rows, of
+    found = on_device(rows, device)
+    if found.empty:
+        raise unknown("device", device, _devices(rows), of)
+    return found, f"{of} on {device!r}"
+
+
+def _check_values(store: Store, rows: pd.DataFrame, of: str, config: Mapping[str, str]) -> None:
+    known = _values(store) if config else {}
+    pairs = sorted({pair for number in rows["configuration_id"] for pair in known.get(int(number), ())})
     for key, value in config.items():
-        if with_values(rows, {key: value}).empty:
-            pairs = [pair for text in rows["configuration"] for pair in str(text).split(" ") if pair]
-            same = [pair for pair in pairs if pair.partition("=")[0] == key]
-            raise unknown("configuration", f"{key}={value}", same or pairs, of)
+        if (key, value) not in pairs:
+            same = [pair for pair in pairs if pair[0] == key]
+            raise unknown("configuration", f"{key}={value}", ["=".join(pair) for pair in same or pairs], of)
 
 
 def _devices(rows: pd.DataFrame) -> list[str]:

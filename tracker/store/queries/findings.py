@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tracker.lazy import pd
+from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame, rows, whole
+from tracker.store.queries.frames import frame, frame_of, rows, whole
 
 
 class Regression(NamedTuple):
@@ -22,13 +23,15 @@ class Regression(NamedTuple):
 def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload: str | None = None) -> pd.DataFrame:
     """These findings, or all, of a workload. Columns: see sql/findings.sql."""
     ids = [] if finding_ids is None else whole(finding_ids)
-    wanted = {"all_findings": int(finding_ids is None), "finding_ids": ids or [-1], "workload": workload}
-    return frame(store, "findings", wanted)
+    every = finding_ids is None or len(ids) > LISTED
+    wanted = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload}
+    found = frame(store, "findings", wanted)
+    return found[found["finding_id"].isin(ids)].reset_index(drop=True) if len(ids) > LISTED else found
 
 
 def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
     """What happened to findings, in order. Columns: see sql/finding_events.sql."""
-    return frame(store, "finding_events", {"finding_ids": whole(finding_ids) or [-1]})
+    return frame_of(store, "finding_events", "finding_ids", finding_ids)
 
 
 def regressions(store: Store) -> list[Regression]:

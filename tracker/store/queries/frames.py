@@ -9,13 +9,10 @@ from typing import Any, Final
 import numpy as np
 
 from tracker.lazy import pd
-from tracker.store.bulk import LARGEST, fetch
+from tracker.store.bulk import LARGEST, fetch, portions
 from tracker.store.connect import Store
 from tracker.store.queries.columns import Column
 from tracker.store.sql import columns_of, statement
-
-_RUNS_PER_QUESTION: Final = 10_000
-"""Postgres takes at most 65,535 parameters."""
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
@@ -159,11 +156,12 @@ def rows(store: Store, question: str, **parameters: Any) -> list[Any]:
 
 def frame_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> pd.DataFrame:
     """The answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
-    wanted = sorted(set(whole(run_ids)))
-    parts = [
-        frame(store, question, {**parameters, "run_ids": wanted[start : start + _RUNS_PER_QUESTION]})
-        for start in range(0, max(len(wanted), 1), _RUNS_PER_QUESTION)
-    ]
+    return frame_of(store, question, "run_ids", run_ids, **parameters)
+
+
+def frame_of(store: Store, question: str, of: str, numbers: Iterable[int], **parameters: Any) -> pd.DataFrame:
+    """The answer to `question` about `numbers`, its parameter `of`, however many; it must be ordered by them."""
+    parts = [frame(store, question, {**parameters, of: own}) for own in portions(whole(numbers))]
     return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.frames import frame, frame_of_runs, whole
+from tracker.store.queries.frames import frame, frame_of, frame_of_runs
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -36,7 +36,7 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]
     """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
     and version_id, version: its label.
     """
-    found = frame(store, "series_runs", {"series_ids": whole(series_ids) or [-1]})
+    found = frame_of(store, "series_runs", "series_ids", series_ids)
     place = {run.run_id: at for at, run in enumerate(runs)}
     places = np.array([place.get(run_id, -1) for run_id in found["run_id"].to_numpy(dtype="int64").tolist()], dtype=int)
     order = np.lexsort([places, found["series_id"].to_numpy(dtype="int64")])
@@ -54,7 +54,7 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]
 
 def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """How series differed, version by version. Columns: see sql/series_diffs.sql."""
-    return frame(store, "series_diffs", {"series_ids": whole(series_ids) or [-1]})
+    return frame_of(store, "series_diffs", "series_ids", series_ids)
 
 
 def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:

@@ -2,7 +2,8 @@
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
 --   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
---   level, name; calls; total_ns, self_ns: host time; min_ns, max_ns: of one call
+--   level, name; calls; total_ns, self_ns: host time; min_ns, max_ns: of one call. A sum is NULL where it is
+--   not known of every row
 WITH picked AS (
     SELECT
         d.run_id,
@@ -32,9 +33,9 @@ SELECT
     p.step,
     p.level,
     p.name,
-    CAST(SUM(p.calls) AS BIGINT) AS calls,
-    CAST(SUM(p.total_ns) AS BIGINT) AS total_ns,
-    CAST(SUM(p.self_ns) AS BIGINT) AS self_ns,
+    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+    CASE WHEN COUNT(p.total_ns) = COUNT(*) THEN CAST(SUM(p.total_ns) AS BIGINT) END AS total_ns,
+    CASE WHEN COUNT(p.self_ns) = COUNT(*) THEN CAST(SUM(p.self_ns) AS BIGINT) END AS self_ns,
     MIN(p.min_ns) AS min_ns,
     MAX(p.max_ns) AS max_ns
 FROM picked AS p

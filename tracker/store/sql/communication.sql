@@ -4,7 +4,7 @@
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown); calls; bytes: payload;
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; transit_ns, wait_ns, synchronization_ns, idle_ns:
---   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it. A part is NULL where it is not
+--   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it. A sum is NULL where it is not
 --   known of every row
 WITH picked AS (
     SELECT
@@ -48,9 +48,9 @@ SELECT
     NULLIF(p.group_size, -1) AS group_size,
     p.data_type,
     NULLIF(p.size_class_bytes, -1) AS size_class_bytes,
-    CAST(SUM(p.calls) AS BIGINT) AS calls,
-    CAST(SUM(p.bytes) AS BIGINT) AS bytes,
-    CAST(SUM(p.total_ns) AS BIGINT) AS total_ns,
+    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+    CASE WHEN COUNT(p.bytes) = COUNT(*) THEN CAST(SUM(p.bytes) AS BIGINT) END AS bytes,
+    CASE WHEN COUNT(p.total_ns) = COUNT(*) THEN CAST(SUM(p.total_ns) AS BIGINT) END AS total_ns,
     MIN(p.min_ns) AS min_ns,
     MAX(p.max_ns) AS max_ns,
     CASE WHEN COUNT(p.transit_ns) = COUNT(*) THEN CAST(SUM(p.transit_ns) AS BIGINT) END AS transit_ns,
@@ -59,7 +59,7 @@ SELECT
         WHEN COUNT(p.synchronization_ns) = COUNT(*) THEN CAST(SUM(p.synchronization_ns) AS BIGINT)
     END AS synchronization_ns,
     CASE WHEN COUNT(p.idle_ns) = COUNT(*) THEN CAST(SUM(p.idle_ns) AS BIGINT) END AS idle_ns,
-    CAST(SUM(p.exposed_ns) AS BIGINT) AS exposed_ns,
+    CASE WHEN COUNT(p.exposed_ns) = COUNT(*) THEN CAST(SUM(p.exposed_ns) AS BIGINT) END AS exposed_ns,
     CASE WHEN COUNT(p.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(p.exposed_wait_ns) AS BIGINT) END AS exposed_wait_ns
 FROM picked AS p
 GROUP BY

@@ -3,7 +3,7 @@
 --   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   source: the profiler's table; name: what was measured; attribute: the measurement, with its unit;
---   calls: how many values; mean: over them, NULL of none; min, max: of one
+--   calls: how many values; mean: over those of which it is known, NULL of none; min, max: of one
 WITH picked AS (
     SELECT
         d.run_id,
@@ -34,8 +34,8 @@ SELECT
     p.source,
     p.name,
     p.attribute,
-    CAST(SUM(p.calls) AS BIGINT) AS calls,
-    SUM(p.mean * p.calls) / NULLIF(SUM(p.calls), 0) AS mean,
+    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+    SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
     MIN(p.min) AS min,
     MAX(p.max) AS max
 FROM picked AS p

@@ -3,7 +3,7 @@
 --   by_stage, by_rank (1: keep them apart); measurements are of the whole capture, so there is no grain of steps
 -- Columns: run_id, stage (NULL: none, or not asked for), rank (meaningless unless asked for);
 --   name, canonical_name, type, core_type, input_shapes: the kernel; metric: as the profiler spells it, with its unit;
---   calls: that were measured; mean: over them, NULL of none; min, max: of one
+--   calls: that were measured; mean: over those of which it is known, NULL of none; min, max: of one
 WITH picked AS (
     SELECT
         d.run_id,
@@ -32,8 +32,8 @@ SELECT
     k.core_type,
     k.input_shapes,
     p.metric,
-    CAST(SUM(p.calls) AS BIGINT) AS calls,
-    SUM(p.mean * p.calls) / NULLIF(SUM(p.calls), 0) AS mean,
+    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+    SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
     MIN(p.min) AS min,
     MAX(p.max) AS max
 FROM picked AS p

@@ -1,8 +1,9 @@
--- Which runs follow each other in this line? One row per active run, by the order of versions, then by start.
+-- Which runs follow each other in this line? One row per active run, by the order of versions; those of a version as
+-- they started, or as they came in (by number) where nobody knows when one of them did.
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
 --   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; ranks: that came;
---   timeline: device where any rank has one, else host; started_at_ns: 0 where nobody knows
+--   timeline: device where any rank has one, else host; started_at_ns: NULL where nobody knows
 SELECT
     r.id AS run_id,
     v.id AS version_id,
@@ -12,7 +13,7 @@ SELECT
     COUNT(c.rank) AS ranks,
     MAX(c.pruned_at_ns) AS pruned_at_ns,
     MIN(c.timeline) AS timeline,
-    COALESCE(r.started_at_ns, 0) AS started_at_ns
+    r.started_at_ns
 FROM run AS r
 INNER JOIN version AS v ON r.version_id = v.id
 INNER JOIN capture AS c ON r.id = c.run_id
@@ -22,4 +23,10 @@ WHERE
     AND r.device_id = :device_id
     AND r.state = 'active'
 GROUP BY r.id, v.id
-ORDER BY v.ordinal, v.id, COALESCE(r.started_at_ns, 0), r.id
+ORDER BY
+    v.ordinal,
+    v.id,
+    CASE
+        WHEN COUNT(*) OVER (PARTITION BY v.id) = COUNT(r.started_at_ns) OVER (PARTITION BY v.id) THEN r.started_at_ns
+    END,
+    r.id

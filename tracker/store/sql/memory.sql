@@ -3,7 +3,8 @@
 --   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   op, input_shapes, input_types; component; calls: allocations; bytes: allocated while the op was the innermost one;
---   held_ns: until freed, summed; unreleased_bytes: never freed in the capture
+--   held_ns: until freed, summed over what was freed; unreleased_bytes: never freed in the capture. Another sum is NULL
+--   where it is not known of every row
 WITH picked AS (
     SELECT
         d.run_id,
@@ -34,10 +35,10 @@ SELECT
     i.text AS input_shapes,
     y.text AS input_types,
     p.component,
-    CAST(SUM(p.calls) AS BIGINT) AS calls,
-    CAST(SUM(p.bytes) AS BIGINT) AS bytes,
+    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+    CASE WHEN COUNT(p.bytes) = COUNT(*) THEN CAST(SUM(p.bytes) AS BIGINT) END AS bytes,
     CAST(SUM(p.held_ns) AS BIGINT) AS held_ns,
-    CAST(SUM(p.unreleased_bytes) AS BIGINT) AS unreleased_bytes
+    CASE WHEN COUNT(p.unreleased_bytes) = COUNT(*) THEN CAST(SUM(p.unreleased_bytes) AS BIGINT) END AS unreleased_bytes
 FROM picked AS p
 INNER JOIN op_key AS k ON p.op_key_id = k.id
 INNER JOIN op_text AS n ON k.name_id = n.id

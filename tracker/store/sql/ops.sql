@@ -5,7 +5,7 @@
 --   op_key_id: see op_keys.sql; call_stack_id: see call_stacks.sql, NULL where none was recorded; calls; host_total_ns,
 --   host_self_ns: host time, with and without the ops inside; device_total_ns, device_self_ns: device time launched
 --   anywhere below the op, and by itself; min_ns, max_ns, sum_squares_ns2: of one call; kernel_count: device events
---   that it launched itself
+--   that it launched itself. A sum is NULL where it is not known of every row
 SELECT
     d.run_id,
     CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
@@ -13,15 +13,15 @@ SELECT
     CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
     d.op_key_id,
     d.call_stack_id,
-    CAST(SUM(d.calls) AS BIGINT) AS calls,
-    CAST(SUM(d.host_total_ns) AS BIGINT) AS host_total_ns,
-    CAST(SUM(d.host_self_ns) AS BIGINT) AS host_self_ns,
-    CAST(SUM(d.device_total_ns) AS BIGINT) AS device_total_ns,
-    CAST(SUM(d.device_self_ns) AS BIGINT) AS device_self_ns,
+    CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
+    CASE WHEN COUNT(d.host_total_ns) = COUNT(*) THEN CAST(SUM(d.host_total_ns) AS BIGINT) END AS host_total_ns,
+    CASE WHEN COUNT(d.host_self_ns) = COUNT(*) THEN CAST(SUM(d.host_self_ns) AS BIGINT) END AS host_self_ns,
+    CASE WHEN COUNT(d.device_total_ns) = COUNT(*) THEN CAST(SUM(d.device_total_ns) AS BIGINT) END AS device_total_ns,
+    CASE WHEN COUNT(d.device_self_ns) = COUNT(*) THEN CAST(SUM(d.device_self_ns) AS BIGINT) END AS device_self_ns,
     MIN(d.min_ns) AS min_ns,
     MAX(d.max_ns) AS max_ns,
-    SUM(d.sum_squares_ns2) AS sum_squares_ns2,
-    CAST(SUM(d.kernel_count) AS BIGINT) AS kernel_count
+    CASE WHEN COUNT(d.sum_squares_ns2) = COUNT(*) THEN SUM(d.sum_squares_ns2) END AS sum_squares_ns2,
+    CASE WHEN COUNT(d.kernel_count) = COUNT(*) THEN CAST(SUM(d.kernel_count) AS BIGINT) END AS kernel_count
 FROM op AS d
 INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
 WHERE

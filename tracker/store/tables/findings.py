@@ -108,7 +108,7 @@ class FindingEvent(Base, table=True):
     target: str = text_key()
     kind: str = text_key()
     who: str = text_key()
-    when_ns: int = key(primary=False)
+    when_ns: int | None = value()
     run_id: int | None = value()
     rule_version: int = count()
     reason: str = text_key()

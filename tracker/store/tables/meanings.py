@@ -197,7 +197,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "finding_event.target": "state after; the same for what changes no state",
     "finding_event.kind": "suspected, confirmed, cleared, persisted, acknowledged, worsened, recovered, ...",
     "who": "the user, or rule",
-    "when_ns": "when: of a run its start, of a user the moment",
+    "when_ns": "when: of a run its start, NULL where nobody knows, of a user the moment",
     "notifies": "whether a message was due",
     "after_run_id": "newest run of the line when the user said so",
     "action": "ack, expect, mute, unmute or invalid",
