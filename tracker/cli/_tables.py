@@ -47,11 +47,11 @@ def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *
     """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
-    from tracker.reports import _csv
+    from tracker.reports import csv_text
     from tracker.reports.shared import records
 
     if format is ListFormat.CSV:
-        return _csv.written({name: _csv.table(frame)})
+        return csv_text.written({name: csv_text.table(frame)})
     rows = records(frame)
     if format is ListFormat.JSON:
         return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
-from tracker.reports._csv import Rows, table, written
+from tracker.reports.csv_text import Rows, table, written
 from tracker.reports.shared import Style, plain, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
