@@ -11,7 +11,7 @@ import pytest
 from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.errors import SourceError
-from tracker.intake import IngestOptions, _process, at_once, ingest
+from tracker.intake import IngestOptions, _process, at_once, ingest, pieces
 from tracker.store import open_store
 
 ALONE = IngestOptions(one_process=True)
@@ -83,6 +83,30 @@ def test_processes_that_have_read_are_all_ended_before_any_is_waited_for(ranks, 
     monkeypatch.setattr(subprocess.Popen, "wait", lambda process, *how: did.append("wait") or wait(process, *how))
     at_once.read_all(ranks, IngestOptions())
     assert did == ["kill", "kill", "wait", "wait"]
+
+
+def test_another_process_reads_on_for_one_that_died(tmp_path, ranks, started, monkeypatch):
+    """One that is dead has no answer at once; it would get the next profile, and the next, and all were read here."""
+    here = []
+
+    def read_pieces(item, options):
+        here.append(item.path.name)
+        return pieces.read_pieces(item, options)
+
+    monkeypatch.setattr(at_once, "read_pieces", read_pieces)
+    ask = at_once._ask
+
+    def ask_and_die(process, job, hear):
+        if job[0].path.name == "rank1.pt.trace.json":
+            os.kill(process.pid, signal.SIGKILL)
+        return ask(process, job, hear)
+
+    monkeypatch.setattr(at_once, "_ask", ask_and_die)
+    assert stored(tmp_path, "dead.db", ranks, IngestOptions()) == stored(tmp_path, "one.db", ranks, ALONE)
+    assert here[:1] == ["rank1.pt.trace.json"]
+    assert len(here) == 1 + len(ranks), "the other five were read by the one process that reads alone"
+    assert len(started) == 3
+    assert all(process.returncode is not None for process in started)
 
 
 def test_where_no_process_can_be_started_one_reads_all(tmp_path, ranks, monkeypatch):

@@ -12,11 +12,12 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Lock
 from typing import Any, Final
 
 from tracker import readers
@@ -160,16 +161,18 @@ def _reading(
 ) -> Iterator[_Contents]:
     job, ear = _alone(options), _Ear()
     # what still reads when this ends is ended first, so that no thread waits for it
-    with ThreadPoolExecutor(count) as threads, _readers(count, may_fork) as free:
+    with ThreadPoolExecutor(count) as threads, closing(_Readers(count, may_fork)) as readers_at_work:
 
         def read(item: Found) -> _Content:
-            if free is None:
+            if not readers_at_work:
                 return None
-            process = free.get()
+            process, content = readers_at_work.free.get(), None
             try:
-                return _ask(process, (item, job), partial(ear.hear, item))
+                content = _ask(process, (item, job), partial(ear.hear, item))
+                return content
             finally:
-                free.put(process)
+                # a dead one would have no answer at once, again and again, and so take nearly all that is left
+                readers_at_work.free.put(readers_at_work.another(process) if content is None else process)
 
         try:
             yield _Contents([(item, threads.submit(read, item)) for item in found], ear)
@@ -190,19 +193,35 @@ def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piec
             options.on_progress(item.path.name, size, size)
 
 
-@contextmanager
-def _readers(count: int, may_fork: bool) -> Iterator[SimpleQueue[Process] | None]:
-    """Up to so many processes that read, those that are free; None where none can be started."""
-    started: list[Process] = []
-    free: SimpleQueue[Process] = SimpleQueue()
-    try:
+class _Readers:
+    """Up to so many processes that read; none where none can be started. `free`: those that wait for work."""
+
+    def __init__(self, count: int, may_fork: bool) -> None:
+        self.free: SimpleQueue[Process] = SimpleQueue()
+        self._started: list[Process] = []
+        self._lock = Lock()
+        self._closed = False
         with suppress(OSError):
             for _ in range(count):
-                started.append(start_process(__name__, may_fork=may_fork))
-                free.put(started[-1])
-        yield None if free.empty() else free
-    finally:
-        _end(started)
+                self._started.append(start_process(__name__, may_fork=may_fork))
+                self.free.put(self._started[-1])
+
+    def __bool__(self) -> bool:
+        return bool(self._started)
+
+    def another(self, dead: Process) -> Process:
+        """One in place of one that died, itself where none can be started; no copy, since there are threads now."""
+        with self._lock, suppress(OSError):
+            if not self._closed:
+                self._started.append(start_process(__name__))
+                return self._started[-1]
+        return dead
+
+    def close(self) -> None:
+        """End all of them, whatever they do."""
+        with self._lock:
+            self._closed = True
+        _end(self._started)
 
 
 def _end(processes: Sequence[Process]) -> None:
