@@ -44,7 +44,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     row = judged.of_total(total_metric)
     if row is None:
         return None
-    phrase, remark = _of_total(row, judged.judgement.shared)
+    phrase, remark = _of_total(row, judged)
     named = [text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word]))]
     changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
     because = "".join(f"; {text}" for text in (remark, *named) if text)
@@ -52,7 +52,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody)
 
 
-def _of_total(row: pd.Series, shared: float | None) -> tuple[str, str]:
+def _of_total(row: pd.Series, judged: Judged) -> tuple[str, str]:
     """The phrase for the verdict of the total, and a remark."""
     verdict, slower = row["verdict"], row["diff"] > 0
     direction = "slower" if slower else "faster"
@@ -63,10 +63,25 @@ def _of_total(row: pd.Series, shared: float | None) -> tuple[str, str]:
     if verdict == rule.UNCLEAR:
         return f"may be {direction} than", "its runs differ too much to be sure"
     if verdict == rule.UNCHANGED:
-        drift = "machine drift" in str(row["reason"])
-        together = "" if shared is None else f", all operators together {format_diff(shared)}"
-        return f"is not {direction} than" if drift else "is as fast as", f"machine drift{together}" if drift else ""
+        if "machine drift" in str(row["reason"]):
+            return f"ran {direction} than", _drift(row["diff"], judged)
+        return "is as fast as", ""
     return "cannot be told from", "its runs differ too much for so few"
+
+
+def _drift(diff: float, judged: Judged) -> str:
+    """Why a total that changed by more than its limit is no finding: what all operators share of it, and the rest."""
+    shared, limit = judged.judgement.shared, judged.step_ratio
+    if shared is None or limit is None:
+        return "machine drift"
+    rest = (1.0 + diff) / (1.0 + shared) - 1.0
+    together = f"{format_diff(shared)} is machine drift, which all operators share"
+    if rest * diff <= 0:
+        return f"{together}, and no less than the whole change"
+    least = f"the {limit * 100:g} % that make a finding"
+    if abs(rest) < limit:
+        return f"{together}, and the rest, {format_diff(rest)}, is below {least}"
+    return f"{together}; the rest, {format_diff(rest)}, is above {least}, but its runs differ too much to be sure"
 
 
 def _group(title: str, causes: Sequence[Cause]) -> str:

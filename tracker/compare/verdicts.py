@@ -45,6 +45,7 @@ class Judged:
     """How two sides were judged. `table`: of `Verdicts`, None where they were not; `metric`: the time of ops.
 
     `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
+    `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %.
     """
 
     judgement: Judgement
@@ -53,6 +54,7 @@ class Judged:
     by_name: bool
     left_out: frozenset[str]
     of_ops: bool
+    step_ratio: float | None = None
 
     def into(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame `name` of a Diff with its VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -131,7 +133,7 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     older = _older(baseline, candidate, known)
     reason = _why_not(baseline, candidate, older)
     refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
-    judgement, table = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
+    judgement, table, step_ratio = Judgement(judged=False, sentences=(reason,), refusal=refusal), None, None
     if not reason:
         found = verdicts_of(
             baseline.store,
@@ -152,7 +154,9 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
         table = found.table
-    return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops)
+        of_step = found.thresholds.limits((_RUN, ""), ["step"], device_timed=candidate.side.timeline == "device")
+        step_ratio = float(np.max(of_step.min_ratio))
+    return Judged(judgement, table, own_time(candidate), options.match == "name", left_out, whole_ops, step_ratio)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
