@@ -61,7 +61,7 @@ def test_a_slower_machine_is_told_and_nothing_is_called_slower(store):
     assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
     answer = result.explanation.answer
     assert answer.startswith("v2 ran slower than v1: step ")
-    assert " is machine drift, which all operators share, and " in answer
+    assert "; judged +4.0 %, of which +4.1 % is machine drift that all operators share: no less than" in answer
     assert answer.endswith("no operator is a finding.")
 
 
@@ -73,7 +73,8 @@ def test_what_the_machine_does_not_explain_is_said_with_the_limit_that_it_misses
     assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
     answer = result.explanation.answer
     assert answer.startswith("v2 ran slower than v1: step ")
-    assert "; +4.0 % is machine drift, which all operators share, and the rest, +1.4 %, is below the 2 % that" in answer
+    assert "; judged +5.4 %, of which +4.0 % is machine drift that all operators share; the rest, +1.4 %, is" in answer
+    assert "below the 2 % that make a finding" in answer
 
 
 def test_a_step_that_is_slower_by_a_named_operator_is_called_slower(store):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.answer import how, signed
+from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
 from tracker.results import Cause
 from tracker.units import format_diff
@@ -29,7 +29,8 @@ class Claim:
     """`phrase`: between candidate and baseline. `because`: what follows the size of the change, with its `; `.
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.
-    `nobody`: operators were judged, and none is a finding.
+    `nobody`: operators were judged, and none is a finding. `parts`: metric -> verdict, of the parts of a step beside
+    the operators that are findings or suspicions.
     """
 
     phrase: str
@@ -37,6 +38,7 @@ class Claim:
     changed: bool
     found_ns: float
     nobody: bool
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim | None:
@@ -45,11 +47,15 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     if row is None:
         return None
     phrase, remark = _of_total(row, judged)
-    named = [text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word]))]
+    named = [
+        text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word], judged))
+    ]
     changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
-    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody)
+    parts = {metric: part["verdict"] for metric in PARTS if (part := judged.of_total(metric)) is not None}
+    parts = {metric: word for metric, word in parts.items() if word in dict(_GROUPS)}
+    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody, parts)
 
 
 def _of_total(row: pd.Series, judged: Judged) -> tuple[str, str]:
@@ -70,27 +76,37 @@ def _of_total(row: pd.Series, judged: Judged) -> tuple[str, str]:
 
 
 def _drift(diff: float, judged: Judged) -> str:
-    """Why a total that changed by more than its limit is no finding: what all operators share of it, and the rest."""
+    """Why a total that changed by more than its limit is no finding: what all operators share of it, and the rest.
+
+    `diff`: as judged, from medians over the steps; the means that the answer shows may differ by some per cent.
+    """
     shared, limit = judged.judgement.shared, judged.step_ratio
     if shared is None or limit is None:
         return "machine drift"
     rest = (1.0 + diff) / (1.0 + shared) - 1.0
-    together = f"{format_diff(shared)} is machine drift, which all operators share"
+    together = f"judged {format_diff(diff)}, of which {format_diff(shared)} is machine drift that all operators share"
     if rest * diff <= 0:
-        return f"{together}, and no less than the whole change"
+        return f"{together}: no less than the whole change"
     least = f"the {limit * 100:g} % that make a finding"
     if abs(rest) < limit:
-        return f"{together}, and the rest, {format_diff(rest)}, is below {least}"
+        return f"{together}; the rest, {format_diff(rest)}, is below {least}"
     return f"{together}; the rest, {format_diff(rest)}, is above {least}, but its runs differ too much to be sure"
 
 
-def _group(title: str, causes: Sequence[Cause]) -> str:
+def _group(title: str, causes: Sequence[Cause], judged: Judged) -> str:
     if not causes:
         return ""
-    shown = ", ".join(f"{cause.name} {signed(cause.delta_ns)}{_how(cause)}" for cause in causes[:_NAMED])
+    shown = ", ".join(f"{cause.name} {signed(cause.delta_ns)}{_how(cause, judged)}" for cause in causes[:_NAMED])
     more = f" and {len(causes) - _NAMED} more" if len(causes) > _NAMED else ""
     return f"{title}: {shown}{more}"
 
 
-def _how(cause: Cause) -> str:
-    return "" if cause.verdict in (rule.ADDED, rule.REMOVED) else how(cause)
+def _how(cause: Cause, judged: Judged) -> str:
+    """In brackets: more or slower calls, or why what takes longer is called faster (or the other way round)."""
+    if cause.verdict in (rule.ADDED, rule.REMOVED):
+        return ""
+    row = judged.of_op(cause.name, cause.input_shapes) if cause.kind == "op" else judged.of_name(cause.name)
+    shared = judged.judgement.shared
+    if row is None or shared is None or row["diff"] * cause.delta_ns >= 0 or shared * cause.delta_ns <= 0:
+        return how(cause)
+    return f" ({format_diff(row['diff'])} beside the {format_diff(shared)} that all operators share)"

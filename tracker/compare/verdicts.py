@@ -95,8 +95,8 @@ class Judged:
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
 
     def of_total(self, total_metric: str) -> pd.Series | None:
-        """The row of `step_ns` or `e2e_ns`."""
-        name = total_metric.removesuffix("_ns")
+        """The row of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
+        name = total_metric.removesuffix("_ns").replace("_", " ")
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
