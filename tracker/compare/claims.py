@@ -30,7 +30,7 @@ class Claim:
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.
     `nobody`: operators were judged, and none is a finding. `parts`: metric -> verdict, of the parts of a step beside
-    the operators that are findings or suspicions.
+    the operators that are findings or suspicions; empty where the total is unchanged, and there is nothing to explain.
     """
 
     phrase: str
@@ -53,8 +53,9 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
-    parts = {metric: part["verdict"] for metric in PARTS if (part := judged.of_total(metric)) is not None}
-    parts = {metric: word for metric, word in parts.items() if word in dict(_GROUPS)}
+    moved = row["verdict"] != rule.UNCHANGED or remark != ""
+    rows = {metric: part for metric in PARTS if moved and (part := judged.of_total(metric)) is not None}
+    parts = {metric: str(part["verdict"]) for metric, part in rows.items() if part["verdict"] in dict(_GROUPS)}
     return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody, parts)
 
 
