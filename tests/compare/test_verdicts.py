@@ -60,9 +60,21 @@ def test_a_slower_machine_is_told_and_nothing_is_called_slower(store):
     assert result.judgement.sentences[1].endswith(" %: machine or clock, taken out of the verdicts.")
     assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
     answer = result.explanation.answer
-    assert answer.startswith("v2 is not slower than v1: step ")
-    assert "machine drift, all operators together +4." in answer
+    assert answer.startswith("v2 ran slower than v1: step ")
+    assert "; judged +4.0 %, of which +4.1 % is machine drift that all operators share: no less than" in answer
     assert answer.endswith("no operator is a finding.")
+
+
+def test_what_the_machine_does_not_explain_is_said_with_the_limit_that_it_misses(store):
+    """Operators share +4 % of the +5.5 %; the rest, +1.5 %, is idle time and less than the 2 % of a device."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", start=5, count=5, shared=1.04, idle_ns=600_000)
+    result = diff(store, "v1", "v2")
+    assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
+    answer = result.explanation.answer
+    assert answer.startswith("v2 ran slower than v1: step ")
+    assert "; judged +5.4 %, of which +4.0 % is machine drift that all operators share; the rest, +1.4 %, is" in answer
+    assert "below the 2 % that make a finding" in answer
 
 
 def test_a_step_that_is_slower_by_a_named_operator_is_called_slower(store):

@@ -73,6 +73,17 @@ def test_the_change_of_the_step_adds_up(regressed):
     assert incident["explained_share"] == pytest.approx(1 - incident["rest_ns"] / incident["step_delta_ns"])
 
 
+def test_what_got_faster_with_the_same_version_is_an_incident_with_a_sum_of_its_own(store):
+    """v2: op07 takes 1 ms more, and op09 half a ms less."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 2.0, "op09": 0.5}, start=5)
+    follow(store)
+    incidents = found(store).incidents.set_index("direction")
+    assert incidents.loc["regression", "operators_ns"] == pytest.approx(1_000_000, abs=30_000)
+    assert incidents.loc["improvement", "operators_ns"] == pytest.approx(-500_000, abs=30_000)
+    assert incidents["gain_ns"].tolist() == pytest.approx([-500_000] * 2, abs=30_000)
+
+
 def test_one_run_is_a_suspicion_of_no_incident_and_the_next_two_decide(store):
     runs(store, "v1")
     slower(store, count=1)

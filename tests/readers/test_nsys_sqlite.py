@@ -141,6 +141,16 @@ def test_missing_tables_are_said(tmp_path):
     ]
 
 
+def test_without_a_kernel_table_nothing_is_said_of_compute(tmp_path):
+    """One copy of 10 ns and one memset of 2 are all that is left: no device that worked 100 % of its time."""
+    tables = one_step()
+    del tables["CUPTI_ACTIVITY_KIND_KERNEL"]
+    overall = rows_of(only(read(tmp_path, tables)).events).overall
+    assert (overall.timeline, overall.copy_ns, overall.copy_total_ns) == ("device", 12, 12)
+    unknown = (overall.compute_ns, overall.kernel_count, overall.e2e_ns, overall.free_ns, overall.exposed_copy_ns)
+    assert unknown == (None,) * 5
+
+
 def test_capture_without_device_work_is_one_of_the_host(tmp_path):
     profile = read(tmp_path, {"NVTX_EVENTS": [span("encoder", 100, 300), span("attention", 150, 200)]})
     capture = only(profile)

@@ -10,7 +10,7 @@ import pytest
 from tests.compare import slow
 from tests.real import data
 from tracker import readers, timeline
-from tracker.compare import diff
+from tracker.compare import diff, show
 from tracker.intake import ingest
 from tracker.results import DiffOptions
 
@@ -126,3 +126,11 @@ def test_late_batches_are_no_operators_fault(store):
     largest = max(explanation.parts, key=lambda part: part.delta_ns)
     assert largest.name == "free_ns"
     assert "no operator explains it" in explanation.answer
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_device_whose_queue_was_filled_before_the_step_is_device_bound(place):
+    """By hand, the union of kernels and copies inside the step's marker is 91.8 % (H100) and 90.6 % (MI300) of it."""
+    found = show(None, str(data.path(PAIRS["two vendors"][place])))
+    assert (found.bottleneck.bound, found.bottleneck.utilisation_of) == ("device", "capture_e2e_ns")
+    assert found.bottleneck.device_utilisation == pytest.approx((0.918, 0.906)[place], abs=0.015)

@@ -1,5 +1,7 @@
 """The class of a bottleneck in words; what is not known is named, and nothing is guessed."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.reports.builders import bottleneck
@@ -34,3 +36,11 @@ from tracker.reports._human_bottleneck import words
 )  # fmt: skip
 def test_the_class_stands_with_its_numbers_and_thresholds(bound, loading, utilisation, sentence):
     assert words(bottleneck(bound, loading, utilisation)) == sentence
+
+
+def test_a_capture_that_holds_more_than_its_steps_launched_is_named():
+    found = replace(bottleneck("device", None, 0.919), utilisation_of="capture_e2e_ns")
+    assert words(found).startswith(
+        "device bound: the device works 91.9 % of the capture's E2E, which holds work that no step launched "
+        "(above 90 %)."
+    )

@@ -87,6 +87,20 @@ def test_a_diff_that_is_not_judged_has_one_case_that_says_so(judgement, end):
     assert suite[0][0].get("message") == judgement.sentences[0].rstrip(".")
 
 
+def test_there_are_as_many_failures_as_the_gate_counts():
+    """Two new shapes of one op are one thing that fails; the second is told in the text of the first."""
+    new = {"verdict": "ADDED", "status": "added"}
+    ops = [{**builders.op("aten::copy_", shapes, None, size * MS), **new} for shapes, size in (("[4]", 3), ("[8]", 2))]
+    ops.append({**builders.op("aten::mm", "[2]", 10 * MS, 20 * MS), "verdict": "REGRESSED", "judged_diff": 1.0})
+    diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, ("5 runs against 3.",)))
+    gate = gate_of_diff(diff, "any")
+    assert gate.because.startswith("2 regressions: ")
+    suite = parsed(reports.render_diff(diff, "junit", gate=gate))
+    assert suite.get("failures") == "2"
+    (text,) = [case.find("failure").text for case in suite if case.get("name").startswith("aten::copy_")]
+    assert [line[:16] for line in text.splitlines()] == ["aten::copy_ [4]:", "aten::copy_ [8]:"]
+
+
 def test_a_suspicion_fails_only_the_gate_that_asks_for_it():
     ops = [{**builders.op("aten::mm", "", 10 * MS, 20 * MS), "verdict": "SUSPECT", "judged_diff": 1.0}]
     diff = builders.diff(ops=builders.frame("ops", ops), judgement=Judgement(True, ("5 runs against 1.",)))

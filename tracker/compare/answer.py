@@ -14,7 +14,16 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 _SMALL_CHANGE: Final = 0.005
+_MOVED: Final = 0.02
+"""Part of the whole that shows, with the whole unmoved, that captures were cut and do not hold the same work."""
 _LARGE_MEMORY_CHANGE: Final = 0.1
+PARTS: Final = {
+    "data_loading_ns": "data loading",
+    "exposed_communication_ns": "exposed communication",
+    "exposed_copy_ns": "exposed copies",
+    "free_ns": "idle time",
+}
+"""The parts of a step beside its operators that are judged, and their names in the answer."""
 _HOST_DRIFT: Final = 0.05  # JUDGEMENT section 4, step 9: below this a host-timed step change is no finding
 
 
@@ -61,6 +70,8 @@ def answer(
     unit = time_unit(total0, total1)
     change = f"{format_diff(delta / total0)}, {signed(delta)}"
     size = f"{what} {format_ns(total0, unit)} -> {format_ns(total1, unit)} ({change})"
+    if metric == "e2e_ns" and _are_windows(delta / total0, reasons):
+        return f"{b} against {a}: {size}; {_of_windows(reasons, total0)}{claim.because if claim else ''}."
     if claim is not None:
         reason = f"{claim.because}{_beyond_findings(delta, reasons, claim)}"
         return f"{b} {claim.phrase} {a}: {size}{reason}{_memory_remark(reasons)}."
@@ -71,6 +82,22 @@ def answer(
         return f"{b} is about as fast as {a}: {size}{closing}"
     word = "slower" if delta > 0 else "faster"
     return f"{b} is {word} than {a}: {size}; {_reason(delta, reasons)}{closing}"
+
+
+def _are_windows(change: float, reasons: Reasons) -> bool:
+    """Whether captures without steps look like cut-outs of the same length: what is in them moved, and they did not."""
+    total = reasons.before["e2e_ns"]
+    return abs(change) < _SMALL_CHANGE and any(abs(part.delta_ns) >= _MOVED * total for part in reasons.parts)
+
+
+def _of_windows(reasons: Reasons, total: float) -> str:
+    """What may be said of cut-outs, with the parts that moved."""
+    moved = [part for part in reasons.parts if abs(part.delta_ns) >= _MOVED * total]
+    named = ", ".join(f"{part.title} {signed(part.delta_ns)}" for part in moved)
+    return (
+        "captures without steps that are equally long, as cut-outs of a run are, say nothing of its speed, and inside "
+        f"them {named}: mark steps (NVTX), or compare operators per call"
+    )
 
 
 def _reason(delta: float, reasons: Reasons) -> str:
@@ -86,9 +113,7 @@ def _beside_operators(delta: float, reasons: Reasons) -> str:
     """Data loading where it carries at least half of the change, else the part that grew most; "" where none did."""
     loading = reasons.data_loading_ns
     if loading is not None and _carries(loading, delta):
-        hidden = ", part of it beside device work" if abs(loading) > abs(delta) else ""
-        share = f"{_percent(loading / delta)} of the change{hidden}"
-        return f"data loading {signed(loading)} ({share})"
+        return f"data loading {signed(loading)} {_share_of(loading, delta)}"
     largest = max(reasons.parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return ""
@@ -96,14 +121,35 @@ def _beside_operators(delta: float, reasons: Reasons) -> str:
 
 
 def _beyond_findings(delta: float, reasons: Reasons, claim: Claim) -> str:
-    """What else carries a change of the total that was found and that the operators found do not carry; that no
-    operator was found.
+    """What else carries a change of the total that the operators found do not carry: a part of the step that was judged
+    as well, or where the change itself was found the largest part; that no operator was found.
     """
+    part = _judged_part(delta, reasons, claim)
     unexplained = claim.changed and delta and not _carries(claim.found_ns, delta)
-    beside = _beside_operators(delta, reasons) if unexplained else ""
+    beside = part or (_beside_operators(delta, reasons) if unexplained else "")
     if claim.nobody:
         return f"; no operator explains it: {beside}" if beside else "; no operator is a finding"
     return f"; {beside}" if beside else ""
+
+
+def _judged_part(delta: float, reasons: Reasons, claim: Claim) -> str:
+    """The part of the step that was judged and explains most of its change, where that is more than the operators that
+    were found explain; else "".
+    """
+    moved = {
+        metric: reasons.after[metric] - reasons.before[metric]
+        for metric in claim.parts
+        if metric in reasons.before and metric in reasons.after
+    }
+    largest = max(moved, key=lambda metric: moved[metric] * delta, default=None)
+    if largest is None or moved[largest] * delta <= max(claim.found_ns * delta, 0.0):
+        return ""
+    return f"{claim.parts[largest]}: {PARTS[largest]} {signed(moved[largest])} {_share_of(moved[largest], delta)}"
+
+
+def _share_of(part_ns: float, delta: float) -> str:
+    hidden = ", part of it beside device work" if abs(part_ns) > abs(delta) else ""
+    return f"({_percent(part_ns / delta)} of the change{hidden})"
 
 
 def _named(delta: float, reasons: Reasons) -> str:

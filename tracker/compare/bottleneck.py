@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tracker.compare import knowing
 from tracker.lazy import pd
 from tracker.results import Bottleneck
 from tracker.store import queries
@@ -21,20 +22,27 @@ _NO_LOADING: Final = "data loading (the source does not say when a step waits fo
 _NO_STEP: Final = "the step time"
 _NO_DEVICE: Final = "device utilisation (there is no device activity in the capture)"
 _NO_SPAN: Final = "device utilisation (the source does not say how long the device worked)"
+_QUEUED: Final = "device utilisation (the device did more than the steps launched, and nobody says in which step)"
+_STRAY: Final = 0.01
+"""Kernel time outside all steps beyond this share of the whole is work that the steps' own numbers lack."""
 _SAID_BY: Final = "device_summary"
 """Source of the counters in which Paddle says `GPU Utilization = current process GPU time / elapsed time`."""
 
 
 def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
-    loading, utilisation = _data_loading(side), _utilisation(side)
+    queued = side.has_markers and _outside_share(side) > _STRAY
+    loading, utilisation = _data_loading(side), _of_captures(side) if queued else _utilisation(side)
     missing = []
     if loading is None:
         missing.append(_NO_STEP if side.steps["duration_ns"].isna().all() else _NO_LOADING)
-    if utilisation is None:
+    if utilisation is None and queued:
+        missing.append(_QUEUED)
+    elif utilisation is None:
         traced = side.captures["kernel_count"].notna().any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
     of = "step_ns" if side.has_markers or side.steps["e2e_ns"].isna().all() else "e2e_ns"
+    of = "capture_e2e_ns" if queued else of
     return Bottleneck(_bound(loading, utilisation), loading, utilisation, loading, tuple(missing), THRESHOLDS, of)
 
 
@@ -73,6 +81,30 @@ def _utilisation(side: Loaded) -> float | None:
     tail = (last["e2e_ns"] - last["duration_ns"]).clip(lower=0).groupby(last["run_id"]).sum()
     found = _median_quotient(busy, _by_run(known, "duration_ns") + tail)
     return None if found is None else min(found, 1.0)
+
+
+def _of_captures(side: Loaded) -> float | None:
+    """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
+    known = side.captures[side.captures["timeline"] == "device"].dropna(subset=["e2e_ns", "free_ns"])
+    if side.is_part or known.empty:
+        return None
+    known = known.assign(busy=known["e2e_ns"] - known["free_ns"], steps=1)
+    return _median_quotient(_by_run(known, "busy"), _by_run(known, "e2e_ns"))
+
+
+def _outside_share(side: Loaded) -> float:
+    """How much of the kernel time of the captures lies outside their steps, 0.0 where nobody knows.
+
+    The device may do it during a step all the same: a queue that was filled before the capture, or before the step.
+    """
+    steps = side.steps
+    if side.is_part:
+        steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
+    inside = (steps["kernel_total_ns"] * steps["steps"]).groupby([steps["run_id"], steps["rank"]]).sum(min_count=1)
+    whole = side.captures.set_index(["run_id", "rank"])["kernel_total_ns"]
+    outside = (whole - inside).dropna()
+    total = whole.reindex(outside.index).sum()
+    return float(outside.sum() / total) if total else 0.0
 
 
 def _said(side: Loaded) -> float | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.answer import how, signed
+from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
 from tracker.results import Cause
 from tracker.units import format_diff
@@ -27,7 +27,8 @@ class Claim:
     """`phrase`: between candidate and baseline. `because`: what follows the size of the change, with its `; `.
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.
-    `nobody`: operators were judged, and none is a finding.
+    `nobody`: operators were judged, and none is a finding. `parts`: metric -> verdict, of the parts of a step beside
+    the operators that are findings or suspicions; empty where the total is unchanged, and there is nothing to explain.
     """
 
     phrase: str
@@ -35,6 +36,7 @@ class Claim:
     changed: bool
     found_ns: float
     nobody: bool
+    parts: Mapping[str, str] = field(default_factory=dict)
 
 
 def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim | None:
@@ -42,15 +44,20 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     row = judged.of_total(total_metric)
     if row is None:
         return None
-    phrase, remark = _of_total(row, judged.judgement.shared)
-    named = [text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word]))]
+    phrase, remark = _of_total(row, judged)
+    named = [
+        text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word], judged))
+    ]
     changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
-    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody)
+    moved = row["verdict"] != rule.UNCHANGED or remark != ""
+    rows = {metric: part for metric in PARTS if moved and (part := judged.of_total(metric)) is not None}
+    parts = {metric: str(part["verdict"]) for metric, part in rows.items() if part["verdict"] in dict(_GROUPS)}
+    return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody, parts)
 
 
-def _of_total(row: Row, shared: float | None) -> tuple[str, str]:
+def _of_total(row: Row, judged: Judged) -> tuple[str, str]:
     """The phrase for the verdict of the total, and a remark."""
     verdict, slower = row["verdict"], row["diff"] > 0
     direction = "slower" if slower else "faster"
@@ -61,19 +68,44 @@ def _of_total(row: Row, shared: float | None) -> tuple[str, str]:
     if verdict == rule.UNCLEAR:
         return f"may be {direction} than", "its runs differ too much to be sure"
     if verdict == rule.UNCHANGED:
-        drift = "machine drift" in str(row["reason"])
-        together = "" if shared is None else f", all operators together {format_diff(shared)}"
-        return f"is not {direction} than" if drift else "is as fast as", f"machine drift{together}" if drift else ""
+        if "machine drift" in str(row["reason"]):
+            return f"ran {direction} than", _drift(row["diff"], judged)
+        return "is as fast as", ""
     return "cannot be told from", "its runs differ too much for so few"
 
 
-def _group(title: str, causes: Sequence[Cause]) -> str:
+def _drift(diff: float, judged: Judged) -> str:
+    """Why a total that changed by more than its limit is no finding: what all operators share of it, and the rest.
+
+    `diff`: as judged, from medians over the steps; the means that the answer shows may differ by some per cent.
+    """
+    shared, limit = judged.judgement.shared, judged.step_ratio
+    if shared is None or limit is None:
+        return "machine drift"
+    rest = (1.0 + diff) / (1.0 + shared) - 1.0
+    together = f"judged {format_diff(diff)}, of which {format_diff(shared)} is machine drift that all operators share"
+    if rest * diff <= 0:
+        return f"{together}: no less than the whole change"
+    least = f"the {limit * 100:g} % that make a finding"
+    if abs(rest) < limit:
+        return f"{together}; the rest, {format_diff(rest)}, is below {least}"
+    return f"{together}; the rest, {format_diff(rest)}, is above {least}, but its runs differ too much to be sure"
+
+
+def _group(title: str, causes: Sequence[Cause], judged: Judged) -> str:
     if not causes:
         return ""
-    shown = ", ".join(f"{cause.name} {signed(cause.delta_ns)}{_how(cause)}" for cause in causes[:_NAMED])
+    shown = ", ".join(f"{cause.name} {signed(cause.delta_ns)}{_how(cause, judged)}" for cause in causes[:_NAMED])
     more = f" and {len(causes) - _NAMED} more" if len(causes) > _NAMED else ""
     return f"{title}: {shown}{more}"
 
 
-def _how(cause: Cause) -> str:
-    return "" if cause.verdict in (rule.ADDED, rule.REMOVED) else how(cause)
+def _how(cause: Cause, judged: Judged) -> str:
+    """In brackets: more or slower calls, or why what takes longer is called faster (or the other way round)."""
+    if cause.verdict in (rule.ADDED, rule.REMOVED):
+        return ""
+    row = judged.of_op(cause.name, cause.input_shapes) if cause.kind == "op" else judged.of_name(cause.name)
+    shared = judged.judgement.shared
+    if row is None or shared is None or row["diff"] * cause.delta_ns >= 0 or shared * cause.delta_ns <= 0:
+        return how(cause)
+    return f" ({format_diff(row['diff'])} beside the {format_diff(shared)} that all operators share)"

@@ -50,6 +50,7 @@ class Judged:
     """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
     `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
+    `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %.
     """
 
     judgement: Judgement
@@ -58,6 +59,7 @@ class Judged:
     by_name: bool
     left_out: frozenset[str]
     of_ops: bool
+    step_ratio: float | None = None
 
     def into(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
         """The frame `name` of a Diff with its VERDICT_COLUMNS filled; a row that shares its series with others is not
@@ -96,8 +98,8 @@ class Judged:
         return self._row(("op_name", self.metric, name, "", "")) if self.of_ops else None
 
     def of_total(self, total_metric: str) -> Row | None:
-        """What is said of `step_ns` or `e2e_ns`."""
-        name = total_metric.removesuffix("_ns")
+        """What is said of `step_ns`, `e2e_ns` or a part of them, `data_loading_ns`."""
+        name = total_metric.removesuffix("_ns").replace("_", " ")
         rows = (self._row((_RUN, FIELD_OF.get(total_metric, total_metric), name, "", way)) for way in WAYS)
         return next((row for row in rows if row is not None), None)
 
@@ -147,6 +149,7 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
     reason = _why_not(baseline, candidate, older)
     refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
     judgement, found = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
+    step_ratio = None
     if not reason:
         found = verdicts_of(
             baseline.store,
@@ -166,7 +169,9 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
-    return Judged(judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops)
+        of_step = found.thresholds.limits((_RUN, ""), ["step"], device_timed=candidate.side.timeline == "device")
+        step_ratio = float(np.max(of_step.min_ratio))
+    return Judged(judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops, step_ratio)
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:

@@ -87,7 +87,8 @@ class ChangedTotals:
         same_way = centred.passes & (np.sign(centred.d) == np.sign(raw.d))
         named_half = np.nan_to_num(fraction) >= EXPLAINED
         runs = counts(self.x), counts(self.y)
-        verdict, reason = _words(raw, same_way, named_half, runs[0], runs[1], self.limits)
+        left = centred.effect & (np.sign(centred.d) == np.sign(raw.d))
+        verdict, reason = _words(raw, same_way, named_half, left, *runs, self.limits)
         return pd.DataFrame(
             {
                 "ratio": np.expm1(raw.d),
@@ -133,8 +134,11 @@ def _change(x: F64, y: F64, limits: rule.Limits, older: Spread | None) -> _Chang
 
 
 def _words(
-    raw: _Change, centred: BOOL, named: BOOL, before: I64, after: I64, limits: rule.Limits
+    raw: _Change, centred: BOOL, named: BOOL, left: BOOL, before: I64, after: I64, limits: rule.Limits
 ) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Verdicts and reasons. `centred`, `named`: what makes a raw change a finding; `left`: beside what the operators
+    share the change still is large enough.
+    """
     single = np.minimum(before, after) == 1
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
@@ -145,7 +149,12 @@ def _words(
         (finding & single, rule.SUSPECT, cause),
         (finding & (raw.d > 0), rule.REGRESSED, cause),
         (finding, rule.IMPROVED, cause),
-        (raw.passes, rule.UNCHANGED, "machine drift: the operators share it and no finding explains it"),
+        (
+            raw.passes & ~left,
+            rule.UNCHANGED,
+            "machine drift: beside what operators share it is too small to matter",
+        ),
+        (raw.passes, rule.UNCHANGED, "machine drift: beside what operators share, q does not pass"),
         (raw.effect & pair, rule.TOO_FEW_RUNS, "effect passes, q does not, on one run each"),
         (raw.effect, rule.UNCLEAR, "effect passes, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),

@@ -98,13 +98,16 @@ def _told(
             row["workload_id"], row["configuration_id"], row["device_id"]
         )
     ]  # fmt: skip
-    operators = _operators(same, leaf_of(values.families))
+    leaf = leaf_of(values.families)
+    operators = _operators(own, leaf)
     beside = _beside(values, *(len(side) for side in sides))
-    parts = [*operators, *(part for part in beside.values() if part is not None)]
+    # what the version changed in the other direction is another incident, but it may cancel this one
+    waiting = [part for part in beside.values() if part is not None]
+    parts = [*_operators(same, leaf), *waiting]
     delta = None if before is None or after is None else after - before
-    explained = sum(parts)
+    explained = sum(operators) + sum(waiting)
     movement = sum(abs(part) for part in parts)
-    cancelling = delta is None or delta == 0 or abs(delta) < CANCELLING * movement
+    cancelling = not delta or abs(delta) < CANCELLING * movement or explained * delta < 0
     captures = [queries.captures(store, list(side)) for side in sides]
     environment = _environment(store, sides, captures, first["incident_id"])
     device_timed = all((capture["timeline"] == "device").any() for capture in captures)
@@ -123,7 +126,7 @@ def _told(
         "step_delta_ns": delta,
         "operators_ns": sum(operators),
         **beside,
-        "explained_share": None if cancelling or delta is None else explained / delta,
+        "explained_share": None if cancelling or not delta else explained / delta,
         "rest_ns": None if delta is None else delta - explained,
         "gain_ns": sum(part for part in parts if part < 0),
         "shared_factor": math.expm1(centre.shift) if centre.series else None,

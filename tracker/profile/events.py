@@ -327,6 +327,7 @@ class Extras:
     step that the source itself names, a word of PHASES or none (0), or empty; it goes down to the ops inside.
     `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
+    `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -340,6 +341,7 @@ class Extras:
     step_times: StepTimes = field(default_factory=lambda: empty(StepTimes))
     only_collectives: bool = False
     no_collectives: bool = False
+    no_kernels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,13 @@ CLASSES: Final = {
     "device": "device bound",
 }
 
+_WHOLES: Final = {
+    "step_ns": "the step time",
+    "e2e_ns": "E2E",
+    "capture_e2e_ns": "the capture's E2E, which holds work that no step launched",
+}
+"""What the utilisation is a share of."""
+
 
 def of_run(shown: Shown) -> list[str]:
     """One sentence, or none where nobody asked."""
@@ -80,8 +87,7 @@ def _device(found: Bottleneck) -> str:
         side = f"below {_per_cent(low)}"
     elif utilisation > high:
         side = f"above {_per_cent(high)}"
-    whole = "the step time" if found.utilisation_of == "step_ns" else "E2E"
-    return f"the device works {share(utilisation)} of {whole} ({side})"
+    return f"the device works {share(utilisation)} of {_WHOLES[found.utilisation_of]} ({side})"
 
 
 def _per_cent(value: float) -> str:

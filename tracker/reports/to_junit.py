@@ -33,7 +33,7 @@ def diff(diff: Diff, style: Style) -> str:
     step = "duration_ns" if diff.explanation.total_metric == "step_ns" else diff.explanation.total_metric
     if not any(row.key[:2] == ("run", step) for row in rows):
         _alone(suite, f"{_ROOM}.overall", "step", gate)
-    _cases(suite, rows)
+    _cases(suite, rows, gate)
     return _document(suite)
 
 
@@ -46,7 +46,7 @@ def findings(found: Findings, style: Style) -> str:
         case = _case(suite, f"{_ROOM}.line", where, row["step_ns"] or row["e2e_ns"])
         if row["runs"] <= _FEW:
             ElementTree.SubElement(case, "skipped", message=f"{row['runs']} runs: too few to judge one by the others")
-    _cases(suite, gate.rows)
+    _cases(suite, gate.rows, gate)
     return _document(suite)
 
 
@@ -71,13 +71,21 @@ def _alone(suite: ElementTree.Element, room: str, name: str, gate: Gate) -> None
         ElementTree.SubElement(case, "skipped", message=printable(gate.because))
 
 
-def _cases(suite: ElementTree.Element, rows: Iterable[GatedRow]) -> None:
+def _cases(suite: ElementTree.Element, rows: Iterable[GatedRow], gate: Gate) -> None:
+    """One failure per thing that the gate counts: what else fails under its name (shapes of an op) is told in it."""
+    counted = {(row.section, row.name): row for row in gate.of("failed")}
+    failing: dict[tuple[str, str], list[str]] = {}
+    for row in gate.rows:
+        if row.outcome == "failed" and row is not counted[row.section, row.name]:
+            failing.setdefault((row.section, row.name), []).append(_gated.sentence(row))
     for row in rows:
+        if row.outcome == "failed" and row is not counted[row.section, row.name]:
+            continue
         case = _case(suite, f"{_ROOM}.{row.section}", _gated.name(row), row.candidate if row.unit == "ns" else None)
         text = _gated.sentence(row)
         if row.outcome == "failed":
             failure = ElementTree.SubElement(case, "failure", message=printable(row.words), type=row.verdict)
-            failure.text = text
+            failure.text = "\n".join([text, *failing.get((row.section, row.name), [])])
         elif row.outcome != "passed":
             ElementTree.SubElement(case, "skipped", message=text)
 

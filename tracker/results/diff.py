@@ -44,7 +44,8 @@ class Bottleneck:
     markers), or what the profiler itself says. `possible_gain_share`: how much of the step time would go if data
     loading cost nothing, at most. All are quotients of means over steps and ranks, the median over runs; None where the
     source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient. `utilisation_of`:
-    `step_ns` or `e2e_ns`, what device_utilisation is a share of.
+    what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device did more than the
+    steps launched (its queue was filled before), so that their own numbers would make it look idle.
     """
 
     bound: str | None

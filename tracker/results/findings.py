@@ -84,9 +84,9 @@ class Findings:
     """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
 
     - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
-      and how its change adds up: `step_delta_ns` = `operators_ns` (findings of ops, or of kernels where no op is known)
-      + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
-      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings among the parts.
+      and how its change adds up: `step_delta_ns` = `operators_ns` (own findings of ops, or of kernels where no op is
+      known) + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
+      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings of the whole version.
       `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
       words, the largest first, joined by ", "
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none

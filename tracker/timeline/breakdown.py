@@ -31,6 +31,9 @@ _OF_COLLECTIVES: Final = (
 )  # fmt: skip
 """What no event tells of a rank whose collectives are lost."""
 
+_OF_KERNELS: Final = (*_OF_COLLECTIVES, "compute_ns", "exposed_copy_ns", "compute_total_ns")
+"""What no event tells of a rank whose kernels the source does not have: collectives on a device are kernels as well."""
+
 _OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns")
 """What the profiler says of a step itself."""
 
@@ -198,6 +201,8 @@ def _instead(joined: Joined, said: I64) -> dict[str, Any]:
     End-to-end time is then the sum of the steps', compute + exposed communication + free, and so is the duration.
     """
     extras = joined.events.extras
+    if extras.no_kernels and joined.on_device:
+        return dict.fromkeys(_OF_KERNELS)
     if extras.no_collectives:
         return dict.fromkeys(_OF_COLLECTIVES)
     if not extras.only_collectives:

@@ -59,6 +59,16 @@ class _Export:
     facts: ExportFacts
     source: Source
 
+    @property
+    def graphs(self) -> int:
+        """How many runs of CUDA graphs were traced as a whole."""
+        return len(self.db.ints(GRAPH, ("start",))["start"]) if self.db.has(GRAPH) else 0
+
+    @property
+    def no_kernels(self) -> bool:
+        """Whether nothing tells of kernels: neither their table nor graphs."""
+        return not self.db.has(KERNEL) and not self.graphs
+
 
 def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], tuple[str, ...]]:
     """The captures of an export, and what the reader of the result should know about them.
@@ -97,11 +107,10 @@ def captures_of(path: Path, options: ReadOptions) -> tuple[tuple[Capture, ...], 
 
 def _missing(export: _Export) -> Iterator[str]:
     """What is not in the export, and what was cut off."""
-    graphs = export.db.has(GRAPH) and len(export.db.ints(GRAPH, ("start",))["start"])
     for table, remedy in _REMEDIES.items():
-        if not export.db.has(table) and not (table == KERNEL and graphs):
+        if export.no_kernels if table == KERNEL else not export.db.has(table):
             yield f"the export has no table {table}: {remedy}"
-    if graphs:
+    if graphs := export.graphs:
         yield (f"{graphs} runs of CUDA graphs were traced as a whole; --cuda-graph-trace=node shows the kernels inside")
     workers = set(export.work["process"].tolist())
     others = set(export.ranges.columns["process"].tolist()) - workers
@@ -187,7 +196,9 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
         allocations=_allocations(export, process, ordinal, launches, threads, is_first=is_first),
         markers=host.markers,
         host_is_primary=is_first,
-        extras=Extras(op_phase=host.phase, counters=metrics_of(export.db, gpu, export.strings)),
+        extras=Extras(
+            op_phase=host.phase, counters=metrics_of(export.db, gpu, export.strings), no_kernels=export.no_kernels
+        ),
     )
     return events, tuple(f"process {pid_of(process)}: {text}" for text in host.warnings)
 

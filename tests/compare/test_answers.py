@@ -1,0 +1,68 @@
+"""The last line of a diff: what it names, and what it may not claim."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.factories import EPOCH_NS, breakdown, capture, record
+from tests.judgement.made import runs
+from tracker.compare import diff
+from tracker.profile import StepRow
+from tracker.store import Store, save_run
+
+
+def loaders(store: Store, version: str, loading_ns: int, step_ns: list[int], copy_ns: int) -> None:
+    """A run per step of `step_ns`, with its wait for data beside the op that grows."""
+    for number, step in enumerate(step_ns):
+        start = EPOCH_NS + number * 10**12 + (version == "v2") * 10**14
+        noise = 1.0 + 0.001 * number
+        ops = [("mm", int(40_000_000 * noise)), ("copy_", int(copy_ns * noise))]
+        made = capture(steps=[3], ops=ops, step_ns=step, e2e_ns=step, started_at_ns=start)
+        numbers = replace(made.rows.steps[0].breakdown, data_loading_ns=int(loading_ns * noise))
+        rows = replace(made.rows, overall=replace(made.rows.overall, data_loading_ns=numbers.data_loading_ns))
+        rows = replace(rows, steps=(replace(made.rows.steps[0], breakdown=numbers),))
+        save_run(store, record(version, started_at_ns=start), [replace(made, rows=rows)], formats=["torch_profiler"])
+
+
+def test_the_part_of_a_step_that_explains_more_than_the_operators_found_is_named(store: Store):
+    """The step falls by some 20 ms, too unevenly to be sure; loading fell by 56 ms, for sure; one op grew by 1 ms."""
+    loaders(store, "v1", 57_000_000, [150_000_000, 180_000_000, 165_000_000], 2_000_000)
+    loaders(store, "v2", 1_000_000, [160_000_000, 130_000_000, 145_000_000], 3_000_000)
+    answer = diff(store, "v1", "v2").explanation.answer
+    assert answer.startswith("v2 may be faster than v1: ")
+    assert "; REGRESSED: copy_ +1.00 ms (per call); IMPROVED: data loading -56.06 ms (" in answer
+
+
+def test_an_op_that_takes_longer_and_is_called_faster_says_beside_what(store: Store):
+    """All operators take 10 % longer, op07 only 2 %: 7 % less than its machine would have made of it."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.02 / 1.10}, start=5, count=5, shared=1.10)
+    answer = diff(store, "v1", "v2").explanation.answer
+    assert "IMPROVED: op07 +2" in answer
+    assert " us (-7.1 % beside the +10.0 % that all operators share)" in answer
+
+
+def window(store: Store, version: str, compute_ns: int, *, e2e_ns: int = 1000) -> None:
+    """A capture without steps."""
+    whole = breakdown(
+        duration_ns=1100, e2e_ns=e2e_ns, compute_ns=compute_ns, communication_ns=0, overlap_ns=0,
+        exposed_communication_ns=0, copy_ns=0, exposed_copy_ns=0, free_ns=e2e_ns - compute_ns,
+    )  # fmt: skip
+    made = capture(ops=[("mm", compute_ns)])
+    rows = replace(made.rows, overall=whole, steps=(StepRow(0, 0, whole),))
+    save_run(store, record(version), [replace(made, rows=rows)], formats=["nsys_sqlite"])
+
+
+def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
+    window(store, "v1", 700)
+    window(store, "v2", 600)
+    answer = diff(store, "v1", "v2").explanation.answer
+    assert answer.startswith("v2 against v1: E2E 1.00 us -> 1.00 us (0.0 %, +0 ns); captures without steps that are ")
+    assert "inside them Computing -100 ns, Free (scheduling) +100 ns: mark steps (NVTX), or compare" in answer
+    assert "as fast as" not in answer
+
+
+def test_captures_of_the_same_work_are_as_fast(store: Store):
+    window(store, "v1", 700)
+    window(store, "v2", 705)
+    assert diff(store, "v1", "v2").explanation.answer.startswith("v2 is as fast as v1: E2E 1.00 us")
