@@ -9,7 +9,8 @@ import pytest
 
 from tests.readers.traces import kernel, launch, op, step
 from tracker import timeline
-from tracker.intake import ingest
+from tracker.doctor import examine
+from tracker.intake import IngestOptions, ingest
 from tracker.profile import Capture
 from tracker.readers import Found, ReadOptions, read
 
@@ -70,9 +71,10 @@ def test_where_only_the_end_behind_the_events_is_missing_all_steps_are_there(tmp
 
 
 def test_a_trace_without_any_whole_step_is_a_run_without_steps(tmp_path, store):
-    from tracker.intake import IngestOptions
-
     path = written(tmp_path, on_device=True, until="mm3")
-    (result,) = ingest(store, [path], version="v1", workload="gpt", options=IngestOptions(allow_partial=True))
+    options = IngestOptions(allow_partial=True)
+    why = {lack.what: lack.why for lack in examine([path], options).captures[0].lacks}
+    assert why["steps"] == "the file ends before any step is surely whole"
+    (result,) = ingest(store, [path], version="v1", workload="gpt", options=options)
     assert (result.created, result.steps) == (True, 0)
     assert "left out, as not wholly in the file: steps 1-3" in result.warnings[0]
