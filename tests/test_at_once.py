@@ -114,7 +114,7 @@ def test_where_no_process_can_be_started_one_reads_all(tmp_path, ranks, monkeypa
         raise OSError("no more processes")
 
     monkeypatch.setattr(at_once, "start_process", start)
-    assert len(at_once.read_all(ranks, IngestOptions())) == 5
+    assert len(at_once.read_all(ranks, IngestOptions()).pieces) == 5
 
 
 def test_progress_is_told_per_profile(tmp_path, ranks):
@@ -214,10 +214,10 @@ def test_a_single_profile_is_read_here_where_a_copy_would_not_help(ranks, starte
 
 def test_what_was_begun_under_other_options_is_read_anew(tmp_path, ranks, started):
     with at_once.ahead(ranks, IngestOptions(device="cpu")):
-        device = at_once.read_all(ranks, IngestOptions())[0].capture.device
+        device = at_once.read_all(ranks, IngestOptions()).pieces[0].capture.device
         assert len(started) == 4
         assert all(process.returncode is not None for process in started)
-    assert device.model == at_once.read_all(ranks, ALONE)[0].capture.device.model
+    assert device.model == at_once.read_all(ranks, ALONE).pieces[0].capture.device.model
 
 
 def test_what_was_begun_and_is_not_asked_for_is_given_up(ranks, started):

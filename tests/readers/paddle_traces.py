@@ -41,11 +41,11 @@ def kernel(name: str, start_ns: int, duration_ns: int, *, correlation: int, cate
 
 
 def memory(
-    kind: str, size: int, start_ns: int, *, allocated: int, place: str = "cpu", address: int = 64
+    kind: str, size: int, start_ns: int, *, allocated: int, place: str = "cpu", address: int = 64, peak: int = 9999
 ) -> dict[str, Any]:
     """An event of the allocator; it stands behind the event in which it happened."""
     args = {"place": f"Place({place})", "addr": str(address), "increase_bytes": size, "current_allocated": allocated,
-            "current_reserved": 1024, "peak_allocated": 9999, "peak_reserved": 9999}  # fmt: skip
+            "current_reserved": 1024, "peak_allocated": 9999, "peak_reserved": peak}  # fmt: skip
     return {"name": "[memory]", "pid": 7, "tid": "7(C++)", "ts": BASE_US + start_ns // 1000, "ph": "i", "cat": kind,
             "args": args}  # fmt: skip
 

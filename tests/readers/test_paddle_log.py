@@ -99,10 +99,23 @@ def test_each_line_is_a_step_row_and_the_warm_up_is_one_of_them(tmp_path: Path):
         (20, 400_000_000, 100_000_000),
     ]
     assert [row.breakdown.samples_per_second for row in rows.steps] == [10.0, 40.0]
-    assert (rows.overall.duration_ns, rows.overall.data_loading_ns) == (500_000_000, 2_000_000)
     assert rows.overall.samples_per_second == 16.0  # 8 samples in 0.5 s
     assert rows.overall.compute_ns is None
     assert capture.settings == {"profiler": "off", "throughput_unit": "images/s"}
+
+
+@pytest.mark.parametrize(
+    ("steps", "total_ns"),
+    [((1, 2, 3), 300_000_000), ((0, 1, 0), 300_000_000), ((10, 20, 30), None), ((1, 2, 12), None), ((3, 4, 5), None)],
+)
+def test_how_long_all_steps_took_is_known_only_where_each_has_a_line(
+    tmp_path: Path, steps: tuple[int, ...], total_ns: int | None
+):
+    rows = read(log(tmp_path, *(interval(step, 0.1, 40.0) for step in steps))).rows
+    assert rows is not None
+    loading_ns = None if total_ns is None else 3_000_000
+    assert (rows.overall.duration_ns, rows.overall.data_loading_ns) == (total_ns, loading_ns)
+    assert rows.overall.samples_per_second == 40.0
 
 
 def test_a_log_that_counts_anew_in_each_epoch_is_numbered_through(tmp_path: Path):

@@ -231,6 +231,19 @@ def test_an_impossible_time_is_an_error_with_its_byte_and_can_be_skipped(tmp_pat
     assert profile.warnings == ("1 events with impossible times were left out",)
 
 
+def test_reserved_memory_that_is_less_than_what_is_allocated_is_not_believed(tmp_path: Path):
+    """The trace says of both places that 1,024 bytes are reserved, whatever happens."""
+    path = write(
+        tmp_path,
+        step(5, 0, 100_000),
+        memory("Allocate", 700, 1_000, allocated=700, peak=1_500),
+        memory("Allocate", 1_300, 2_000, allocated=2_000, peak=2_500),
+        memory("Allocate", 300, 3_000, allocated=300, place="gpu_pinned", peak=5_000),
+    )
+    reserved = read(path).events.allocations.total_reserved_bytes
+    assert reserved.tolist() == [1_500, 2_500, 1_024]
+
+
 def test_a_cut_trace_is_refused_or_partial(tmp_path: Path):
     path = a_step(tmp_path)
     path.write_text(path.read_text()[:-900])

@@ -232,6 +232,23 @@ def test_a_folder_that_may_not_be_entered_keeps_no_other_profile_out(local, monk
     assert local.lines("folder") == ["gpt/v1: cannot be looked into (Permission denied)"]
 
 
+def test_a_profile_with_a_folder_that_nobody_may_look_into_waits_until_it_is_whole(local, monkeypatch):
+    really, shut = os.scandir, local.root / "gpt/v1/run/rank1"
+    local.profile("gpt/v1/run/rank0/a.json")
+    local.profile("gpt/v1/run/rank1/b.json")
+
+    def refuse(place="."):
+        if Path(place) == shut:
+            raise PermissionError(13, "Permission denied", str(place))
+        return really(place)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert local.settle() == {}
+    assert local.lines("folder") == ["gpt/v1/run/rank1: cannot be looked into (Permission denied)"]
+    monkeypatch.undo()
+    assert local.settle() == {"gpt/v1/run": "ingested"}
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

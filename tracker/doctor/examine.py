@@ -39,6 +39,7 @@ class _Notebook:
     readable: list[Path] = field(default_factory=list)
     broken: list[Path] = field(default_factory=list)
     passed: list[Path] = field(default_factory=list)
+    misnamed: dict[Path, str] = field(default_factory=dict)
     sidecars: list[Path] = field(default_factory=list)
     contents: dict[tuple[bytes, ...], str] = field(default_factory=dict)
     copies: list[str] = field(default_factory=list)
@@ -76,7 +77,7 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
                 _note(book, look, options)
     groups = _grouped(book)
     formed = runs.formed(groups, book.pieces, book.captures)
-    looks_like, others = unclaimed.gather(book.passed, paths)
+    looks_like, others = unclaimed.gather(book.passed, paths, book.misnamed)
     return Findings(
         paths=tuple(str(path) for path in paths),
         captures=tuple(book.captures),
@@ -86,6 +87,7 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
         passed_over=others,
         notes=(
             *book.copies,
+            *book.misnamed.values(),
             *filter(None, [formats_beside(book.pieces)]),
             *runs.notes(formed, book.pieces),
             *sidecars.notes(groups, book.sidecars, book.broken),
@@ -101,6 +103,8 @@ def _note(book: _Notebook, look: readers.Seen, options: IngestOptions) -> None:
         book.sidecars.append(look.path)
     elif not look.claims:
         book.passed.append(look.path)
+        if warning := readers.misnamed(look.path, options.format):
+            book.misnamed[look.path] = warning
     elif len(look.claims) > 1:
         book.fail(look.path, look.claims, readers.ambiguous(look.path, look.claims))
     else:

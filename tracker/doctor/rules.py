@@ -184,6 +184,11 @@ RULES: Final = (
         lambda view: not view.has_markers,
         (
             Cause(
+                lambda view: not view.rows.steps,
+                "the file ends before any step is surely whole",
+                {"": "export the trace again"},
+            ),
+            Cause(
                 _always,
                 "there are no step markers: the whole capture counts as one step",
                 {

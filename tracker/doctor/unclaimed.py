@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -58,13 +58,17 @@ _FILES: Final = (
     _kind(r".*\.gz", "large gzip file", "see what it holds", _LARGE_BYTES),
 )
 _EMPTY: Final = _kind(r".*\.(?:json(?:\.gz)?|csv|db|sqlite3?|log|txt)", "empty file", "export the profile again")
+_MISNAMED: Final = _kind(r".*", "file named like a profile", "see its note; export or copy it again")
 _NAMED: Final = _kind(r".*", "file that was named", "no reader knows it; --input-format NAME forces one")
 
 
-def gather(paths: Iterable[Path], named: Iterable[Path]) -> tuple[tuple[Unclaimed, ...], int]:
+def gather(
+    paths: Iterable[Path], named: Iterable[Path], misnamed: Collection[Path] = ()
+) -> tuple[tuple[Unclaimed, ...], int]:
     """The unclaimed files `paths` that look like profiles, per kind in the order of the table; number of the others.
 
-    `named`: what the user named itself counts whatever it looks like. A raw folder counts once, with all it holds.
+    `named`: what the user named itself counts whatever it looks like, as `misnamed` does, whose names say it.
+    A raw folder counts once, with all it holds.
     """
     asked, others = set(named), 0
     found: dict[_Kind, dict[Path, int]] = {}
@@ -72,14 +76,16 @@ def gather(paths: Iterable[Path], named: Iterable[Path]) -> tuple[tuple[Unclaime
         size = path.stat().st_size
         home = next((parent for parent in reversed(path.parents) if _match(_FOLDERS, parent.name, 0)), None)
         kind = _kind_of(path, size) if home is None else _match(_FOLDERS, home.name, 0)
-        if kind is None and path in asked:
+        if path in misnamed and home is None:
+            kind = _MISNAMED
+        elif kind is None and path in asked:
             kind = _NAMED
         if kind is None:
             others += 1
             continue
         of_kind = found.setdefault(kind, {})
         of_kind[home or path] = of_kind.get(home or path, 0) + size
-    order = [*_FOLDERS, *_FILES, _EMPTY, _NAMED]
+    order = [_MISNAMED, *_FOLDERS, *_FILES, _EMPTY, _NAMED]
     return tuple(_summary(kind, found[kind]) for kind in order if kind in found), others
 
 

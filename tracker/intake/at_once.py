@@ -72,11 +72,19 @@ class _Begun:
 _AHEAD: Final[dict[tuple[Found, ...], _Begun]] = {}
 
 
-def read_all(paths: Sequence[Path], options: IngestOptions) -> list[Piece]:
-    """The captures of all profiles under `paths`, each file once, in order."""
-    items = _find_all(paths, options)
+@dataclass(frozen=True, slots=True)
+class All:
+    """The captures of all profiles, each file once, in order; `warnings` as in `readers.Search`."""
+
+    pieces: list[Piece]
+    warnings: tuple[str, ...]
+
+
+def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
+    """All that is under `paths`."""
+    items, warnings = _find_all(paths, options)
     read = options.read_with or _read_here
-    return [piece for pieces in read(items, options) for piece in pieces]
+    return All([piece for pieces in read(items, options) for piece in pieces], warnings)
 
 
 @contextmanager
@@ -85,7 +93,7 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
 
     That must happen inside of this context and under the same options; what is not read is given up at its end.
     """
-    found = _find_all(paths, options)
+    found, _ = _find_all(paths, options)
     count = _processes_for(found, options)
     if count < 2 and not _is_worth_a_copy(found, options):
         yield
@@ -99,12 +107,15 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
             _AHEAD.pop(tuple(found), None)
 
 
-def _find_all(paths: Sequence[Path], options: IngestOptions) -> list[Found]:
+def _find_all(paths: Sequence[Path], options: IngestOptions) -> tuple[list[Found], tuple[str, ...]]:
     found: dict[Path, Found] = {}
+    warnings: dict[str, None] = {}
     for path in paths:
-        for item in readers.find(path, options.format):
+        below = readers.search(path, options.format)
+        warnings |= dict.fromkeys(below.warnings)
+        for item in below.found:
             found.setdefault(item.path.resolve(), item)
-    return list(found.values())
+    return list(found.values()), tuple(warnings)
 
 
 def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:

@@ -80,7 +80,8 @@ def ingest(
         if value is not None and not value.strip():
             raise UsageError(f"the {name} is empty", remedy=HOW_TO_LABEL[name])
     store.rest()
-    pieces = read_all(paths, options)
+    read = read_all(paths, options)
+    pieces = read.pieces
     formed = [(group, _asked(group, version, workload, options)) for group in form_runs(pieces, as_run=options.as_run)]
     if version is None:
         formed.sort(key=lambda one: date_of(one[0]))
@@ -100,8 +101,9 @@ def ingest(
     results = [
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]
-    if results and (warning := formats_beside(pieces)):
-        results[0] = replace(results[0], warnings=(warning, *results[0].warnings))
+    beside = (*read.warnings, *filter(None, [formats_beside(pieces)]))
+    if results and beside:
+        results[0] = replace(results[0], warnings=(*beside, *results[0].warnings))
     return results
 
 

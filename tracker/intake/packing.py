@@ -56,7 +56,8 @@ def pack(
         raise UsageError(f"the {key} {problem}", remedy="write it on one line, as plain text")
     if asked.device is not None:
         parse_device(asked.device)
-    pieces = read_all(paths, options or IngestOptions())
+    read = read_all(paths, options or IngestOptions())
+    pieces = read.pieces
     if not pieces:
         raise SourceError(paths[0], "", "holds no capture", remedy="give a profile")
     chosen = [replace(piece, asked=sidecar.over(asked, piece.asked)) for piece in pieces]
@@ -67,7 +68,7 @@ def pack(
         captures=len(pieces),
         ranks=tuple(sorted({piece.capture.rank for piece in pieces if piece.capture.rank is not None})),
         read_bytes=sum(sizes.values()),
-        warnings=_warnings(pieces),
+        warnings=_warnings(pieces, read.warnings),
         unsaid=tuple(name for name in ("version", "workload") if not all(_says(piece, name) for piece in chosen)),
     )
 
@@ -78,9 +79,9 @@ def _says(piece: Piece, name: str) -> bool:
     return bool(getattr(told, name) or piece.capture.labels.get(name))
 
 
-def _warnings(pieces: Sequence[Piece]) -> dict[str, tuple[str, ...]]:
+def _warnings(pieces: Sequence[Piece], of_all: Sequence[str]) -> dict[str, tuple[str, ...]]:
     mixed = formats_beside(pieces)
-    found: dict[str, dict[str, None]] = {mixed: {}} if mixed else {}
+    found: dict[str, dict[str, None]] = {warning: {} for warning in (*of_all, mixed) if warning}
     for piece in pieces:
         for warning in piece.warnings:
             found.setdefault(warning, {})[piece.place] = None

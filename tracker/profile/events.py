@@ -203,7 +203,9 @@ class Allocations(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Markers(Columns):
-    """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start."""
+    """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start. NO_STEP: a time of
+    which nothing belongs to a step.
+    """
 
     start_ns: I64
     end_ns: I64

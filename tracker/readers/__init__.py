@@ -4,13 +4,16 @@ A reader is a module (or folder) of this package, named in `NAMES`, that exports
 and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the content (decompressed), nothing for a
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
 leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
-claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet. Modules load on use.
-Names that start with `_` are no readers.
+claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet; and `NAMED`: a
+pattern of the names that only its profiler gives to files. Modules load on use. Names that start with `_` are no
+readers.
 """
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,14 +23,14 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
 from tracker.readers._facts import short_word
-from tracker.readers._source import SAVE_AS_UTF_8, UTF_16, ReadOptions, read_head
+from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, open_source, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Seen", "ambiguous", "claim", "find",
-    "is_sidecar", "load", "read", "read_head", "short_word", "survey", "unfinished",
+    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim", "find",
+    "is_sidecar", "load", "misnamed", "read", "read_head", "search", "short_word", "survey", "unfinished",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -75,6 +78,14 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
+class Search:
+    """What lies at or below a path. `warnings`: of files that are passed over but named as profiles."""
+
+    found: tuple[Found, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Seen:
     """A file or folder and all the readers that claim it; `problem`: why it cannot even be looked at."""
 
@@ -106,30 +117,45 @@ def claim(path: Path | str, format: str | None = None) -> str:
         raise ambiguous(path, claims)
     if (other := _instead(path)) is not None:
         raise SourceError(path, "", "this file is not read itself", remedy=f"give {other}, which lies beside it")
-    if path.is_file() and path.stat().st_size == 0:
-        raise SourceError(path, "", "the file is empty", remedy="export the profile again")
-    if path.is_file() and read_head(path).startswith(UTF_16):
-        raise SourceError(path, "byte 0", "the text is UTF-16, which no reader knows", remedy=SAVE_AS_UTF_8)
-    if path.is_file() and (folder := _capture_around(path)) is not None:
-        raise SourceError(path, "", "this file is a part of a capture", remedy=f"give its folder {folder}")
-    kind = "folder" if path.is_dir() else "file"
-    raise SourceError(path, "", f"no reader knows this {kind}", remedy=_known_formats())
+    raise _unknown(path)
 
 
 def find(path: Path | str, format: str | None = None) -> list[Found]:
-    """All profiles at or below `path`, ordered by path; a SourceError where there is none.
+    """All profiles at or below `path`, ordered by path; a SourceError where there is none, as in `search`."""
+    return list(search(path, format).found)
 
-    A file must be claimed. In a folder, what no reader claims is passed over, and a claimed folder is not looked into.
+
+def search(path: Path | str, format: str | None = None) -> Search:
+    """All profiles at or below `path`, ordered by path; a SourceError where there is none, or a folder is unreadable.
+
+    A file must be claimed. In a folder, what no reader claims is passed over, with a warning where it is `misnamed`;
+    a claimed folder is not looked into.
     """
     path = _existing(path)
     if format is not None:
         load(format)
     if path.is_file():
-        return [_found(path, claim(path, format))]
-    found = sorted({_only(seen) for seen in _walk(path, _names(format)) if seen.claims or seen.problem})
+        return Search((_found(path, claim(path, format)),))
+    found: set[Found] = set()
+    warnings: list[str] = []
+    for seen in _walk(path, _names(format)):
+        if seen.claims or seen.problem:
+            found.add(_only(seen))
+        elif warning := misnamed(seen.path, format):
+            warnings.append(warning)
     if not found:
-        raise SourceError(path, "", "no profile in this folder", remedy=_known_formats())
-    return found
+        named = f" ({warnings[0].removeprefix(f'{path}{os.sep}')})" if warnings else ""
+        raise SourceError(path, "", f"no profile in this folder{named}", remedy=_known_formats())
+    return Search(tuple(sorted(found)), tuple(warnings))
+
+
+def misnamed(path: Path, format: str | None = None) -> str:
+    """A warning of a file that no reader claims although its name says that it is a profile (of `format`); else ''."""
+    patterns = ((name, getattr(load(name), "NAMED", None)) for name in _names(format))
+    name = next((name for name, pattern in patterns if pattern is not None and pattern.fullmatch(path.name)), None)
+    if name is None:
+        return ""
+    return f"{_unknown(path).problem}; it was passed over, although its name says {name}"
 
 
 def survey(path: Path | str, format: str | None = None) -> Iterator[Seen]:
@@ -172,6 +198,27 @@ def unfinished(seen: Seen) -> str:
     return next((said for ask in reasons if ask is not None and (said := ask(seen.path))), "")
 
 
+def _unknown(path: Path) -> SourceError:
+    """Why no reader claims `path`, as far as its content tells."""
+    if path.is_dir():
+        return SourceError(path, "", "no reader knows this folder", remedy=_known_formats())
+    if path.stat().st_size == 0:
+        return SourceError(path, "", "the file is empty", remedy="export the profile again")
+    if read_head(path).startswith(UTF_16):
+        return SourceError(path, "byte 0", "the text is UTF-16, which no reader knows", remedy=SAVE_AS_UTF_8)
+    if (folder := _capture_around(path)) is not None:
+        return SourceError(path, "", "this file is a part of a capture", remedy=f"give its folder {folder}")
+    if path.suffix == ".gz" and not _is_gzip(path):
+        problem = "is named .gz, but is no gzip file, and no reader knows its content"
+        return SourceError(path, "", problem, remedy="copy or export it again")
+    return SourceError(path, "", "no reader knows this file", remedy=_known_formats())
+
+
+def _is_gzip(path: Path) -> bool:
+    with open_source(path) as file:
+        return file.read(len(GZIP_MAGIC)) == GZIP_MAGIC
+
+
 def _existing(path: Path | str) -> Path:
     path = Path(path)
     if not path.exists():
@@ -190,7 +237,7 @@ def is_sidecar(path: Path) -> bool:
 def _claims(path: Path, names: tuple[str, ...]) -> list[str]:
     if is_sidecar(path):
         return []
-    head = read_head(path) if path.is_file() else b""
+    head = b"" if path.is_dir() else read_head(path)
     return [name for name in names if load(name).sniff(path, head)]
 
 
@@ -211,7 +258,9 @@ def _names(format: str | None) -> tuple[str, ...]:
 
 
 def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
-    for parent, folders, files in os.walk(folder):
+    unread: list[OSError] = []
+    for parent, folders, files in os.walk(folder, onerror=unread.append):
+        yield from _unreadable(unread)
         here = Path(parent)
         seen = _look(here, names)
         if seen.claims or seen.problem:
@@ -221,8 +270,33 @@ def _walk(folder: Path, names: tuple[str, ...]) -> Iterator[Seen]:
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in sorted(files):
             path = here / name
-            if not name.startswith(".") and not name.endswith(PARTIAL) and path.is_file():
+            if not name.startswith(".") and not name.endswith(PARTIAL) and _is_file(path):
                 yield _look(path, names)
+    yield from _unreadable(unread)
+
+
+def _unreadable(errors: list[OSError]) -> Iterator[Seen]:
+    """The folders that could not be listed, taken out of `errors`; what went away meanwhile was never there."""
+    for error in errors:
+        if not isinstance(error, FileNotFoundError):
+            path = Path(error.filename)
+            yield Seen(path, problem=_closed(path, error))
+    errors.clear()
+
+
+def _closed(path: Path, error: OSError) -> SourceError:
+    problem = f"cannot be looked into ({error.strerror or error})"
+    return SourceError(path, "", problem, remedy="make it readable, or name the profiles beside it one by one")
+
+
+def _is_file(path: Path) -> bool:
+    """Whether `path` is a file, or may be one: then a look at it says why that cannot be told."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        return error.errno != errno.ELOOP
 
 
 def _look(path: Path, names: tuple[str, ...]) -> Seen:
@@ -232,7 +306,7 @@ def _look(path: Path, names: tuple[str, ...]) -> Seen:
     except SourceError as error:
         return Seen(path, problem=error)
     except OSError as error:  # a folder that a reader may not list
-        return Seen(path, problem=SourceError(path, "", f"cannot be looked into ({error.strerror or error})"))
+        return Seen(path, problem=_closed(path, error))
 
 
 def _only(seen: Seen) -> Found:

@@ -85,6 +85,11 @@ class EventTexts(Generic[Events]):
         self._after_comma = False
         self._closed = False
 
+    @property
+    def has_all(self) -> bool:
+        """Whether the list of the events was ended: all of them were there, whatever is missing behind it."""
+        return self._closed
+
     def __iter__(self) -> Iterator[Chunk[Events]]:
         head = self._read_head()
         want = self._chunk_bytes

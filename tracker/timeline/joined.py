@@ -9,7 +9,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.profile import I64, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers
+from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers
 from tracker.timeline.aggregate import distinct
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
@@ -70,7 +70,9 @@ class Joined:
     def steps(self) -> list[int]:
         """Numbers of the steps that get a row of their own."""
         markers = self.events.markers
-        return list(dict.fromkeys(markers.step.tolist())) if len(markers) else [ONLY_STEP]
+        if not len(markers):
+            return [ONLY_STEP]
+        return [step for step in dict.fromkeys(markers.step.tolist()) if step != NO_STEP]
 
     @property
     def on_device(self) -> bool:

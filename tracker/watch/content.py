@@ -42,7 +42,7 @@ def content_of(path: Path) -> Content | None:
     """The content of the profile at `path`, None where there is no file (any more).
 
     Takes in files that are still being written (PARTIAL) and the sidecar, but not hidden files. As an ingest, it
-    follows no links to folders inside the profile.
+    follows no links to folders inside the profile. An OSError where a folder of it cannot be looked into.
     """
     digest = blake2b(digest_size=16)
     size, written, touched, files = 0, 0, 0, 0
@@ -62,13 +62,19 @@ def content_of(path: Path) -> Content | None:
     return Content(digest.digest(), size, written, touched) if files else None
 
 
+def _raise(error: OSError) -> None:
+    """A folder that nobody may look into may hold anything; one that went away meanwhile holds nothing."""
+    if not isinstance(error, FileNotFoundError):
+        raise error
+
+
 def _all_of(path: Path) -> Iterator[tuple[str, str]]:
     """Each file and folder of the profile at `path`, with its name in it, in order."""
     yield str(path), "."
     if not os.path.isdir(path):
         yield sidecar_of(str(path)), SIDECAR
         return
-    for parent, folders, files in os.walk(path):
+    for parent, folders, files in os.walk(path, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         for name in [*folders, *sorted(files)]:
             if not name.startswith("."):

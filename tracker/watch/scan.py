@@ -57,7 +57,8 @@ def _scan(work: Work, place: Place) -> None:
             entry = known.pop(str(item.path), None)
             as_seen = _seen(work, place, item, content, entry)
         except Exception as error:  # noqa: BLE001 one profile must not keep all others out
-            found.unseen[item.path] = f"{item.path}: {_why(error)}"
+            where = getattr(error, "filename", None) or item.path
+            found.unseen[item.path] = f"{where}: {_why(error)}"
             continue
         if as_seen is not None:
             seen.append(as_seen)

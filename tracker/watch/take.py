@@ -167,8 +167,7 @@ def _died_too_often(work: Work, entry: Entry) -> End | None:
 
 def _ingested(work: Work, task: _Task) -> End:
     entry = task.entry
-    content = content_of(task.path)
-    if content is None or content.digest != entry.content:
+    if not _is_as_seen(task):
         return End("waiting")  # it changed since the last look; the next one writes down how
     labels = labels_of(task.place.folder, task.path.relative_to(task.place.root).parts)
     if labels is None:
@@ -194,6 +193,14 @@ def _ingested(work: Work, task: _Task) -> End:
         work.to_judge |= {result.run_id for result in results}
     _say(work, entry.path, results)
     return End("ingested", arrival=_arrival(results, entry))
+
+
+def _is_as_seen(task: _Task) -> bool:
+    """Whether a profile is what the last look saw, and all of it can still be looked into."""
+    with suppress(OSError):
+        content = content_of(task.path)
+        return content is not None and content.digest == task.entry.content
+    return False
 
 
 def _options(work: Work, place: Place, labels: Labels) -> IngestOptions:

@@ -24,7 +24,7 @@ __all__ = ["TITLE", "read", "sniff", "unfinished"]
 TITLE: Final = "CANN msprof export as text (PROF_* folder, mindstudio_profiler_output, msprof_*.json, op_summary_*.csv)"
 NAME: Final = "cann"
 _SNIFF_BYTES: Final = 1 << 18
-_TRACE_NAME: Final = re.compile(r"msprof(?!_tx)\w*\.json(?:\.gz)?")
+NAMED: Final = re.compile(r"msprof(?!_tx)\w*\.json(?:\.gz)?")
 _PROCESS: Final = re.compile(rb'"name"\s*:\s*"(?:Ascend Hardware|CANN|Overlap Analysis|HCCL|Communication|AscendCL)"')
 _HEADER: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?[^\r\n]*\bOp Name\b[^\r\n]*\bTask Start Time\b[^\r\n]*\bTask Duration\b"
@@ -37,7 +37,7 @@ def sniff(path: Path, head: bytes) -> bool:
         return _is_output(path) or _is_capture(path)
     if path.suffix == ".csv":
         return _HEADER.match(head) is not None
-    if not _TRACE_NAME.fullmatch(path.name) or head.lstrip()[:1] != b"[":
+    if not NAMED.fullmatch(path.name) or head.lstrip()[:1] != b"[":
         return False
     return _PROCESS.search(read_head(path, _SNIFF_BYTES)) is not None
 

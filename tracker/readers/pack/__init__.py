@@ -8,6 +8,7 @@ well. The same profiles give the same bytes. Whatever is read is checked against
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +21,7 @@ __all__ = ["TITLE", "read", "sniff"]
 
 TITLE: Final = "packed profiles, written by tracker pack"
 NAME: Final = "pack"
+NAMED: Final = re.compile(r".*\.trk")
 MAGIC: Final = b"tracker-pack\n"
 
 

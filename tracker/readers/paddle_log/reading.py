@@ -85,7 +85,9 @@ def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
         sources=(text.source(),),
         settings=_settings(log),
         facts=facts_of(log.said) | ({"time_zone": TIME_ZONE} if clocked else {}),
-        rows=Rows(_overall([row.breakdown for row in steps]), tuple(steps), _tables(log)),
+        rows=Rows(
+            _overall([row.breakdown for row in steps], is_whole=_says_each_step(log.speeds)), tuple(steps), _tables(log)
+        ),
         labels=labels_of(text.path, log.said),
         configuration=configuration_of(text.path, log.said),
     )
@@ -134,9 +136,21 @@ def _of_summary(spreads: Sequence[Spread]) -> Breakdown:
     )
 
 
-def _overall(steps: Sequence[Breakdown]) -> Breakdown:
-    """Sums over the rows, as if each were one step; the throughput is the samples of all rows by their time.
+def _says_each_step(speeds: Sequence[Speed]) -> bool:
+    """Whether no step is without a line: most programs print each tenth or hundredth, some do not number them.
 
+    A number may be that of the first step of the next epoch. A Perf Summary alone is one step.
+    """
+    numbers = [speed.step for speed in speeds]
+    if None in numbers or (numbers and numbers[0] not in (0, 1)):
+        return False
+    return all(next_one == (one or 0) + 1 or next_one in (0, 1) for one, next_one in pairwise(numbers))
+
+
+def _overall(steps: Sequence[Breakdown], *, is_whole: bool) -> Breakdown:
+    """Sums over the rows, where there is one of each step (`is_whole`): else how long all steps took is not known.
+
+    The throughput is the samples of all rows by their time, each as if it were one step.
     That is the mean weighted by time: 10 samples/s for 3 s and 50 samples/s for 1 s are 20 samples/s, start-up
     included. Where no row says its time, the plain mean.
     """
@@ -149,8 +163,8 @@ def _overall(steps: Sequence[Breakdown]) -> Breakdown:
     weighted = sum(rate * weight for (rate, _), weight in zip(rates, weights, strict=True))
     return _rows.breakdown(
         "host",
-        duration_ns=sum(times) if times else None,
-        data_loading_ns=sum(loads) if loads else None,
+        duration_ns=sum(times) if times and is_whole else None,
+        data_loading_ns=sum(loads) if loads and is_whole else None,
         samples_per_second=weighted / sum(weights) if rates else None,
     )
 

@@ -89,7 +89,9 @@ class Collector:
         self.host = Growing(**spans, **texts, **numbers)
         device = dict.fromkeys(("ordinal", "stream", "correlation", "bytes"), np.int64)
         self.device = Growing(**spans, **device, name=np.int32, kind=np.int8)
-        counts = dict.fromkeys(("bytes", "address", "total_allocated", "total_reserved", "ordinal"), np.int64)
+        counts = dict.fromkeys(
+            ("bytes", "address", "total_allocated", "total_reserved", "peak_reserved", "ordinal"), np.int64
+        )
         self.memory = Growing(ts_ns=np.int64, thread=np.int32, after=np.int64, place=np.int32, **counts)
         self._path = path
         self._skip_bad = options.skip_bad_rows
@@ -181,6 +183,7 @@ class Collector:
                 "address": MISSING if reserves else _number(args.addr, MISSING),
                 "total_allocated": _number(args.current_allocated, MISSING),
                 "total_reserved": _number(args.current_reserved, MISSING),
+                "peak_reserved": _number(args.peak_reserved, MISSING),
             }
         )
 

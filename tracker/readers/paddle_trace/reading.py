@@ -123,7 +123,22 @@ def _settle(collector: Collector) -> _Trace:
     device["start_ns"] = starts_of(device, base_ns)
     device["end_ns"] = device["start_ns"] + device["duration_ns"]
     memory["time_ns"] = _memory_times(host, memory)
+    memory["total_reserved"] = _reserved(memory)
     return _Trace(host, device, memory)
+
+
+def _reserved(memory: Table) -> I64:
+    """What the allocator of each place had taken from the system.
+
+    Paddle keeps `current_reserved` for some places only, on a CPU it stays where it began. Where it is somewhere less
+    than what was allocated, which cannot be, the place has the most that was reserved so far, `peak_reserved`.
+    """
+    reserved, allocated = memory["total_reserved"], memory["total_allocated"]
+    wrong = (reserved != MISSING) & (allocated != MISSING) & (reserved < allocated)
+    place = np.stack([memory["place"], memory["ordinal"]], axis=1)
+    stays = (place[:, None] == np.unique(place[wrong], axis=0)[None]).all(axis=2).any(axis=1)
+    chosen: I64 = np.where(stays, memory["peak_reserved"], reserved)
+    return chosen
 
 
 def _memory_times(host: Table, memory: Table) -> I64:

@@ -27,6 +27,7 @@ class Args(Struct, gc=False):
     increase_bytes: Any = None
     current_allocated: Any = None
     current_reserved: Any = None
+    peak_reserved: Any = None
     name: Any = None
 
 

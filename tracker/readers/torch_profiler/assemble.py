@@ -11,6 +11,7 @@ import numpy as np
 from tracker.profile import (
     I32,
     MISSING,
+    NO_STEP,
     Allocations,
     Collectives,
     DeviceKind,
@@ -26,6 +27,7 @@ from tracker.readers._device import device_events
 from tracker.readers._growing import Array
 from tracker.readers.torch_profiler.collectives import call_of_args
 from tracker.readers.torch_profiler.collector import Collector
+from tracker.readers.torch_profiler.cut import is_whole
 from tracker.readers.torch_profiler.facts import TraceFacts
 from tracker.readers.torch_profiler.flows import link_by_flow
 from tracker.readers.torch_profiler.op_collectives import calls_of_ops
@@ -39,21 +41,29 @@ _TIMES: Final = (("ops", "start_ns", "end_ns"), ("frames", "start_ns", "end_ns")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One capture's share: its events, its device (None: host only), whether a device is in use, and its time span."""
+    """One capture's share: its events, its device (None: host only), whether a device is in use, and its time span.
+
+    `cut_steps`: the steps of a trace that ends early which are not wholly in it, and have no marker therefore.
+    """
 
     events: Events
     ordinal: int | None
     uses_device: bool
     start_ns: int
     end_ns: int
+    cut_steps: tuple[int, ...] = ()
 
 
-def parts_of(collector: Collector, facts: TraceFacts, flow_category: str | None) -> list[Part]:
+def parts_of(collector: Collector, facts: TraceFacts, flow_category: str | None, *, is_cut: bool = False) -> list[Part]:
     """The captures of a trace, the host process with most events first, devices in order of their ordinal.
 
-    Empty when the trace holds no event that we know.
+    Empty when the trace holds no event that we know. `is_cut`: it ends in the middle of its events; then only the steps
+    that are wholly in it are steps. Where none is, one marker without a number says that nothing belongs to a step.
     """
-    return list(_Assembly(collector, facts, flow_category).parts())
+    assembly = _Assembly(collector, facts, flow_category)
+    if is_cut:
+        assembly.leave_out_cut_steps(expects_device=bool(facts.device_names))
+    return list(assembly.parts())
 
 
 class _Assembly:
@@ -69,6 +79,7 @@ class _Assembly:
         self.device = dict(collector.device.done())
         self.memory = dict(collector.memory.done())
         self.markers = dict(collector.markers.done())
+        self.cut: tuple[int, ...] = ()
         self.process_of = self._number_processes()
         self._place_markers()
         self._place_frames()
@@ -118,6 +129,19 @@ class _Assembly:
         kept = order[first]
         kept = kept[np.argsort(self.markers["start_ns"][kept], kind="stable")]
         self.markers = {name: column[kept] for name, column in self.markers.items()} | {"process": process[kept]}
+
+    def leave_out_cut_steps(self, *, expects_device: bool) -> None:
+        """Takes away the markers of steps that are not wholly in the file. `expects_device`: the trace names one."""
+        markers = self.markers
+        if not len(markers["step"]):
+            return
+        uses_device = expects_device or any(len(table["start_ns"]) for table in (self.launches, self.device))
+        whole = is_whole(markers, self.ops, (self.memory, self.frames), uses_device=uses_device)
+        self.cut = tuple(markers["step"][~whole].tolist())
+        if not whole.any():
+            markers = markers | {"step": np.full(len(whole), NO_STEP, dtype=np.int64)}
+            whole[0] = True
+        self.markers = {name: column[whole] for name, column in markers.items()}
 
     def _place_frames(self) -> None:
         """Python frames of an unresolved thread (`pid` 0, `tid` 0) go to the main process.
@@ -228,7 +252,8 @@ class _Assembly:
             return None
         uses_device = len(events.device) > 0 or len(events.launches) > 0 or bool(events.allocations.on_device.any())
         start_ns = min(int(starts.min()) for starts, _ in spans)
-        return Part(events, _known(ordinal), uses_device, start_ns, max(int(ends.max()) for _, ends in spans))
+        end_ns = max(int(ends.max()) for _, ends in spans)
+        return Part(events, _known(ordinal), uses_device, start_ns, end_ns, self.cut)
 
     def _of_process(self, table: Table, process: int) -> Table:
         mine = self.process_of[table["thread"]] == process

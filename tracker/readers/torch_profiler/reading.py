@@ -15,6 +15,7 @@ from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
 from tracker.readers.torch_profiler.records import Batch
 from tracker.readers.torch_profiler.schema import TOP, Top
+from tracker.units import ranges
 
 
 def captures_of(
@@ -35,7 +36,9 @@ def captures_of(
     collector.release()
     facts = facts_of(_top(text, chunks.top_text), text.path)
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
-    parts = parts_of(collector, facts, options.flow_category)
+    parts = parts_of(collector, facts, options.flow_category, is_cut=bool(partial) and not chunks.has_all)
+    if cut := sorted({step for part in parts for step in part.cut_steps}):
+        partial += f"; left out, as not wholly in the file: step{'s' if len(cut) > 1 else ''} {ranges(cut)}"
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
     return captures, _warnings(collector, options, partial)
