@@ -184,7 +184,7 @@ AllowPartial = Annotated[
     typer.Option(
         "--allow-partial",
         help="Accept a truncated trace up to where it ends; its run is marked partial, and its totals are too low. "
-        "Default: refuse it.",
+        "Steps that are not wholly in a PyTorch trace are left out: with a device, all of them. Default: refuse it.",
     ),
 ]
 SkipBadRows = Annotated[
