@@ -11,6 +11,7 @@ import pytest
 
 from tests.cli.support import WORKLOAD
 from tests.cli.test_bad_input import expect
+from tracker.cli import _output
 
 LONG = "a" * 300
 DIFF = ("diff", "v01", "v08", "--only", "overall")
@@ -47,10 +48,21 @@ def test_a_terminal_without_a_character_shows_a_question_mark(db, encoding):
 
 
 def test_a_closed_stdout_is_an_error(db):
-    command = f"exec {sys.executable} -m tracker runs --db '{db}' >&-"
-    done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stderr == "tracker: standard output: is closed; give -o FILE, or send it somewhere\n"
+    for words in ("runs", "diff v01 v08"):
+        command = f"exec {sys.executable} -m tracker {words} --db '{db}' >&-"
+        done = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 2
+        assert done.stderr == "tracker: standard output: is closed; give -o FILE, or send it somewhere\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "color"), [("TERM", "xterm", True), ("TERM", "dumb", False), ("NO_COLOR", "1", False)]
+)
+def test_color_is_for_terminals_that_want_it(name, value, color, monkeypatch):
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv(name, value)
+    assert _output.screen().color is color
 
 
 def test_empty_output_is_an_error(tracker, db):
@@ -119,11 +131,11 @@ def test_ending_and_format_that_contradict(tracker, db, tmp_path):
 
 
 def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", "70")
     narrow = tracker(*DIFF, "--db", db).out.splitlines()[:-1]
     monkeypatch.setenv("COLUMNS", "nonsense")
     wide = tracker(*DIFF, "--db", db).out.splitlines()[:-1]
-    assert max(map(len, narrow)) <= 60 < max(map(len, wide)) <= 120
+    assert max(map(len, narrow)) <= 70 < max(map(len, wide)) <= 120
 
 
 @pytest.mark.parametrize(

@@ -35,10 +35,11 @@ class Screen:
 
 def screen() -> Screen:
     """The terminal behind stdout, or what stands in for it in a pipe."""
-    if not sys.stdout.isatty():
+    if sys.stdout is None or not sys.stdout.isatty():
         asked = os.environ.get("COLUMNS", "")
         return Screen(int(asked) if asked.isdecimal() and int(asked) else PIPE_WIDTH, color=False)
-    return Screen(shutil.get_terminal_size((PIPE_WIDTH, 40)).columns, color="NO_COLOR" not in os.environ)
+    color = "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+    return Screen(shutil.get_terminal_size((PIPE_WIDTH, 40)).columns, color=color)
 
 
 def emit(content: str | bytes) -> None:
