@@ -252,6 +252,17 @@ def test_a_side_of_different_models_is_told(store: Store):
     assert "v1 have few operators in common" in note
 
 
+def test_captures_of_more_and_of_less_detail_on_one_side_are_told(store: Store):
+    for number, level in enumerate(("Level0", "Level1", "Level1")):
+        save(store, "v1", settings={"profiler_level": level}, started_at_ns=EPOCH_NS + number * 10**13)
+    save(store, "v2", settings={"profiler_level": "Level1"}, started_at_ns=EPOCH_NS + 10**14)
+    assert diff(store, "v1", "v2").notes == (
+        "v1 mixes captures with profiler_level Level0 and Level1: a row that only some of them can have counts as 0 in "
+        "the others.",
+    )
+    assert diff(store, "run:2,run:3", "v2").notes == ()
+
+
 def test_mixed_hardware_other_workloads_and_idle_map_entries_are_told(store: Store):
     save(store, "v1")
     save(store, "v1", device=Device("AMD", "MI300X"), started_at_ns=EPOCH_NS + 10**13)

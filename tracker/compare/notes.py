@@ -15,7 +15,7 @@ from tracker.store import queries
 from tracker.units import format_numbers, steps_words
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
@@ -29,6 +29,8 @@ _TABLES: Final = {
     knowing.MEMORY: "memory of operators",
     knowing.API: "host API calls",
 }
+_DETAIL: Final = ("profiler_level", "record_shapes")
+"""Settings of a profiler that decide which rows there are, and by what they are told apart."""
 
 
 def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: DiffOptions) -> tuple[str, ...]:
@@ -41,6 +43,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
             values = side.runs[column].dropna().unique()
             if len(values) > 1:
                 found.append(f"{label} mixes {words} ({', '.join(map(str, values))}): its median means little.")
+        found += _mixed_detail(side)
         if _common_share(side, frame) < _COMMON_SHARE:
             one = "run:ID" if needs_store(label) else "of its files"
             found.append(
@@ -54,6 +57,18 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
+
+
+def _mixed_detail(side: Loaded) -> Iterator[str]:
+    """That captures of a side were recorded in more and in less detail: what only some of them can tell apart."""
+    known = [queries.settings_of(text) for text in side.captures["settings"].unique()]
+    for setting in _DETAIL:
+        values = sorted({settings.get(setting, "not said") for settings in known})
+        if len(values) > 1:
+            yield (
+                f"{side.side.label} mixes captures with {setting} {' and '.join(values)}: a row that only some of them "
+                "can have counts as 0 in the others."
+            )
 
 
 def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
