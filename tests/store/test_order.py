@@ -76,6 +76,8 @@ def test_where_one_run_has_no_clock_those_of_its_version_follow_each_other_as_th
     order = [("v1", 1, 200), ("v1", 2, 100), ("v1", 3, None), ("v2", 5, 300), ("v2", 4, 400)]
     assert in_order(store) == order
     with store.connect() as connection:
-        series = [int(number) for number in judged.series_of(connection, judged.lines(connection)[0]).ids]
-    found = queries.series_runs(store, series[:1])
+        (line,) = judged.lines(connection)
+        series = [int(number) for number in judged.series_of(connection, line).ids]
+        runs = judged.runs_of(connection, line)
+    found = queries.series_runs(store, series[:1], runs)
     assert found["run_id"].tolist() == [number for _, number, _ in order]

@@ -297,7 +297,8 @@ def _device(top: Top, ordinal: int, *, in_use: bool) -> Device:
     if not in_use:
         return CPU
     entries: list[Any] = top.deviceProperties if isinstance(top.deviceProperties, list) else []
-    names = {entry.get("id"): entry.get("name") for entry in entries if isinstance(entry, dict)}
+    told = [(entry.get("id"), entry.get("name")) for entry in entries if isinstance(entry, dict)]
+    names = {own: name for own, name in told if isinstance(own, int | None) and isinstance(name, str)}
     distinct = set(names.values())
-    name = names.get(ordinal, distinct.pop() if len(distinct) == 1 else None)
-    return _paddle.gpu(name) if isinstance(name, str) and name else UNKNOWN_DEVICE
+    name = names.get(ordinal, distinct.pop() if len(distinct) == 1 else "")
+    return _paddle.gpu(name) if name else UNKNOWN_DEVICE
