@@ -74,7 +74,7 @@ for name in ("fetchone", "fetchmany", "fetchall"):
 bulk.fetch = timed(bulk.fetch)
 
 import contextlib, io
-from tracker.__main__ import main
+from tracker.cli import main
 with contextlib.redirect_stdout(io.StringIO()):
     try:
         main()
@@ -137,7 +137,7 @@ def trace(ops: int) -> str:
 
 def command(database: str, *words: str) -> list[str]:
     """A command of this checkout."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import main; main()"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); from tracker.__main__ import run; run()"
     return [sys.executable, "-c", code, *words, *(["--db", database] if database else [])]
 
 
