@@ -32,17 +32,9 @@ DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 """Section -> the frames of a `Diff` that answer it."""
 
 SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
+    **DIFF_TABLES,
     "overall": ("overall", "steps"),
-    "operator": ("ops",),
     "kernel": ("kernels", "copies"),
-    "kernel_type": ("kernel_types",),
-    "metric": ("kernel_metrics",),
-    "communication": ("communication",),
-    "link": ("communication_links",),
-    "memory": ("memory",),
-    "module": ("modules",),
-    "api": ("api",),
-    "counter": ("counters",),
 }
 """Section -> the frames of a `Shown` that answer it."""
 
