@@ -20,7 +20,7 @@ from tracker.errors import StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0019"
+SCHEMA_HEAD: Final = "0020"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
