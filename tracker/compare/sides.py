@@ -118,9 +118,8 @@ class Loaded:
 
     def op_tree(self) -> pd.DataFrame:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
-        return self._selected(
-            queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
-        )
+        tree = self.about(queries.op_tree, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
+        return self._selected(tree)
 
     def kernel_metrics(self) -> pd.DataFrame:
         """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
