@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from tracker.profile import I64
 
 NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
 _CONTEXT: Final = ("node", "parent", "op_key_id")
