@@ -17,7 +17,7 @@ from sqlalchemy import text
 from tests.conftest import count_rows
 from tests.factories import save
 from tracker.errors import StoreError
-from tracker.store import connect, open_store, queries, schema
+from tracker.store import connect, open_store, queries, schema, urls
 
 ROOT = Path(__file__).parents[2]
 
@@ -275,7 +275,7 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password(scheme):
     ],
 )
 def test_a_password_in_the_query_is_not_shown(url):
-    with connect.Store(connect.open_engine(url), connect.parse_url(url)) as unreachable:
+    with connect.Store(connect.open_engine(url), urls.parse_url(url)) as unreachable:
         assert unreachable.url in ("postgresql://127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db")
         with pytest.raises(StoreError, match="ends here") as error, unreachable._explained():
             raise psycopg.OperationalError("it has s3cr3t2, s3cr3t and ends here")
@@ -299,4 +299,4 @@ def test_a_url_that_is_none_does_not_show_its_password(url):
 
 def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert connect.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")
+    assert urls.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")

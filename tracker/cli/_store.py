@@ -29,14 +29,14 @@ def opened(database: str, *, create: bool, read_only: bool = False) -> Store:
     """The database; a StoreError where its path is none that a file can have."""
     import logging
 
-    from tracker.store import connect, open_store
+    from tracker.store import open_store, urls
 
     # else it writes tracebacks to stderr of what it tidies up after an interrupt; errors that matter are raised
     logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     try:
         return open_store(database, create=create, read_only=read_only)
     except OSError as error:
-        name = connect.name_of(connect.parse_url(database)) if "://" in database else database
+        name = urls.name_of(urls.parse_url(database)) if "://" in database else database
         problem = f"{name}: the database cannot be opened ({error.strerror})"
         raise StoreError(problem, remedy="name another one with --db PATH") from error
 

@@ -15,14 +15,15 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
 from tracker.store.turns import turn
+from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
 
 _Result = TypeVar("_Result")
 
@@ -39,9 +40,6 @@ _CONNECT_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 12
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 2.0
-_SECRETS: Final = ("password", "sslpassword")
-"""Parts of a Postgres URL's query that nobody may see."""
-
 _WRITES: Final = {"tracker_writes": True}
 
 
@@ -54,8 +52,8 @@ class Store:
         self.engine = engine
         self.url = name_of(url)
         self.read_only = read_only
-        self._secrets = _secrets(url)
-        self._file = _file_of(url)
+        self._secrets = secrets_of(url)
+        self._file = file_of(url)
         self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
         self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
@@ -156,13 +154,6 @@ class Store:
             raise known from error
 
 
-def _file_of(url: URL) -> Path | None:
-    """The file of a SQLite database; None where it has none of a plain name."""
-    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
-        return None
-    return Path(str(url.database)).resolve()
-
-
 def _let_others_go_first(attempt: int) -> None:
     """A pause before another attempt, of random length: writers that collided must not meet again at once."""
     if attempt:
@@ -217,36 +208,13 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
     return before, schema.SCHEMA_HEAD
 
 
-def parse_url(text: str) -> URL:
-    """`text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a password.
-
-    >>> parse_url("postgres://tracker@db.example/tracker").drivername
-    'postgresql+psycopg'
-    >>> parse_url("/data/tracker.db").render_as_string()
-    'sqlite:////data/tracker.db'
-    """
-    remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
-    if "://" not in text:
-        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).absolute()))
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError) as error:
-        raise StoreError("the database URL cannot be read", remedy=remedy) from error
-    kind = url.drivername.partition("+")[0]
-    if kind in {"postgresql", "postgres"}:
-        return url.set(drivername="postgresql+psycopg")
-    if kind == "sqlite":
-        return url.set(drivername="sqlite")
-    raise StoreError(f"a {kind} database is neither SQLite nor Postgres", remedy=remedy)
-
-
 def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool = True) -> Engine:
     """An engine with the settings that all of tracker relies on; it looks at no tables."""
     url = parse_url(url) if isinstance(url, str) else url
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
-        options = " ".join(_words(url.query.get("options", "")))
+        options = " ".join(words(url.query.get("options", "")))
         arguments |= {"options": options} if options else {}
         engine = create_engine(url, connect_args=arguments)
         _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
@@ -257,10 +225,6 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
         engine = create_engine(_read_only_url(url) if read_only else url)
     _set_up_sqlite(engine, foreign_keys)
     return engine
-
-
-def _words(values: str | tuple[str, ...]) -> list[str]:
-    return [values] if isinstance(values, str) else list(values)
 
 
 @contextmanager
@@ -364,23 +328,3 @@ def _read_only_url(url: URL) -> URL:
     if not _writable(path.parent) and not Path(f"{path}-wal").exists():
         query["immutable"] = "1"
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
-
-def in_memory(url: URL) -> bool:
-    """Whether the database ends with the process that opens it."""
-    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
-
-
-def name_of(url: URL) -> str:
-    """What messages call a database: its path, or its URL without password and query."""
-    if url.get_backend_name() == "sqlite":
-        return url.database or "the database in memory"
-    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
-
-
-def _secrets(url: URL) -> frozenset[str]:
-    """What must not be shown of `url`, wherever it stands in it."""
-    found = [str(url.password or "")]
-    for key in _SECRETS:
-        found += _words(url.query.get(key, ()))
-    return frozenset(found) - {""}
