@@ -34,6 +34,27 @@ def test_a_database_is_made_by_the_migrations_on_first_use(empty_url):
         assert queries.latest(store) == 1
 
 
+def test_a_database_that_is_opened_late_is_made_when_it_is_first_used(empty_url, tmp_path):
+    open_store(empty_url, late=True).close()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(StoreError, match=r"there is no database at|holds no tables of tracker yet"):
+        open_store(empty_url, create=False)
+    with open_store(empty_url, late=True) as store:
+        assert len(queries.runs(store)) == 0
+        save(store)
+    with open_store(empty_url, late=True) as store:
+        assert store.is_made
+        assert queries.latest(store) == 1
+
+
+def test_a_database_that_cannot_be_made_late_says_so_at_once(tmp_path):
+    with pytest.raises(StoreError, match=r"there is no folder .*gone; make it"):
+        open_store(str(tmp_path / "gone" / "a.db"), late=True)
+    (tmp_path / "notes.txt").write_text("to do: " * 20)
+    with pytest.raises(StoreError, match=r"notes.txt: it is not a SQLite database"):
+        open_store(str(tmp_path / "notes.txt"), late=True)
+
+
 def test_a_path_is_a_sqlite_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with open_store("odd name%20?.db") as store:

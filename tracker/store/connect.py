@@ -52,6 +52,8 @@ class Store:
         self.engine = engine
         self.url = name_of(url)
         self.read_only = read_only
+        self._make: Callable[[], None] | None = None
+        self._making = threading.Lock()
         self._secrets = secrets_of(url)
         self._file = file_of(url)
         self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
@@ -63,9 +65,25 @@ class Store:
         """Which of the two databases this is."""
         return "sqlite" if self.engine.dialect.name == "sqlite" else "postgresql"
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the database has its tables."""
+        return self._make is None
+
+    def make_later(self, make: Callable[[], None]) -> None:
+        """Have the tables made before the first reading or writing."""
+        self._make = make
+
+    def _be_made(self) -> None:
+        with self._making:
+            if self._make is not None:
+                self._make()
+                self._make = None
+
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection to read with; all its queries see one state of a SQLite database."""
+        self._be_made()
         held = getattr(self._held, "connection", None)
         with self._explained(), nullcontext(held) if held is not None else self.engine.connect() as connection:
             yield connection
@@ -90,6 +108,7 @@ class Store:
         """
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
+        self._be_made()
         end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         with (
             nullcontext() if urgent else self.turn("writers", end),
@@ -160,12 +179,12 @@ def _let_others_go_first(attempt: int) -> None:
         time.sleep(random.uniform(0.0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(attempt, 10))))
 
 
-def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
+def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False, late: bool = False) -> Store:
     """The database at `url`: a SQLAlchemy URL, the path of a SQLite file, or `sqlite://` for one in memory.
 
-    None is the database of the settings. With `create`, a missing one is made; tables are made and brought up to date
-    by the migrations. Raises StoreError where that cannot be, for a database that is newer than this program, and with
-    `read_only` for one that is missing or older.
+    None is the database of the settings. With `create`, a missing one is made, with `late` not before it is first used;
+    tables are made and brought up to date by the migrations. Raises StoreError where that cannot be, for a database
+    that is newer than this program, and with `read_only` for one that is missing or older.
     """
     if url is None:
         from tracker import config
@@ -181,14 +200,27 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
         _check_file(parsed, create=create and not read_only, read_only=read_only)
     store = Store(open_engine(parsed, read_only=read_only), parsed, read_only=read_only)
     try:
-        with store.connect() as connection:
-            stamp = schema.stamp(connection, store.url)
+        stamp = None if late and _is_missing(parsed) else _stamp(store)
         if schema.needs_upgrade(stamp, store.url, create=create, read_only=read_only):
-            _migrate(store, parsed)
+            if late and stamp is None:
+                store.make_later(lambda: _migrate(store, parsed))
+            else:
+                _migrate(store, parsed)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _stamp(store: Store) -> str | None:
+    with store.connect() as connection:
+        return schema.stamp(connection, store.url)
+
+
+def _is_missing(url: URL) -> bool:
+    """Whether there is no file; to look into it would make an empty one."""
+    file = file_of(url)
+    return file is not None and not file.exists()
 
 
 def upgrade(url: str | None = None) -> tuple[str | None, str]:
@@ -201,8 +233,7 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
     if parsed.get_backend_name() == "sqlite":
         _check_file(parsed, create=False, read_only=False)
     with Store(open_engine(parsed), parsed) as store:
-        with store.connect() as connection:
-            before = schema.stamp(connection, store.url)
+        before = _stamp(store)
         if schema.needs_upgrade(before, store.url, create=True, read_only=False):
             _migrate(store, parsed)
     return before, schema.SCHEMA_HEAD

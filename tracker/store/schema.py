@@ -110,7 +110,7 @@ def make_or_upgrade(connection: Connection, name: str) -> None:
     found = stamp(connection, name)
     if found is None:
         make(connection)
-    elif found != SCHEMA_HEAD:  # what another process made in the meantime is not made again
+    elif needs_upgrade(found, name, create=True, read_only=False):  # another process made what it is in the meantime
         upgrade(connection)
 
 
