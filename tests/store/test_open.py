@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import psycopg
 import pytest
@@ -16,7 +18,7 @@ from sqlalchemy import text
 
 from tests.conftest import count_rows
 from tests.factories import save
-from tracker.errors import StoreError
+from tracker.errors import NewerStoreError, StoreError
 from tracker.store import connect, open_store, queries, schema, urls
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +115,45 @@ def test_a_newer_database_names_both_and_the_remedy(database_url):
             f"is at schema 0099, newer than this tracker, which knows up to {schema.SCHEMA_HEAD}; "
             "upgrade tracker: pip install --upgrade tracker"
         )
+
+
+def test_a_writer_stops_when_its_database_is_upgraded_beside_it_by_a_newer_program(store, database_url):
+    """It would write rows that the newer program takes for its own kind."""
+    save(store)
+    stamp(database_url, "0099")
+    before = count_rows(store)
+    with pytest.raises(NewerStoreError, match="is at schema 0099, newer than this tracker, which knows up to"):
+        save(store)
+    assert count_rows(store) == before, "and it may still read"
+
+
+def test_an_upgrade_waits_for_who_writes_and_who_writes_for_an_upgrade(store, database_url, monkeypatch):
+    steps, is_upgrading, goes_on = [], Event(), Event()
+
+    def upgrade(connection):
+        steps.append("upgrade")
+        is_upgrading.set()
+        assert goes_on.wait(20)
+        connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
+
+    monkeypatch.setattr(schema, "upgrade", upgrade)
+    monkeypatch.setattr(schema, "needs_upgrade", lambda found, *_, **__: found != "0099")
+    with ThreadPoolExecutor(2) as pool:
+        with store.begin() as writing:
+            upgraded = pool.submit(connect.upgrade, database_url)
+            assert not is_upgrading.wait(0.2)
+            writing.execute(text("INSERT INTO workload (name) VALUES ('written before')"))
+            steps.append("written")
+        assert is_upgrading.wait(20)
+        monkeypatch.undo()
+        late = pool.submit(save, store)
+        with pytest.raises(TimeoutError):
+            late.result(0.2)
+        goes_on.set()
+        upgraded.result(20)
+        with pytest.raises(NewerStoreError):
+            late.result(20)
+    assert steps == ["written", "upgrade"]
 
 
 def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url, monkeypatch):

@@ -45,13 +45,14 @@ _WRITES: Final = {"tracker_writes": True}
 
 class Store:
     """An open database. `url` names it in messages: a path, or a URL without its password and query. `keys`: the keys
-    of ops and kernels that were read, by table and number.
+    of ops and kernels that were read, by table and number. `migrates`: it makes its tables, or changes them.
     """
 
-    def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
+    def __init__(self, engine: Engine, url: URL, *, read_only: bool = False, migrates: bool = False) -> None:
         self.engine = engine
         self.url = name_of(url)
         self.read_only = read_only
+        self._migrates = migrates
         self._make: Callable[[], None] | None = None
         self._making = threading.Lock()
         self._secrets = secrets_of(url)
@@ -116,6 +117,8 @@ class Store:
             self._explained(),
             self.engine.execution_options(**_WRITES).begin() as connection,
         ):
+            if not self._migrates:
+                schema.still_known(connection, self.url)
             yield connection
 
     @contextmanager
@@ -193,7 +196,7 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     parsed = parse_url(url)
     if in_memory(parsed):
         store = Store(open_engine(parsed), parsed)
-        with store.begin() as connection:
+        with store.engine.begin() as connection:
             schema.make(connection)
         return store
     if parsed.get_backend_name() == "sqlite":
@@ -239,8 +242,8 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
     return before, schema.SCHEMA_HEAD
 
 
-def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool = True) -> Engine:
-    """An engine with the settings that all of tracker relies on; it looks at no tables."""
+def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = False) -> Engine:
+    """An engine with the settings that all of tracker relies on; it looks at no tables. `migrates`: it changes them."""
     url = parse_url(url) if isinstance(url, str) else url
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
@@ -248,13 +251,13 @@ def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool =
         options = " ".join(words(url.query.get("options", "")))
         arguments |= {"options": options} if options else {}
         engine = create_engine(url, connect_args=arguments)
-        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
+        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options, migrates=migrates)
         return engine
     if in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(_read_only_url(url) if read_only else url)
-    _set_up_sqlite(engine, foreign_keys)
+    _set_up_sqlite(engine, foreign_keys=not migrates)
     return engine
 
 
@@ -272,7 +275,7 @@ def _given_up_when_lost(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> None:
+def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool, migrates: bool) -> None:
     """`own_timeout`: the URL says how long to wait for a lock."""
 
     @event.listens_for(engine, "begin")
@@ -280,6 +283,9 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
         # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
         settings = ["SET TRANSACTION READ ONLY"] if read_only else []
         settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        if connection.get_execution_options().get("tracker_writes", False) and not migrates:
+            # tables change before all of it, or behind it
+            settings.append(f"SELECT pg_advisory_xact_lock_shared({schema.ADVISORY_LOCK})")
         if settings:
             # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
             with _given_up_when_lost(connection), closing(connection.connection.cursor()) as cursor:
@@ -299,7 +305,7 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
             _let_others_go_first(attempt)
 
 
-def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
+def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own transactions start late and end at every schema change; `begin` below starts ours.
@@ -317,7 +323,7 @@ def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
 
 def _migrate(store: Store, url: URL) -> None:
     # Foreign keys stay off while SQLite tables are rebuilt; they are checked before the end of the transaction.
-    with Store(open_engine(url, foreign_keys=False), url) as migrating:
+    with Store(open_engine(url, migrates=True), url, migrates=True) as migrating:
         if migrating.dialect == "sqlite":
             with migrating._explained():
                 schema.use_write_ahead_log(migrating.engine, BUSY_TIMEOUT_MS)
