@@ -92,7 +92,8 @@ def refuse_newer(stamp: str, name: str) -> None:
 
 def still_known(connection: Connection, name: str) -> None:
     """NewerStoreError where a newer program has upgraded the database since it was opened."""
-    refuse_newer(str(connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar_one()), name)
+    if found := connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar():
+        refuse_newer(str(found), name)
 
 
 def ddl_file(dialect: str) -> Path:
