@@ -22,6 +22,7 @@ from sqlalchemy.pool import StaticPool
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
+from tracker.store.sql import QUESTION
 from tracker.store.turns import turn
 from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
 
@@ -250,7 +251,8 @@ def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = Fal
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
         options = " ".join(words(url.query.get("options", "")))
         arguments |= {"options": options} if options else {}
-        engine = create_engine(url, connect_args=arguments)
+        # SQLAlchemy would ask each server for a type that none of our tables has
+        engine = create_engine(url, connect_args=arguments, use_native_hstore=False)
         _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options, migrates=migrates)
         return engine
     if in_memory(url):
@@ -277,6 +279,7 @@ def _given_up_when_lost(connection: Connection) -> Iterator[None]:
 
 def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool, migrates: bool) -> None:
     """`own_timeout`: the URL says how long to wait for a lock."""
+    psycopg: Any = engine.dialect.loaded_dbapi
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
@@ -290,6 +293,13 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool, migr
             # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
             with _given_up_when_lost(connection), closing(connection.connection.cursor()) as cursor:
                 cursor.execute("; ".join(settings))
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def ask(_connection: object, cursor: Any, _statement: str, _parameters: object, context: Any, _many: bool) -> None:
+        # numbers and arrays come as bytes, which neither side has to write out and read as text; answers about tables
+        # of Postgres itself have types that only come as text
+        if context.execution_options.get(QUESTION):
+            cursor.format = psycopg.pq.Format.BINARY
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
