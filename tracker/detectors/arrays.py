@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
+Columns = dict[str, NDArray[Any]]
+"""A table: arrays of one length by name."""
 
 
 def table(values: ArrayLike, name: str) -> F64:

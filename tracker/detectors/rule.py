@@ -20,6 +20,9 @@ REMOVED: Final = "REMOVED"
 
 VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
 
+CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
+"""What is said of a series that is on another level, or may be."""
+
 RULE_VERSION: Final = 4
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
 

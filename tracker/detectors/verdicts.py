@@ -11,9 +11,8 @@ from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors._distributions import t_exceeded
-from tracker.detectors.arrays import BOOL, F64, I64
+from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
-from tracker.lazy import pd
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Evidence:
     candidate_runs: I64
 
 
-def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -> pd.DataFrame:
+def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -> Columns:
     """One row per series: the value of every gate, the verdict and the reason (JUDGEMENT 4.7 and 4.8).
 
     The columns are those of `judging.Judged`. `called_only`: of series that are no finding and no suspicion, interval
@@ -52,26 +51,24 @@ def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -
     half_width = exceeded(0.05, freedom) * e.standard_error
     inside = size + half_width <= limits.effect + rule.ROUNDING
     verdict, reason = _ladder(e, effect, significant, matters, inside)
-    return pd.DataFrame(
-        {
-            "ratio": np.expm1(e.d),
-            "low": np.expm1(e.d - half_width),
-            "high": np.expm1(e.d + half_width),
-            "t": e.d / e.standard_error,
-            "freedom": e.freedom,
-            "p": e.p,
-            "q": e.q,
-            "contribution": e.contribution,
-            "detectable": detectable(e, limits.alpha, freedom),
-            "effect_passes": effect,
-            "q_passes": significant,
-            "contribution_passes": matters,
-            "baseline_runs": e.baseline_runs,
-            "candidate_runs": e.candidate_runs,
-            "verdict": verdict,
-            "reason": reason,
-        }
-    )
+    return {
+        "ratio": np.expm1(e.d),
+        "low": np.expm1(e.d - half_width),
+        "high": np.expm1(e.d + half_width),
+        "t": e.d / e.standard_error,
+        "freedom": e.freedom,
+        "p": e.p,
+        "q": e.q,
+        "contribution": e.contribution,
+        "detectable": detectable(e, limits.alpha, freedom),
+        "effect_passes": effect,
+        "q_passes": significant,
+        "contribution_passes": matters,
+        "baseline_runs": e.baseline_runs,
+        "candidate_runs": e.candidate_runs,
+        "verdict": verdict,
+        "reason": reason,
+    }
 
 
 def _ladder(

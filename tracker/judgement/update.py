@@ -252,13 +252,12 @@ def _past(task: Task) -> list[WatchedRun]:
 
 def _add(table: pd.DataFrame, name: str, compared: Compared) -> NDArray[np.bool_]:
     """The columns of one comparison; which of its series are large enough, or changed enough, to be kept."""
-    found = compared.table
+    found = compared.columns
     for column in ("diff", "p", "q", "contribution", "verdict"):
         table[f"{name}_{column}"] = found[column]
     if name == "previous":
         table["calls_verdict"] = found["calls_verdict"]
-    kept = found["large"] & found["verdict"].notna()
-    return np.asarray(kept, dtype=bool)
+    return np.asarray(found["large"] & ~pd.isna(found["verdict"]), dtype=bool)
 
 
 def _add_nothing(table: pd.DataFrame, name: str) -> None:
@@ -292,7 +291,7 @@ def _add_best(
         )
         there = best >= 0
         for column, of in (("diff", "ratio"), ("p", "p"), ("q", "q"), ("verdict", "verdict")):
-            table.loc[rows[there], f"best_{column}"] = found[of].to_numpy()[there]
+            table.loc[rows[there], f"best_{column}"] = found[of][there]
         table.loc[rows[there], "best_version_id"] = ids[best[there]]
 
 

@@ -36,6 +36,6 @@ def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
             centred[rows], before, run, np.zeros(len(watched.runs)), step, limits=limits.creep,
             step_ratio=limits.creep_step, called_only=True,
         )  # fmt: skip
-        called = (table["verdict"] == rule.REGRESSED).to_numpy() & (best >= 0)
+        called = (table["verdict"] == rule.REGRESSED) & (best >= 0)
         put(said, rows, called.astype(np.int64), table)
     return said
