@@ -139,7 +139,7 @@ def _words(
     single = np.minimum(before, after) == 1
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
-    inside = np.abs(raw.d) + exceeded(0.05, raw.freedom) * raw.standard_error <= limits.effect + rule.ROUNDING
+    inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING
     pair = np.maximum(before, after) == 1
     rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),

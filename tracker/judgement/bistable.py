@@ -188,9 +188,9 @@ def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
 def _in_rows(side: ChosenRuns, place: Mapping[Key, int]) -> tuple[F64, F64]:
     there = [at for at, key in enumerate(side.keys) if key in place]
     rows = [place[side.keys[at]] for at in there]
-    values, calls = np.full((2, len(place), side.values.shape[1]), np.nan)
-    values[rows], calls[rows] = side.values[there], side.calls[there]
-    return values, calls
+    values, calls = np.full((2, side.values.shape[1], len(place)), np.nan)
+    values[:, rows], calls[:, rows] = side.values.T[:, there], side.calls.T[:, there]
+    return values.T, calls.T
 
 
 def _levels(metric: str, modes: Modes, inverse: bool) -> str:

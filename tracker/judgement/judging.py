@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors.arrays import Columns
+from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.detectors.spread import Spread
 from tracker.detectors.totals import Noise, changes_of_totals
 from tracker.judgement.families import (
     OWN_CLOCK,
@@ -192,16 +193,16 @@ def steps_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) ->
     """The mean step of either side, both measured in the same way; where neither states one, the sum of the leaves; nan
     where a side does not know it.
     """
-    columns = [np.array(side, dtype=np.int64) for side in (baseline, candidate)]
+    sides = [list(side) for side in (baseline, candidate)]
     for name in ("step", "e2e"):
-        means = [tuple(_mean(line.values[row, side]) for side in columns) for row in line.run_rows(name)]
+        means = [tuple(_mean(line.values[row, side]) for side in sides) for row in line.run_rows(name)]
         known = [(sum(np.isnan(pair)), place) for place, pair in enumerate(means) if not np.isnan(pair).all()]
         if known:
             one, other = means[min(known)[1]]
             return one, other
     if line.leaf is None:
         return float("nan"), float("nan")
-    one, other = (float(np.nansum(line.values[np.ix_(line.of(line.leaf), side)])) / len(side) for side in columns)
+    one, other = (float(np.nansum(cut(line.values, line.of(line.leaf), side))) / len(side) for side in sides)
     return one, other
 
 
@@ -219,19 +220,19 @@ def _judge_family(
     shared: Centre | bool,
     limits: rule.Limits,
 ) -> tuple[Columns, Centre]:
-    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    x, y = (cut(line.values, rows, side) for side in (baseline, candidate))
     kind, metric = line.families[rows[0]][:2]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
-    judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
+    older = _noise(line, rows, step, centred=metric.endswith("_ns"))
+    judged = judge_series(x, y, weights, limits=limits, center=shared, older=older)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
     found = {name: judged.columns["ratio" if name == "diff" else name] for name in (*_NUMBERS, *_WORDS)}
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
     one_sided = presence["verdict"] != ""
     for name, column in presence.items():
         found[name] = np.where(one_sided, column, found[name])
-    calls = [line.calls[np.ix_(rows, np.array(side))] for side in (baseline, candidate)]
+    calls = [cut(line.calls, rows, side) for side in (baseline, candidate)]
     by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].astype(object)
     uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in UNCOUNTED)
     with np.errstate(invalid="ignore"):
@@ -247,13 +248,15 @@ def _judge_family(
     return found, judged.centre
 
 
-def _noise(line: Values, rows: I64, step: float) -> Noise:
-    """What older versions showed of `rows`; nothing where the line has none."""
+def _noise(line: Values, rows: I64, step: float, *, centred: bool) -> Spread | None:
+    """How much `rows` varied within older versions, `centred`: without what all operators share; None where the line
+    has none.
+    """
     if not line.older:
-        return Noise()
+        return None
     family = line.families[rows[0]]
     sharing = family if family[0] in OWN_CLOCK else line.leaf
-    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step))
+    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step) if centred else None)
 
 
 def _explained(columns: Columns, leaves: I64) -> float:
@@ -298,14 +301,14 @@ def _judge_run(
     device_timed: bool,
     limits: rule.Limits,
 ) -> Columns:
-    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    x, y = (cut(line.values, rows, side) for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
     step = step_of(line, baseline, candidate)
-    noise = _noise(line, rows, step)
+    noise = Noise(*(_noise(line, rows, step, centred=centred) for centred in (False, True)))
     found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits, older=noise)
     presence = judge_presence(x, y, step, min_contribution=limits.min_contribution)
     one_sided = presence["verdict"] != ""
-    absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
+    absent = np.asarray(np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1))
     words = {name: np.where(one_sided, presence[name], found[name]) for name in _WORDS}
     for column in words.values():
         column[absent] = None

@@ -120,16 +120,16 @@ def series_of(connection: Connection, line: Line) -> SeriesTable:
 
 
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
-    """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series. A series
-    that is not in `series` is left out: it came since that was read, and who brought it judges next.
+    """What is judged, and calls, of these runs: (series, runs) arrays, each run together in memory; nan where it has no
+    such series. One that is not in `series` is left out: it came since that was read, and who brought it judges next.
     """
-    values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
+    values, calls = np.full((2, len(run_ids), len(series.ids)), np.nan)
     arrays = samples.arrays_of(connection, run_ids)
-    for column, run_id in enumerate(run_ids):
+    for at, run_id in enumerate(run_ids):
         own = arrays[run_id]
         rows, known = _rows_of(own.series_ids, series.ids)
-        values[rows, column], calls[rows, column] = own.values[known], own.calls[known]
-    return values, calls
+        values[at, rows], calls[at, rows] = own.values[known], own.calls[known]
+    return values.T, calls.T
 
 
 def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

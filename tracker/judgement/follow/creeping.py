@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.detectors import rule
+from tracker.detectors.arrays import I64, cut
 from tracker.detectors.creep import WINDOW as ENOUGH
 from tracker.judgement.best import LOOK_BACK, compare_with_best
 from tracker.judgement.families import RUN
 from tracker.judgement.follow.tracks import Said, nothing, put
 from tracker.judgement.follow.watched import Watched
-from tracker.judgement.follow.windows import I64, cut
 
 
 def crept(watched: Watched, first: int, last: int, since: I64) -> Said:

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors.arrays import Columns
+from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import beyond, judge_calls, judge_presence
 from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
-from tracker.judgement.follow.windows import Windows, cut, gathered
+from tracker.judgement.follow.windows import Windows, gathered
 from tracker.judgement.judging import run_totals
 from tracker.store.samples import UNPROFILED
 
