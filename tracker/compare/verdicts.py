@@ -225,7 +225,7 @@ def _part(side: Loaded) -> str:
 
 
 def _mixture(side: Loaded) -> str:
-    mixed = [words for column, words in _LINE.items() if side.runs[column].nunique(dropna=False) > 1]
+    mixed = [words for column, words in _LINE.items() if len({*side.runs[column]}) > 1]
     return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
 
 

@@ -97,10 +97,9 @@ class Values:
     def by_family(self) -> Mapping[Family, I64]:
         """The rows of each family, in the order in which they first come."""
         if not self.rows:
-            found: dict[Family, list[int]] = {}
-            for row, own in enumerate(self.families):
-                found.setdefault(own, []).append(row)
-            self.rows.update({own: np.array(rows, dtype=np.int64) for own, rows in found.items()})
+            number = {family: at for at, family in enumerate(dict.fromkeys(self.families))}
+            numbers = np.array([number[family] for family in self.families])
+            self.rows.update({family: np.flatnonzero(numbers == at) for family, at in number.items()})
         return self.rows
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +33,7 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(NamedTuple):
     """What is told of a run: its line, and its timeline as in `LineRun`. `stale`: its samples are missing, or by older
     rules, and its details are here.
     """

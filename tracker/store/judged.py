@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,8 +47,7 @@ class Line:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-@dataclass(frozen=True, slots=True)
-class LineRun:
+class LineRun(NamedTuple):
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
@@ -97,14 +96,11 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     """The active runs of a line in the order of versions; those of a version as they started, or by their numbers, as
     they came in, where nobody knows when one of them did: with a clock for some no other order fits all.
     """
-    rows = connection.execute(statement("line_runs"), line.parameters).all()
+    rows = bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
     return [
-        LineRun(
-            row.run_id, row.version_id, row.version, bool(row.pinned),
-            row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None, row.ranks, row.timeline, row.started_at_ns,
-        )
-        for row in rows
-    ]  # fmt: skip
+        LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, ranks, timeline, started)
+        for number, of, version, pinned, rules, ranks, pruned, timeline, started in rows
+    ]
 
 
 def make_samples(connection: Connection, run_id: int) -> None:
@@ -125,9 +121,12 @@ def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTabl
     """
     values, calls = np.full((2, len(run_ids), len(series.ids)), np.nan)
     arrays = samples.arrays_of(connection, run_ids)
+    ids, (rows, known) = series.ids, _rows_of(series.ids, series.ids)
     for at, run_id in enumerate(run_ids):
         own = arrays[run_id]
-        rows, known = _rows_of(own.series_ids, series.ids)
+        if not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
+            ids = own.series_ids
+            rows, known = _rows_of(ids, series.ids)
         values[at, rows], calls[at, rows] = own.values[known], own.calls[known]
     return values.T, calls.T
 
