@@ -43,6 +43,9 @@ CONFIRMING: Final = 2
 test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
 """
 
+RECOVERING: Final = 2
+"""Good runs in a row after which a finding is over (JUDGEMENT 6)."""
+
 # Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
 ROUNDING: Final = 1e-9
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
-from tracker.detectors.life import LifeRule
 from tracker.results import DIRECTIONS
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
@@ -160,7 +159,7 @@ def _life(
             since = None
         elif kind in ("recovering", "recovered", "vanished") and since is not None and place is not None:
             # the runs by which a recovery is seen are good ones; what is gone is in no run of its version
-            end = first_of[event["run_id"]] if kind == "vanished" else place - LifeRule().recovery_runs + 1
+            end = first_of[event["run_id"]] if kind == "vanished" else place - rule.RECOVERING + 1
             spans.append(Span(row, since, end, confirmed))
             since, was_bad = None, kind == "vanished"
         elif kind == "returned" and was_bad:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +11,7 @@ from sqlalchemy import Connection
 
 from tracker.store import judged, samples
 from tracker.store.judged import Line, LineRun, SeriesTable
-from tracker.store.samples import CALLS, SAMPLE_RULES, VALUE
+from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
@@ -33,7 +32,8 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
-class _Told(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Told:
     """What is told of a run: its line, and its timeline as in `LineRun`. `stale`: its samples are missing, or by older
     rules, and its details are here.
     """
@@ -149,7 +149,8 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
 def _made(connection: Connection, run_id: int, at: int) -> _Part:
     """The samples of a run, made from its details."""
     made = samples.samples_of(connection, run_id)
-    numbers = np.array([(row[VALUE], row[CALLS]) for row in made.numbers], dtype=np.float64).reshape(-1, 2)
+    places = [samples.VALUE, samples.CALLS]
+    numbers = np.array([[row[at] for at in places] for row in made.numbers], dtype=np.float64).reshape(-1, 2)
     keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return _Part([keys[row] for row in order], [at], numbers[order, :1], numbers[order, 1:])

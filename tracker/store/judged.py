@@ -1,4 +1,4 @@
-"""What is judged of the versions of a line: reading what it rests on, and writing it whole.
+"""What is judged of the versions of a line, and what that rests on; `judgements` writes it.
 
 A line is what forms one history: a workload, in one configuration, on one device.
 """
@@ -6,31 +6,18 @@ A line is what forms one history: a workload, in one configuration, on one devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from tracker.store import bulk, labels, samples
-from tracker.store.bulk import Column
-from tracker.store.dimensions import digest_of
+from tracker.store import bulk, samples
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
-
-_OF_LINE: Final = "workload_id = :workload_id AND configuration_id = :configuration_id AND device_id = :device_id"
-_FORGET_ROWS: Final = text(
-    f"DELETE FROM diff_history WHERE version_id = :version_id AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})"  # noqa: S608 a text of above
-)
-_FORGET: Final = text(f"DELETE FROM judged WHERE {_OF_LINE} AND version_id = :version_id")  # noqa: S608 the same
-_ADD: Final = text(
-    "INSERT INTO judged (workload_id, configuration_id, device_id, version_id, fingerprint, rule_version, "
-    "previous_version_id, pinned_version_id, centre) VALUES (:workload_id, :configuration_id, :device_id, :version_id, "
-    ":fingerprint, :rule_version, :previous_version_id, :pinned_version_id, :centre)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +34,8 @@ class Line:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-class LineRun(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class LineRun:
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
@@ -101,12 +89,6 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
         LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, ranks, timeline, started)
         for number, of, version, pinned, rules, ranks, pruned, timeline, started in rows
     ]
-
-
-def make_samples(connection: Connection, run_id: int) -> None:
-    """Samples for a run that was saved before there were any, or by older rules."""
-    labels.hold_run(connection, run_id)
-    samples.refresh(connection, [run_id])
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
@@ -166,33 +148,3 @@ def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
         )
         for row in rows
     }  # fmt: skip
-
-
-def fingerprint(*parts: object) -> bytes:
-    """16 bytes for all that a judgement rests on."""
-    return digest_of((SAMPLE_RULES, *parts))
-
-
-def lock(connection: Connection, line: Line) -> None:
-    """Let one transaction at a time judge a line."""
-    labels.lock(connection, "judge", *astuple(line))
-
-
-def write(connection: Connection, line: Line, judged: JudgedVersion, rows: Sequence[Column]) -> None:
-    """Replace what is known of a version; `rows`: the columns of `diff_history` but version and rule version, in order
-    of series_id.
-    """
-    forget(connection, line, judged.version_id)
-    count = len(rows[0].values) if rows else 0
-    fixed = [
-        Column("version_id", "int", [judged.version_id] * count),
-        Column("rule_version", "short", [judged.rule_version] * count),
-    ]
-    bulk.load(connection, "diff_history", [*fixed, *rows])
-    connection.execute(_ADD, {**line.parameters, **{name: getattr(judged, name) for name in judged.__slots__}})
-
-
-def forget(connection: Connection, line: Line, version_id: int) -> None:
-    """Remove what is known of a version in a line."""
-    for statement_ in (_FORGET_ROWS, _FORGET):
-        connection.execute(statement_, {**line.parameters, "version_id": version_id})
