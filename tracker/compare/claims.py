@@ -48,7 +48,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     named = [
         text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word], judged))
     ]
-    changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
+    changed = row["verdict"] in rule.CHANGED
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
     moved = row["verdict"] != rule.UNCHANGED or remark != ""

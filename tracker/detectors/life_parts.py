@@ -55,7 +55,7 @@ class LifeRule:
     """
 
     effect: float = math.log1p(rule.MIN_RATIO)
-    recovery_runs: int = 2
+    recovery_runs: int = rule.RECOVERING
     worse_runs: int = 1 + rule.CONFIRMING
     reopen_versions: int = 5
     opposite_step: float = 0.75

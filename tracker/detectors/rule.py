@@ -20,6 +20,9 @@ REMOVED: Final = "REMOVED"
 
 VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
 
+CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
+"""What is said of a series that is on another level, or may be."""
+
 RULE_VERSION: Final = 4
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
 
@@ -39,6 +42,9 @@ CONFIRMING: Final = 2
 """Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
 test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
 """
+
+RECOVERING: Final = 2
+"""Good runs in a row after which a finding is over (JUDGEMENT 6)."""
 
 # Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
 ROUNDING: Final = 1e-9

@@ -89,11 +89,10 @@ def moderate(spread: Spread, level: F64) -> Spread:
     kernels are noisier. Series without a degree of freedom of their own get the prior alone.
     """
     variance, freedom = spread.variance.copy(), spread.freedom.copy()
-    common = fit_prior(spread)
     for members in duration_bins(level):
         prior = fit_prior(Spread(spread.variance[members], spread.freedom[members]))
         if prior.freedom == 0.0:
-            prior = common
+            prior = fit_prior(spread)
         if prior.freedom == 0.0:
             continue
         own, s2 = spread.freedom[members], np.nan_to_num(spread.variance[members])

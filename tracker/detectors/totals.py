@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from tracker.detectors import _distributions as distributions
 from tracker.detectors import arrays, rule
-from tracker.detectors.arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
 from tracker.detectors.verdicts import exceeded, ladder
-from tracker.lazy import pd
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
@@ -70,7 +69,7 @@ class ChangedTotals:
     centred: _Change
     limits: rule.Limits
 
-    def table(self, explained: F64 | None = None) -> pd.DataFrame:
+    def columns(self, explained: F64 | None = None) -> Columns:
         """What became of each series. `explained`: per series the change that named findings (ops, added ops, calls,
         data loading) explain, in the unit of the values, signed; None or nan: nothing is named.
 
@@ -89,20 +88,18 @@ class ChangedTotals:
         runs = counts(self.x), counts(self.y)
         left = centred.effect & (np.sign(centred.d) == np.sign(raw.d))
         verdict, reason = _words(raw, same_way, named_half, left, *runs, self.limits)
-        return pd.DataFrame(
-            {
-                "ratio": np.expm1(raw.d),
-                "centred_ratio": np.expm1(centred.d),
-                "p": raw.p,
-                "q": raw.q,
-                "centred_q": centred.q,
-                "explained": fraction,
-                "baseline_runs": runs[0],
-                "candidate_runs": runs[1],
-                "verdict": verdict,
-                "reason": reason,
-            }
-        )
+        return {
+            "ratio": np.expm1(raw.d),
+            "centred_ratio": np.expm1(centred.d),
+            "p": raw.p,
+            "q": raw.q,
+            "centred_q": centred.q,
+            "explained": fraction,
+            "baseline_runs": runs[0],
+            "candidate_runs": runs[1],
+            "verdict": verdict,
+            "reason": reason,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +139,7 @@ def _words(
     single = np.minimum(before, after) == 1
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
-    inside = np.abs(raw.d) + exceeded(0.05, raw.freedom) * raw.standard_error <= limits.effect + rule.ROUNDING
+    inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING
     pair = np.maximum(before, after) == 1
     rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),

@@ -14,7 +14,7 @@ from tracker.errors import UsageError
 from tracker.judgement.keep import keep
 from tracker.judgement.tell import found_rows, line_of
 from tracker.results import FindingsOptions
-from tracker.store import Store, findings, judged, queries
+from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
 
@@ -101,7 +101,7 @@ def _of_incident(rows: Sequence[dict[Any, Any]], number: int, wish: Wish) -> lis
 
 def _write(connection: Connection, *, wish: Wish, lines: dict[Line, list[dict[Any, Any]]]) -> None:
     for line, rows in lines.items():
-        judged.lock(connection, line)
+        judgements.lock(connection, line)
         runs = judged.runs_of(connection, line)
         for row in rows:
             key = (int(row["series_id"]), row["direction"], row["change"], int(row["first_run_id"]))

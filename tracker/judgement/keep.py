@@ -19,7 +19,7 @@ from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, W
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
-from tracker.store import Store, findings, judged, thresholds
+from tracker.store import Store, findings, judged, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
 
@@ -86,7 +86,7 @@ def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[A
     """The runs in their order, what users did, and what stands for both, the rule and the limits."""
     runs = judged.runs_of(connection, line)
     actions = findings.actions_of(connection, line)
-    fingerprint = judged.fingerprint(
+    fingerprint = judgements.fingerprint(
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
@@ -129,7 +129,7 @@ def made_findings(
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        return judged.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
+        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
 
     found, kept = resume(
         watched, np.array(series, dtype=np.int64), [_user_action(action, rows, runs) for action in actions],

@@ -5,7 +5,6 @@ Ingesting the profile of such a run again brings its details back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -106,12 +105,6 @@ def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: i
         gone += connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run_id}).rowcount  # noqa: S608
     connection.execute(_MARK, {"id": run_id, "now_ns": now_ns})
     return gone
-
-
-def pruned(connection: Connection, run_ids: Sequence[int]) -> dict[int, int]:
-    """Those of these runs that lost details of any rank -> when, UTC ns."""
-    rows = connection.execute(statement("pruned_runs"), {"run_ids": list(run_ids) or [-1]}).all()
-    return {row.run_id: row.pruned_at_ns for row in rows}
 
 
 def compact(store: Store) -> None:

@@ -11,10 +11,10 @@ from sqlalchemy import Connection, text
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store import labels, samples
-from tracker.store.bulk import LARGEST, clean
+from tracker.store.bulk import clean
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
-from tracker.store.sql import statement
+from tracker.store.queries.resolve import find_run
 
 _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
@@ -133,17 +133,6 @@ def pin(store: Store, label: str, *, workload: str | None = None) -> None:
 def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Take a version back from being the baseline; nothing changes where it is not."""
     store.transact(lambda connection: connection.execute(_UNPIN, {"id": find_version(connection, label, workload).id}))
-
-
-def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
-    """The row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will do."""
-    known = -LARGEST <= run_id <= LARGEST
-    run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none() if known else None
-    if run is None:
-        raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
-    if run.state == "deleted" and not or_deleted:
-        raise UsageError(f"run {run_id} was deleted", remedy=f"to take it back: tracker runs restore {run_id}")
-    return run
 
 
 def _change_all(

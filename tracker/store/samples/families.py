@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, StepRow, Table
 from tracker.store.bulk import cleaned
+from tracker.store.samples.words import SUMMARY, UNPROFILED
 from tracker.units import format_bytes
 
 I64 = NDArray[np.int64]
@@ -37,8 +38,6 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 WHOLE_CAPTURE: Final = frozenset({"peak_allocated_bytes", "samples_per_second"})
 """Fields that the whole capture may know where its steps do not."""
 
-SUMMARY: Final = "summary"
-UNPROFILED: Final = "unprofiled"
 _WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}
 
 
