@@ -38,6 +38,7 @@ from tracker.cli import (
     versions,
     watch,
 )
+from tracker.cli._values import without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
 
@@ -153,7 +154,9 @@ def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
-        sys.exit(app_for(sys.argv[1:2])(prog_name="tracker", standalone_mode=False))
+        program = typer.main.get_command(app_for(sys.argv[1:2]))
+        without_pydantic(program)
+        sys.exit(program.main(prog_name="tracker", standalone_mode=False))
     except typer.TyperException as error:
         sys.exit(_misused(error))
     except typer.Abort:
