@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from msgspec import Struct
 
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
@@ -34,8 +34,7 @@ ListFormatOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of the text form: its head, and its cell for a row (column name -> value, None where missing)."""
 
     title: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF, Modes, is_between, jumps_between
@@ -23,8 +24,7 @@ from tracker.units import format_bytes, format_ns, size_unit, time_unit
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenSide:
+class ChosenSide(Struct, frozen=True, eq=False):
     """Runs in a database, and what they say. `known`: what was read of it before."""
 
     store: Store
@@ -33,8 +33,7 @@ class ChosenSide:
     known: Known = field(default_factory=Known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Older:
+class _Older(Struct, frozen=True):
     """The last runs of a line before the newer of two sides, oldest first. `runs`: all of the line."""
 
     store: Store

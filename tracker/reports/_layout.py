@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from rich.cells import cell_len, chop_cells, set_cell_size
 
 from tracker.reports._human import Column, Table
@@ -19,8 +19,7 @@ _NARROW: Final = 26  # and this, before columns are left out
 _LEAST: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes."""
 
     columns: tuple[Column, ...]
@@ -28,8 +27,7 @@ class Fitted:
     rows: tuple[tuple[tuple[str, ...], ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """Which columns stand beside each other, which fold under column `main`, and the least width of an elastic one."""
 
     kept: tuple[int, ...]

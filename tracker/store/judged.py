@@ -6,10 +6,11 @@ A line is what forms one history: a workload, in one configuration, on one devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
@@ -33,8 +34,7 @@ _ADD: Final = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The numbers of a workload, a configuration and a device."""
 
     workload_id: int
@@ -44,11 +44,10 @@ class Line:
     @property
     def parameters(self) -> dict[str, Any]:
         """For the questions about a line."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class LineRun:
+class LineRun(Struct, frozen=True):
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
@@ -65,16 +64,14 @@ class LineRun:
     started_at_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesTable:
+class SeriesTable(Struct, frozen=True):
     """The series of a line: `ids` ascending, with a (kind, metric, name, input_shapes, part) for each."""
 
     ids: NDArray[np.int64]
     keys: Sequence[tuple[str, str, str, str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedVersion:
+class JudgedVersion(Struct, frozen=True):
     """How a version of a line was judged; None where there was nothing to compare with."""
 
     version_id: int
@@ -190,7 +187,7 @@ def write(connection: Connection, line: Line, judged: JudgedVersion, rows: Seque
         Column("rule_version", "short", [judged.rule_version] * count),
     ]
     bulk.load(connection, "diff_history", [*fixed, *rows])
-    connection.execute(_ADD, {**line.parameters, **{name: getattr(judged, name) for name in judged.__slots__}})
+    connection.execute(_ADD, {**line.parameters, **{name: getattr(judged, name) for name in judged.__struct_fields__}})
 
 
 def forget(connection: Connection, line: Line, version_id: int) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.lazy import pd
@@ -14,8 +14,7 @@ from tracker.lazy import pd
 I64 = NDArray[np.int64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(Struct, frozen=True, eq=False):
     """Whole or real numbers, of which some may be missing (0 there)."""
 
     values: NDArray[Any]
