@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo
 
 from tracker import __version__
 from tracker.cli import (
@@ -140,11 +141,20 @@ app.command("notify", short_help="Tell people of findings: send what is due, tes
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 
+def _no_options() -> None:
+    pass
+
+
 def app_for(words: Sequence[str]) -> typer.Typer:
     """The program with the one command that `words` begin with, or with all of them: to put together the options of
-    every command takes longer than many a command.
+    every command takes longer than many a command. The help needs none: it has a line for each.
     """
     only = copy(app)
+    if words[:1] in (["--help"], ["-h"]):
+        told = (*app.registered_commands, *app.registered_groups)
+        only.registered_groups = []
+        only.registered_commands = [CommandInfo(of.name, short_help=of.short_help, callback=_no_options) for of in told]
+        return only
     only.registered_commands = [command for command in app.registered_commands if [command.name] == list(words[:1])]
     only.registered_groups = [group for group in app.registered_groups if [group.name] == list(words[:1])]
     return only if only.registered_commands or only.registered_groups else app

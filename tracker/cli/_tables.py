@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
-from msgspec import Struct
 
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
@@ -34,7 +33,7 @@ ListFormatOption = Annotated[
 ]
 
 
-class Column(Struct, frozen=True):
+class Column(NamedTuple):
     """A column of the text form: its head, and its cell for a row (column name -> value, None where missing)."""
 
     title: str

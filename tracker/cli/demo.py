@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
-from msgspec import Struct
 
 
-class Samples(Struct, frozen=True):
+class Samples(NamedTuple):
     """The bundled profiles: the folder and note of each version, in order."""
 
     folder: Path

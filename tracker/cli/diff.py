@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from msgspec.structs import replace
 
 from tracker.cli import _options as options
 from tracker.errors import SourceError, UsageError
@@ -158,6 +157,8 @@ def diff(
       tracker diff v1 v2 --format xlsx -o diff.xlsx
       tracker diff latest --fail-on new --format junit -o gate.xml
     """
+    from msgspec.structs import replace
+
     from tracker import compare, reports
     from tracker import config as configuration
     from tracker.cli import _store

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from msgspec.structs import replace
 
 from tracker.cli import _labels as labels
 from tracker.cli import _options as options
@@ -164,6 +163,8 @@ def _take_in(
 ) -> None:
     """Reads, writes, judges, and says what came of it."""
     # what says at the end what came of it is imported, too, while another process may read already
+    from msgspec.structs import replace
+
     from tracker import intake
     from tracker.cli import _store
     from tracker.cli._output import emit, tell

@@ -104,7 +104,7 @@ def is_small(diff: float | None) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON knows it: None for anything missing or not finite, exact ints, text, lists, dicts (of a Struct too).
+    """`value` as JSON knows it: None for what is missing or not finite, exact ints, text, lists, dicts (Structs, too).
 
     >>> plain(float("nan")), plain(pd.NA), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
     (None, None, 1736413971558972912, {'a': ['01', 2.5]})
