@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
-from typer.models import CommandInfo
+from typer.models import CommandInfo, TyperInfo
 
 from tracker import __version__
 from tracker.cli import (
@@ -151,7 +151,7 @@ def app_for(words: Sequence[str]) -> typer.Typer:
     """
     only = copy(app)
     if words[:1] in (["--help"], ["-h"]):
-        told = (*app.registered_commands, *app.registered_groups)
+        told: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
         only.registered_groups = []
         only.registered_commands = [CommandInfo(of.name, short_help=of.short_help, callback=_no_options) for of in told]
         return only
