@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 
 import pytest
+from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.store.test_turns import until, waiting

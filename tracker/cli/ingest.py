@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,6 +163,8 @@ def _take_in(
 ) -> None:
     """Reads, writes, judges, and says what came of it."""
     # what says at the end what came of it is imported, too, while another process may read already
+    from msgspec.structs import replace
+
     from tracker import intake
     from tracker.cli import _store
     from tracker.cli._output import emit, tell

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
@@ -22,8 +23,7 @@ _GROUPS: Final = (
 """Verdict and the word in front of its operators, in the order of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """`phrase`: between candidate and baseline. `because`: what follows the size of the change, with its `; `.
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.

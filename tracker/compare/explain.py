@@ -5,8 +5,9 @@ question.
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec.structs import replace
 
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer

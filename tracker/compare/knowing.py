@@ -6,11 +6,11 @@ unknown, so a mean leaves the rank out, above and below the line.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.lazy import pd
 

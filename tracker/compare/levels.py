@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tracker.compare import join, knowing
 from tracker.compare.keys import reals
@@ -99,8 +100,7 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
     return verdicts.filled(frame, [series.get(node, NO_SERIES) for node in place])
 
 
-@dataclass(frozen=True, slots=True)
-class _Numbered:
+class _Numbered(Struct, frozen=True):
     """The numbers of the rows of a tree, and which of them the tree is judged by.
 
     `whole`: the sum of that time over all ops; `step_ns`: the time of the steps, None where a source does not say.
@@ -153,8 +153,7 @@ class _Numbered:
         return {node: size for node, size in sizes.items() if minimum_ns is None or size[0] >= minimum_ns}
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
+class _Pair(Struct, frozen=True):
     """Both sides of one tree."""
 
     baseline: _Numbered

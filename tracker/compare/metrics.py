@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.compare import join, knowing, means
 from tracker.compare.kernel_rows import canonical
@@ -50,8 +52,7 @@ _PIPES: Final = {
 """What the pipes of an AI Core do, by the last word of their metric."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class Measured(Struct, frozen=True, eq=False):
     """The metrics that both sides have of kernels that both sides have: `DIFF_COLUMNS["kernel_metrics"]`.
 
     `why`: KERNEL -> a sentence, for kernels whose calls take longer or shorter. `cores`: what kernels are called that

@@ -8,10 +8,10 @@ is counted twice.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
@@ -28,8 +28,7 @@ _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_sel
 _SUMS: Final = ["calls", "own_ns", *_TIMES]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Operators:
+class Operators(Struct, frozen=True, eq=False):
     """`ops` and `op_details` of a Diff; `everything`: `ops` without the filters, which an explanation needs to add up.
 
     `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, op; column `own_ns`).

@@ -10,10 +10,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named, few_rows, named
@@ -50,8 +52,7 @@ FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Loaded:
+class Loaded(Struct, frozen=True, eq=False):
     """A side with its database: `runs`, `captures` and `steps` as `store.queries` gives them, `captures.stage` filled
     with -1 for none, only the chosen ranks and steps.
 

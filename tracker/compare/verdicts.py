@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.compare.keys import values
 from tracker.compare.operators import own_time
@@ -45,8 +45,7 @@ Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class Judged(Struct, frozen=True, eq=False):
     """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
     `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from tracker.detectors import _distributions as distributions
@@ -58,8 +59,7 @@ def judge(
     return pd.DataFrame({**judged.columns, "center": judged.centre.shift})[list(PUBLIC_COLUMNS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """How much a series matters to the step; all three may be None.
 
     `share`: fraction of the step, per series. `step`: the larger step of the two sides, in the unit of the values; with
@@ -71,8 +71,7 @@ class Weights:
     resolution: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(Struct, frozen=True):
     """The judgement of one family. `columns`: an element per series, the value of every gate.
 
     They are `ratio`, `low`, `high` (90 % interval of the ratio), `t`, `freedom`, `p`, `q`, `contribution` (signed,
@@ -89,8 +88,7 @@ class Judged:
         return pd.DataFrame(self.columns)
 
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+class Shift(Struct, frozen=True):
     """The change of every series: `d` (log), `standard_error`, `freedom`; nan or 0 where the runs do not say."""
 
     d: F64

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors import arrays, rule
 from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
 
 
-@dataclass(frozen=True, slots=True)
-class CallSplit:
+class CallSplit(Struct, frozen=True):
     """A change of time in two parts that add up exactly: `by_calls` + `by_time_per_call` = after - before."""
 
     by_calls: F64

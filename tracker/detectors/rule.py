@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors.arrays import F64
 
@@ -50,8 +50,7 @@ RECOVERING: Final = 2
 ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
+class Limits(Struct, frozen=True, eq=False):
     """What a change must pass to be a finding (JUDGEMENT 4.5, 4.6).
 
     `min_ratio`: smallest change of a series that matters, 0.03 = 3 %. `alpha`: share of false discoveries that is

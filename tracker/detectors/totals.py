@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import _distributions as distributions
@@ -20,8 +20,7 @@ EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """How much series varied within older versions, as they are and without what all operators share; None: unknown."""
 
     raw: Spread | None = None
@@ -59,8 +58,7 @@ def changes_of_totals(
     return ChangedTotals(x, y, _change(x, y, limits, noise.raw), centred, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedTotals:
+class ChangedTotals(Struct, frozen=True):
     """Run-level series and their raw and centred changes; `x`, `y`: the logs of the two sides."""
 
     x: F64
@@ -102,8 +100,7 @@ class ChangedTotals:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     d: F64
     standard_error: F64
     freedom: F64

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -15,8 +15,7 @@ from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What the runs say of each series; one element per series in every field.
 
     `d`, `standard_error`, `freedom`: change as a log, its error (nan: unknown) and degrees of freedom. `p`, `q`: in the

@@ -11,7 +11,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -55,8 +54,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     otherwise: Sidecar = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(Struct, frozen=True):
     """What became of one entry that was tried. `error`: None where its profile is in the database and the entry gone.
 
     `given_up`: it was the last try, and the entry lies in `failed`. `attempts`: with this one.
@@ -71,8 +69,7 @@ class Spooled:
     results: tuple[IngestResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """An entry that is in a spool. `why`: what it waits for, or the error of its last try; '' before the first.
 
     `is_barred`: this user may not read the profile. `next_try_ns`: not before then, 0: now. `kept_until_ns`: of what

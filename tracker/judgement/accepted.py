@@ -6,8 +6,9 @@ The follower knows it per series; a diff needs one list of runs, so here a run c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
@@ -27,8 +28,7 @@ _OVER: Final = frozenset({"recovering", "recovered", "normal", "invalid", "suspe
 """States of an improvement that is none (any more)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The runs (places in the line, `end` excluded, None: to the newest) in which a finding was open and bad.
 
     `confirmed`: else it is a suspicion that the next runs decide.
@@ -48,8 +48,7 @@ class Span:
         return runs[self.start : None if self.end is None else max(self.end, 0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """What is known of the runs of a line, oldest first. `level`: the place from which on the accepted level holds;
     `steps`: the findings that were accepted there. `open`: per run the findings for which it is no baseline. `small`:
     per run that may be one the confirmed findings that matter too little.

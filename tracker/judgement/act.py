@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.detectors.life import OPEN, Acted, Action, refusal
@@ -18,8 +18,7 @@ from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
 
     action: Action

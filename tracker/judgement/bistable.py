@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF
@@ -22,8 +22,7 @@ from tracker.store.judged import Line, LineRun
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenSide:
+class ChosenSide(Struct, frozen=True, eq=False):
     """Runs in a database, and what they say. `known`: what was read of it before."""
 
     store: Store
@@ -32,8 +31,7 @@ class ChosenSide:
     known: Known = field(default_factory=Known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Older:
+class _Older(Struct, frozen=True):
     """The last runs of a line before the newer of two sides, oldest first. `runs`: all of the line."""
 
     store: Store

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -40,8 +40,7 @@ _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 _WORDS: Final = ("verdict", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
     (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
     is the yardstick of one run against one. `rows`: of each family, once asked for; `factors`: so for `older_factors`.
@@ -103,8 +102,7 @@ class Values:
         return self.rows
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(Struct, frozen=True):
     """Candidate runs against baseline runs; `columns` have an element per series of the line.
 
     They are `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
@@ -33,8 +34,7 @@ _DATED_BY = 30
 """Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """The findings of a line, with all that they were made from. `stored`: the fingerprint of those before."""
 
     runs: Sequence[LineRun]

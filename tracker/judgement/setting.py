@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
@@ -19,8 +20,7 @@ from tracker.store.labels import MAX_LABEL
 from tracker.store.thresholds import EVERYWHERE, Threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a threshold holds. `workload`: None: the only one there is. `device`: part of vendor and model, `config`:
     values of the configuration; without them the threshold holds on all devices, in all configurations.
     """

@@ -7,13 +7,14 @@ series; then a configuration before all, a device before all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cache
 from re import Pattern, compile
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -31,8 +32,7 @@ CONFIRM: Final = "confirm"
 _USUAL: Final[Mapping[str, float]] = {"communication": rule.COMMUNICATION_RATIO}
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """The limits that users set in a line, in any order; without any, the usual ones hold."""
 
     rows: tuple[Threshold, ...] = ()
@@ -128,8 +128,7 @@ class Thresholds:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A limit as it holds, and where it is from; None: it is the usual one."""
 
     value: float

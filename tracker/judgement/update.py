@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -30,8 +30,7 @@ from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of a line with its active runs, oldest first."""
 
     version_id: int
@@ -40,8 +39,7 @@ class Version:
     runs: tuple[LineRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
     most LOOK_BACK.
     """
@@ -68,8 +66,7 @@ class Task:
         return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
+class _Made(Struct, frozen=True):
     """How a version was judged: `rows` of `diff_history`, see `judgements.write`. `stored`: the fingerprint of the
     judgement that it replaces."""
 

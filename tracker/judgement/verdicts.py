@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import Centre
@@ -22,8 +23,7 @@ from tracker.store.thresholds import Threshold
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdicts:
+class Verdicts(Struct, frozen=True, eq=False):
     """`places`: each series of either side, sorted, and its place in `columns`, those of
     `judging.Compared`.
 

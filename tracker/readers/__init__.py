@@ -15,10 +15,11 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
+
+from msgspec import Struct
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
@@ -69,24 +70,21 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Found:
+class Found(Struct, frozen=True, order=True):
     """A file or folder and the one reader that claims it."""
 
     path: Path
     format: str
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """What lies at or below a path. `warnings`: of files that are passed over but named as profiles."""
 
     found: tuple[Found, ...]
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file or folder and all the readers that claim it; `problem`: why it cannot even be looked at."""
 
     path: Path

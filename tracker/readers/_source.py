@@ -6,9 +6,10 @@ import codecs
 import hashlib
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.units import MAX_BYTES
@@ -30,8 +31,7 @@ DIGEST_BYTES: Final = 16
 Progress = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class ReadOptions:
+class ReadOptions(Struct, frozen=True):
     """How to read a profile; every reader takes these and ignores what its format does not have.
 
     `flow_category`: link device events to the host by flow arrows of this category. `allow_partial`: keep what a

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -18,8 +19,7 @@ F64 = NDArray[np.float64]
 Key = tuple[str, str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenRuns:
+class ChosenRuns(Struct, frozen=True, eq=False):
     """`keys`: kind, metric, name, input_shapes, part of each series that any of the runs has.
 
     `values`, `calls`: (series, runs) per step, nan where a run does not have a series. `timelines`: of each run, device
@@ -32,8 +32,7 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """What is told of a run: its line, and its timeline as in `LineRun`. `stale`: its samples are missing, or by older
     rules, and its details are here.
     """
@@ -43,8 +42,7 @@ class _Told:
     timeline: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Known(Struct, frozen=True, eq=False):
     """What was read before of a database: the runs, the lines of runs, the series of lines, and per run what it says of
     these.
     """
@@ -113,8 +111,7 @@ class Known:
         return values, calls
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
+class _Part(Struct, frozen=True, eq=False):
     """What the runs at `places` say of `keys`, sorted: (keys, places) arrays, each run together in memory."""
 
     keys: Sequence[Key]

@@ -6,11 +6,11 @@ A line is what forms one history: a workload, in one configuration, on one devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -21,8 +21,7 @@ from tracker.store.sql import statement
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The numbers of a workload, a configuration and a device."""
 
     workload_id: int
@@ -32,11 +31,10 @@ class Line:
     @property
     def parameters(self) -> dict[str, Any]:
         """For the questions about a line."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class LineRun:
+class LineRun(Struct, frozen=True):
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
@@ -53,16 +51,14 @@ class LineRun:
     started_at_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesTable:
+class SeriesTable(Struct, frozen=True):
     """The series of a line: `ids` ascending, with a (kind, metric, name, input_shapes, part) for each."""
 
     ids: NDArray[np.int64]
     keys: Sequence[tuple[str, str, str, str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedVersion:
+class JudgedVersion(Struct, frozen=True):
     """How a version of a line was judged; None where there was nothing to compare with."""
 
     version_id: int

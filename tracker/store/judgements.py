@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple
 from typing import Final
 
+from msgspec.structs import asdict, astuple
 from sqlalchemy import Connection, text
 
 from tracker.store import bulk, labels, samples
@@ -53,7 +53,7 @@ def write(connection: Connection, line: Line, judged: JudgedVersion, rows: Seque
         Column("rule_version", "short", [judged.rule_version] * count),
     ]
     bulk.load(connection, "diff_history", [*fixed, *rows])
-    connection.execute(_ADD, {**line.parameters, **{name: getattr(judged, name) for name in judged.__slots__}})
+    connection.execute(_ADD, {**line.parameters, **asdict(judged)})
 
 
 def forget(connection: Connection, line: Line, version_id: int) -> None:

@@ -5,10 +5,10 @@ Ingesting the profile of such a run again brings its details back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.store import labels, samples
@@ -24,8 +24,7 @@ _MARK: Final = text("UPDATE capture SET pruned_at_ns = :now_ns WHERE run_id = :i
 _RULES: Final = text("SELECT sample_rules FROM run WHERE id = :id")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Which runs lose their details: those that started before `before_ns` (UTC), and are none of the newest
     `keep_versions` versions of their workload, of no pinned version, and no run that an open finding rests on.
     Runs of which nobody knows when they started stay.
@@ -36,8 +35,7 @@ class Policy:
     workload: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prunable:
+class Prunable(Struct, frozen=True):
     """A run that a policy takes."""
 
     run_id: int

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
@@ -34,8 +34,7 @@ _UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id")
 _TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
+class _Labels(Struct, frozen=True):
     """What runs are to be filed under; None for what stays."""
 
     version: str | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from msgspec import Struct, field
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
@@ -30,8 +30,7 @@ _JOIN_RUN: Final = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """What is known of a run as a whole.
 
     `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
@@ -51,8 +50,7 @@ class RunRecord:
     rules_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRun:
+class SavedRun(Struct, frozen=True):
     """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`; or whose
     dropped details they `restored`.
 
@@ -68,8 +66,7 @@ class SavedRun:
     restored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Incoming:
+class _Incoming(Struct, frozen=True):
     """The captures of one run on their way in. `rank` is never None here."""
 
     record: RunRecord
@@ -87,8 +84,7 @@ class _Incoming:
         return [_rank(capture) for capture in self.captures]
 
 
-@dataclass(frozen=True, slots=True)
-class _Home:
+class _Home(Struct, frozen=True):
     """The run that captures belong to."""
 
     run_id: int

@@ -13,9 +13,11 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker import __version__, readers
 from tracker.config import Settings
@@ -54,8 +56,7 @@ def check(settings: Settings) -> None:
             parse_device(folder.device)
 
 
-@dataclass(slots=True)
-class Service:
+class Service(Struct):
     """A watcher. `load` reads the settings, `open_store` opens their database; both may raise a TrackerError."""
 
     work: Work

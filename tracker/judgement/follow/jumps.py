@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.detectors.within import Modes, is_between, jumps_between
 from tracker.judgement.families import more_is_better, unit_of

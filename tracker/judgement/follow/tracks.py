@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -35,8 +35,7 @@ GATES: Final = (
 _CALLED: Final = (*rule.CHANGED, rule.ADDED, rule.REMOVED)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What runs say of all series in one way: `sign` per series (1 worse, -1 better, 0 nothing), `gates`: those of
     GATES that any series has.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.errors import StoreError
@@ -26,8 +26,7 @@ def sums(values: NDArray[Any], starts: I64) -> NDArray[Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(Struct, frozen=True, eq=False):
     """Whole or real numbers, of which some may be missing (0 there)."""
 
     values: NDArray[Any]

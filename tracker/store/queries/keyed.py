@@ -7,11 +7,11 @@ asked for numbers, once for the texts of those that are new, and what is left is
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.lazy import pd
@@ -27,8 +27,7 @@ _MOST_KEPT: Final = 100_000
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Texts:
+class Texts(Struct, frozen=True, eq=False):
     """The distinct keys of a column: their `columns`, and the place of each row's key among them, in the order of the
     keys (by code point, the columns one after the other).
     """
