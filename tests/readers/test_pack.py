@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import struct
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.factories import breakdown, capture, rows
 from tests.packs import column, columns_of, records, write_records

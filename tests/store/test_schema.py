@@ -31,7 +31,7 @@ def test_columns_are_those_of_the_contract_under_its_names():
         packed = contexts.COLUMNS if name == "op_tree" else ()
         assert (set(metadata.tables[name].columns.keys()) | set(packed)) - KEYS - {"contexts"} == expected, name
     for name in ("capture", "step"):
-        assert set(Breakdown.__dataclass_fields__) <= set(metadata.tables[name].columns.keys())
+        assert set(Breakdown.__struct_fields__) <= set(metadata.tables[name].columns.keys())
 
 
 def test_detail_tables_are_keyed_by_run_and_partitioned():

@@ -8,10 +8,10 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64
 
@@ -22,8 +22,7 @@ COLUMNS: Final = (*_CONTEXT, *_STEP)
 _HEAD: Final = struct.Struct("<q")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Contexts:
+class Contexts(Struct, frozen=True, eq=False):
     """The contexts of a rank by node, each with its `node`, `parent` and `op_key_id`; and row by row what a step says
     of one, by context and step: the `place` of the context among them, the `step`, and `numbers`, one line for each
     of NUMBERS, MISSING where the source does not say.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -34,8 +34,7 @@ _NUMBERED: Final = frozenset(
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A capture that belongs to a run now."""
 
     run_id: int
@@ -49,8 +48,7 @@ class Placed:
         return self.capture.rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Ids:
+class _Ids(Struct, frozen=True):
     """The ids of what the captures of one ingest name."""
 
     process_group: dict[Key, int]
@@ -82,7 +80,7 @@ def load(connection: Connection, placed: Sequence[Placed]) -> None:
 
 def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
     own = ("run_id", "rank", "host", "device_ordinal", *_PARALLEL, "settings", "quality", "quality_reason")
-    names = (*own, "started_at_ns", "ended_at_ns", *(f.name for f in fields(Breakdown)))
+    names = (*own, "started_at_ns", "ended_at_ns", *Breakdown.__struct_fields__)
     rows = []
     for item in placed:
         capture = item.capture
@@ -106,7 +104,7 @@ def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
 
 
 def _breakdown_values(breakdown: Breakdown) -> list[Any]:
-    return [getattr(breakdown, f.name) for f in fields(Breakdown)]
+    return [getattr(breakdown, name) for name in Breakdown.__struct_fields__]
 
 
 def _load_steps(connection: Connection, item: Placed) -> None:
@@ -118,10 +116,10 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("start_ns", "int", [row.start_ns for row in steps]),
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
     ]
-    for field in fields(Breakdown):
-        kind: bulk.Kind = "text" if field.name == "timeline" else "int"
-        kind = "float" if field.name == "samples_per_second" else kind
-        columns.append(Column(field.name, kind, [getattr(row.breakdown, field.name) for row in steps]))
+    for name in Breakdown.__struct_fields__:
+        kind: bulk.Kind = "text" if name == "timeline" else "int"
+        kind = "float" if name == "samples_per_second" else kind
+        columns.append(Column(name, kind, [getattr(row.breakdown, name) for row in steps]))
     bulk.load(connection, "step", columns)
 
 

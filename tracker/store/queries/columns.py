@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.errors import StoreError
@@ -26,8 +26,7 @@ def sums(values: NDArray[Any], starts: I64) -> NDArray[Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class Column(Struct, frozen=True, eq=False):
     """Whole or real numbers, of which some may be missing (0 there)."""
 
     values: NDArray[Any]
@@ -38,8 +37,9 @@ class Column:
         """From what a driver gives: None is missing."""
         if None not in numbers:
             return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
-        missing = np.array([number is None for number in numbers], dtype=bool)
-        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
+        values = np.array(numbers, dtype=object)
+        missing = pd.isna(values)
+        return cls(np.where(missing, 0, values).astype(dtype), missing)
 
     def array(self) -> Any:
         """The same as a nullable array of pandas."""
