@@ -154,11 +154,14 @@ def _insert(
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     place = f"({', '.join([mark] * len(names))})"
     keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
-    inserted = 0
+    inserted, size, statement = 0, 0, ""
     for values in batches:
-        # Only names of this package and placeholders are put together here.
-        places = ", ".join([place] * (len(values) // len(names)))
-        cursor.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}", values)  # noqa: S608
+        if len(values) != size:  # all batches but the last are of one size
+            size = len(values)
+            # Only names of this package and placeholders are put together here.
+            places = ", ".join([place] * (size // len(names)))
+            statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}"  # noqa: S608
+        cursor.execute(statement, values)
         inserted += cursor.rowcount
     return inserted
 
