@@ -18,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -154,7 +153,7 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
         if row_types and key in told:
             holds = told[key]
         elif of_rows is not None:
-            holds = "rows: " + ", ".join(item.name for item in fields(of_rows))
+            holds = "rows: " + ", ".join(of_rows.__struct_fields__)
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             holds = "rows: " + ", ".join(value[0])
         elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):

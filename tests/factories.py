@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from msgspec.structs import replace
 
 from tracker.profile import (
     MISSING,
@@ -33,7 +33,7 @@ EPOCH_NS = 1_700_000_000_000_000_000
 
 def breakdown(**values: Any) -> Breakdown:
     """A breakdown on the device timeline with nothing known but `values`."""
-    fields = dict.fromkeys(Breakdown.__dataclass_fields__)
+    fields = dict.fromkeys(Breakdown.__struct_fields__)
     return Breakdown(**{**fields, "timeline": "device", **values})
 
 

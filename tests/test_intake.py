@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import json
 import uuid
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 import tracker
 from tests.conftest import count_rows

@@ -6,10 +6,10 @@ import gzip
 import json
 import os
 import shutil
-from dataclasses import replace
 
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import count_rows
 from tests.packs import everything

@@ -56,9 +56,8 @@ def ingest(
     `options`: the fields of `tracker.intake.IngestOptions`. Columns: those of `tracker.intake.IngestResult` but the
     single captures.
     """
-    from dataclasses import asdict
-
     import pandas as pd
+    from msgspec.structs import asdict
 
     from tracker.intake import IngestOptions, IngestResult
     from tracker.intake import ingest as ingest_paths
@@ -67,7 +66,7 @@ def ingest(
     results = ingest_paths(
         store, [Path(path) for path in listed], version=version, workload=workload, options=IngestOptions(**options)
     )
-    columns = [name for name in IngestResult.__dataclass_fields__ if name != "captures"]
+    columns = [name for name in IngestResult.__struct_fields__ if name != "captures"]
     return pd.DataFrame([asdict(result) for result in results], columns=columns)
 
 

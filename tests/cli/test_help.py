@@ -195,4 +195,10 @@ def test_a_command_that_is_put_together_alone_is_the_same_as_among_all(name):
 
 
 def test_where_no_command_is_named_all_are_put_together():
-    assert app_for([]) is app_for(["--help"]) is app_for(["dif"]) is app
+    assert app_for([]) is app_for(["dif"]) is app
+
+
+@pytest.mark.parametrize("word", ["-h", "--help"])
+def test_the_help_is_that_of_all_commands_though_it_puts_none_together(tracker, word):
+    assert tracker(word).out.strip() == tracker().err.strip(), "without a word, the whole program shows its help"
+    assert {len(command.params) for command in typer.main.get_command(app_for([word])).commands.values()} == {0}

@@ -10,7 +10,7 @@ import pytest
 
 from tests.test_intake import write_trace
 
-SLOW = {"pandas", "alembic", "sqlmodel", "openpyxl", "apprise", "apscheduler", "distributed", "rich"}
+SLOW = {"pandas", "alembic", "sqlmodel", "openpyxl", "apprise", "apscheduler", "distributed", "pydantic", "rich"}
 """What takes a tenth of a second and more to import."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, breakdown, capture, record
 from tests.judgement.made import runs

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, H100, capture, record, save
 from tracker.compare import diff, show

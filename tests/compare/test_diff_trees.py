@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import replace
 
 from tests.factories import Keys, capture, record, table
 from tracker.compare import diff

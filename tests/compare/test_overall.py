@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, capture, record, same_table, save
 from tracker.compare import diff, show

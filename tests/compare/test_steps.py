@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
-
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, capture, record, save
 from tracker.compare import diff, show
@@ -177,5 +176,5 @@ def test_a_choice_of_all_steps_leaves_out_what_lies_outside(store: Store):
     save_mixed(store, "v1")
     shown, whole = show(store, "v1", options=ShowOptions(steps=(10, 11, 12))), show(store, "v1")
     assert (shown.ops["calls"].sum(), whole.ops["calls"].sum()) == (6, 8)
-    assert {item.name for item in fields(shown)} >= {"options", "notes"}
+    assert {*shown.__struct_fields__} >= {"options", "notes"}
     assert shown.options.steps == (10, 11, 12)

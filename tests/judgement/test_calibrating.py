@@ -66,8 +66,8 @@ def test_the_count_at_the_change_in_use_is_what_a_comparison_finds(store):
     values[:5, 5:] *= np.array([1.02, 1.025, 1.04, 1.06, 0.9])[:, None]
     line = Values([("op", "device_self_ns")] * 40, [str(at) for at in range(40)], values, np.full((40, 8), np.nan))
     found = false_findings(line, ((0, 1, 2, 3, 4), (5, 6, 7)), device_timed=True)
-    usual = compare(line, range(5), range(5, 8), device_timed=[True] * 3).table["verdict"]
-    assert found["op", 0.03] == usual.isin(["REGRESSED", "IMPROVED"]).sum() == 3
+    usual = compare(line, range(5), range(5, 8), device_timed=[True] * 3).columns["verdict"]
+    assert found["op", 0.03] == np.isin(usual, ["REGRESSED", "IMPROVED"]).sum() == 3
     assert found["op", 0.08] == 1
 
 

@@ -20,7 +20,8 @@ from tracker.judgement import (
     update,
     verdicts_of,
 )
-from tracker.judgement.thresholds import NONE, Thresholds, check
+from tracker.judgement.setting import check
+from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.profile import Device
 from tracker.results import CalibrateOptions, FindingsOptions, HistoryOptions
 from tracker.store import queries

@@ -10,35 +10,28 @@ from tracker.judgement import older_runs, verdicts_of
 from tracker.judgement.yardstick import MOST, factors_of, noise_of
 from tracker.store import runs as edits
 
-NOTHING = np.array([], dtype=np.int64)
-
-
-def noise(values, versions, rows, shared=NOTHING, step=float("nan")):
-    """The noise of `rows`, without what the rows `shared` say that all of them share."""
-    return noise_of(values, versions, rows, factors_of(values, versions, shared, step))
-
 
 def test_runs_vary_about_the_level_of_their_own_version():
     # 100 and 110, then, twice as slow, 200 and 220: the version is no noise
     values = np.array([[100.0, 110.0, 200.0, 220.0]])
-    found = noise(values, [(0, 1), (2, 3)], np.array([0]))
+    found = noise_of(values, [(0, 1), (2, 3)], np.array([0]))
     within = 2 * (np.log(1.1) / 2) ** 2  # two runs about their mean
-    assert found.raw.variance[0] == pytest.approx(within)  # (within + within) / 2 degrees of freedom
-    assert found.raw.freedom[0] == 2
+    assert found.variance[0] == pytest.approx(within)  # (within + within) / 2 degrees of freedom
+    assert found.freedom[0] == 2
 
 
 def test_what_all_operators_of_a_run_share_is_no_noise_of_any():
     values = np.full((30, 4), 100.0) * np.array([1.0, 1.1, 0.9, 1.2])
-    rows = np.arange(30)
-    found = noise(values, [(0, 1), (2, 3)], rows, rows, 3000.0)
-    assert found.raw.variance[0] > 0.004
-    assert found.centred.variance[0] == pytest.approx(0.0, abs=1e-12)
+    rows, versions = np.arange(30), [(0, 1), (2, 3)]
+    factors = factors_of(values, versions, rows, 3000.0)
+    assert noise_of(values, versions, rows).variance[0] > 0.004
+    assert noise_of(values, versions, rows, factors).variance[0] == pytest.approx(0.0, abs=1e-12)
 
 
 def test_a_run_without_the_series_says_nothing_of_it():
     values = np.array([[100.0, np.nan, 110.0], [0.0, 100.0, 100.0]])
-    found = noise(values, [(0, 1, 2)], np.array([0, 1]))
-    assert found.raw.freedom.tolist() == [1, 1]
+    found = noise_of(values, [(0, 1, 2)], np.array([0, 1]))
+    assert found.freedom.tolist() == [1, 1]
 
 
 def test_older_runs_are_those_of_earlier_versions_with_two_or_more(store):

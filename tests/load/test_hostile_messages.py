@@ -7,12 +7,13 @@ import json
 import re
 import shlex
 import smtplib
-from dataclasses import fields, is_dataclass, replace
 from email.policy import default
 from html.parser import HTMLParser
 
 import pytest
 import requests
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tests.judgement.made import runs
 from tests.load.test_hostile_names import FORMULAS, HTML, NAMES, SHELL, SQL, TERMINAL
@@ -48,9 +49,9 @@ def poisoned(value, text):
         return text if value else value
     if isinstance(value, tuple):
         return tuple(poisoned(one, text) for one in value)
-    if is_dataclass(value):
-        found = {one.name: getattr(value, one.name) for one in fields(value) if one.name not in WORDS}
-        return replace(value, **{name: poisoned(own, text) for name, own in found.items()})
+    if isinstance(value, Struct):
+        found = {name: poisoned(own, text) for name, own in asdict(value).items() if name not in WORDS}
+        return replace(value, **found)
     return value
 
 

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import weakref
 from collections.abc import Iterator
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from scripts import build_native
 from tests.readers.helpers import decoding
@@ -65,11 +65,10 @@ def tables(events: Any) -> Iterator[tuple[str, Any]]:
     for table in ("ops", "frames", "launches", "device", "allocations", "markers"):
         rows = getattr(events, table)
         columns = []
-        for field in fields(rows):
-            column = getattr(rows, field.name)
-            if field.name in ("name", "input_shapes", "input_types", "module", "call_stack", "component"):
+        for name, column in asdict(rows).items():
+            if name in ("name", "input_shapes", "input_types", "module", "call_stack", "component"):
                 columns.append([texts[code] for code in column.tolist()])
-            elif field.name == "thread":
+            elif name == "thread":
                 columns.append([events.threads[thread] for thread in column.tolist()])
             elif isinstance(column, np.ndarray):
                 columns.append(column.tolist())

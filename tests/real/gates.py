@@ -149,8 +149,8 @@ def compare(before: list[Run], after: list[Run]) -> Findings:
     names = keys_of([by_name(run) for run in before], [by_name(run) for run in after])
     sums = [table([by_name(run) for run in side], names) for side in (before, after)]
     by_names = judge_series(*sums, Weights(step=step), center=judged_ops.centre)
-    calls = judge_calls(table(before, keys, "calls"), table(after, keys, "calls"), x, y, step)
-    presence = judge_presence(x, y, step)
+    calls = pd.DataFrame(judge_calls(table(before, keys, "calls"), table(after, keys, "calls"), x, y, step))
+    presence = pd.DataFrame(judge_presence(x, y, step))
     found = judged_ops.table["verdict"].isin(["REGRESSED", "IMPROVED"]).to_numpy()
     explained = np.nansum(np.where(found, judged_ops.table["contribution"], 0.0)) * step
     explained += presence.loc[presence["verdict"].isin(["ADDED", "REMOVED"]), "contribution"].sum() * step

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.real import data
 from tracker import readers

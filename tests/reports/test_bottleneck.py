@@ -1,8 +1,7 @@
 """The class of a bottleneck in words; what is not known is named, and nothing is guessed."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.reports.builders import bottleneck
 from tracker.reports._human_bottleneck import words

@@ -10,7 +10,7 @@ from tracker.results import SECTIONS, Diff, DiffOptions, Shown, ShowOptions
 
 def empty(made: Shown | Diff) -> dict[str, object]:
     """The frames of a result without their rows, but for the breakdown, which is never empty."""
-    names = [name for name in made.__dataclass_fields__ if hasattr(getattr(made, name), "head") and name != "overall"]
+    names = [name for name in made.__struct_fields__ if hasattr(getattr(made, name), "head") and name != "overall"]
     return {name: getattr(made, name).head(0) for name in names}
 
 

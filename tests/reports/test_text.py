@@ -1,12 +1,12 @@
 """Tables for the terminal."""
 
 import re
-from dataclasses import replace
 
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tests.reports import builders, workbooks

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from statistics import mean, median
 
 import numpy as np
@@ -10,6 +9,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.conftest import count_rows
 from tests.factories import breakdown, capture, record, same_table, save, table

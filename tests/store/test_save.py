@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, H100, capture, record, save, table
@@ -200,7 +199,7 @@ def test_an_exception_halfway_leaves_nothing(store, monkeypatch):
 
 
 def test_all_fields_of_a_breakdown_and_a_capture_come_back(store):
-    numbers = {name: at for at, name in enumerate(Breakdown.__dataclass_fields__)}
+    numbers = {name: at for at, name in enumerate(Breakdown.__struct_fields__)}
     whole = Breakdown(**{**numbers, "timeline": "host", "samples_per_second": 2.5})
     made = capture(3, started_at_ns=5, ended_at_ns=9)
     made = replace(made, rows=replace(made.rows, overall=whole), quality="partial", quality_reason="cut")

@@ -45,7 +45,7 @@ def test_the_header_names_every_parameter_and_column(name):
     from tracker.profile import Breakdown
 
     for column in columns:
-        known = re.search(rf"\b{column}\b", header(name)) or (breakdown and column in Breakdown.__dataclass_fields__)
+        known = re.search(rf"\b{column}\b", header(name)) or (breakdown and column in Breakdown.__struct_fields__)
         assert known, column
 
 

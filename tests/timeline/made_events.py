@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -134,7 +133,7 @@ class Made:
 
     def step_times(self, step: int, **given: int) -> None:
         """What the profiler itself says of a step, in ns: bubble=5, free=7, ..."""
-        row = dict.fromkeys((column.name for column in fields(StepTimes)), MISSING)
+        row = dict.fromkeys(StepTimes.__struct_fields__, MISSING)
         self._add(StepTimes, row, step=step, **{f"{name}_ns": value for name, value in given.items()})
 
     def copy(self, start: int, end: int, correlation: int = -1, **given: Any) -> None:
@@ -212,10 +211,10 @@ class Made:
 
     def _table(self, table: type[Columns]) -> Any:
         columns = {}
-        for column in fields(table):
-            values = [row[column.name] for row in self.rows[table]]
+        for name, kind in table.__annotations__.items():
+            values = [row[name] for row in self.rows[table]]
             coded = [self.strings.code(value) if isinstance(value, str) else value for value in values]
-            columns[column.name] = np.array(coded, dtype=DTYPES[str(column.type)])
+            columns[name] = np.array(coded, dtype=DTYPES[kind])
         return table(**columns)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import asdict
 
 from tests.timeline.made_events import Made, records
 from tracker.profile import MISSING, NO_STEP, ROW_COLUMNS, Breakdown, CollectiveTasks, DeviceEvents, Rows

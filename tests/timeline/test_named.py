@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from tests.factories import breakdown, table
 from tracker.profile import ROW_COLUMNS, Rows, StepRow

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.watch.world import ALERTS, DAY, HOUR, MINUTE, SETTLED, World
 from tracker import notify

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import time
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
 from tracker import readers

@@ -288,7 +288,7 @@ def test_a_line_is_judged_once_for_all_that_came(world, monkeypatch):
 
 
 def entry(path: str, written_s: int, workload: str = "gpt") -> inbox.Entry:
-    values = dict.fromkeys(inbox.Entry.__dataclass_fields__)
+    values = dict.fromkeys(inbox.Entry.__struct_fields__)
     return inbox.Entry(
         **{**values, "path": path, "written_ns": written_s * 10**9, "workload": workload, "folder_id": 1}
     )

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 from tracker import __version__
 from tracker.cli import (
@@ -38,6 +39,7 @@ from tracker.cli import (
     versions,
     watch,
 )
+from tracker.cli._values import without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
 
@@ -139,11 +141,20 @@ app.command("notify", short_help="Tell people of findings: send what is due, tes
 app.add_typer(db.app, name="db", short_help="The database: where it is, whether it is sound.")
 
 
+def _no_options() -> None:
+    pass
+
+
 def app_for(words: Sequence[str]) -> typer.Typer:
     """The program with the one command that `words` begin with, or with all of them: to put together the options of
-    every command takes longer than many a command.
+    every command takes longer than many a command. The help needs none: it has a line for each.
     """
     only = copy(app)
+    if words[:1] in (["--help"], ["-h"]):
+        told: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+        only.registered_groups = []
+        only.registered_commands = [CommandInfo(of.name, short_help=of.short_help, callback=_no_options) for of in told]
+        return only
     only.registered_commands = [command for command in app.registered_commands if [command.name] == list(words[:1])]
     only.registered_groups = [group for group in app.registered_groups if [group.name] == list(words[:1])]
     return only if only.registered_commands or only.registered_groups else app
@@ -153,7 +164,9 @@ def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
     gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
-        sys.exit(app_for(sys.argv[1:2])(prog_name="tracker", standalone_mode=False))
+        program = typer.main.get_command(app_for(sys.argv[1:2]))
+        without_pydantic(program)
+        sys.exit(program.main(prog_name="tracker", standalone_mode=False))
     except typer.TyperException as error:
         sys.exit(_misused(error))
     except typer.Abort:

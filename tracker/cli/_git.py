@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.environment import GIT_READ_ONLY
@@ -15,8 +16,7 @@ from tracker.hooks.environment import GIT_READ_ONLY
 _TIMEOUT_S: Final = 120
 
 
-@dataclass(frozen=True, slots=True)
-class GitOrder:
+class GitOrder(Struct, frozen=True):
     """Versions in the order of their commits, and those of which the repository knows none: they keep their place
     behind the version that they follow now.
     """

@@ -8,11 +8,11 @@ import re
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
+from msgspec import Struct
 
 from tracker.cli._options import Format
 from tracker.errors import SourceError, UsageError
@@ -25,8 +25,7 @@ PIPE_WIDTH = 120
 _EXIT_BROKEN_PIPE = 128 + 13  # what a shell reports of a program that a closed pipe ended
 
 
-@dataclass(frozen=True, slots=True)
-class Screen:
+class Screen(Struct, frozen=True):
     """Where text goes: `width` in characters; `color` only at a terminal that wants it."""
 
     width: int
@@ -77,8 +76,7 @@ def tell(text: str) -> None:
     sys.stderr.flush()
 
 
-@dataclass(frozen=True, slots=True)
-class Delivery:
+class Delivery(Struct, frozen=True):
     """What goes to the screen (`shown`), and what to the file (`written` at `path`), if any."""
 
     shown: Format

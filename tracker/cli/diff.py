@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -158,6 +157,8 @@ def diff(
       tracker diff v1 v2 --format xlsx -o diff.xlsx
       tracker diff latest --fail-on new --format junit -o gate.xml
     """
+    from msgspec.structs import replace
+
     from tracker import compare, reports
     from tracker import config as configuration
     from tracker.cli import _store

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -164,6 +163,8 @@ def _take_in(
 ) -> None:
     """Reads, writes, judges, and says what came of it."""
     # what says at the end what came of it is imported, too, while another process may read already
+    from msgspec.structs import replace
+
     from tracker import intake
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
@@ -174,9 +175,9 @@ def _take_in(
     with (
         _reading_on(dask) as read_with,
         progress(of_bytes=dask is None) as report,
-        _store.writing(settings, create=True) as store,
+        _store.writing(settings, create=True, late=True) as store,
     ):
-        before = recovered(store)
+        before = recovered(store) if store.is_made else frozenset()
         how = replace(chosen, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=how)
         hints = order_hints(store, results)

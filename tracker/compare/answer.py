@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tracker.compare.spread import overlap
 from tracker.results import ADDED, REMOVED, Cause, Part
@@ -27,8 +28,7 @@ PARTS: Final = {
 _HOST_DRIFT: Final = 0.05  # JUDGEMENT section 4, step 9: below this a host-timed step change is no finding
 
 
-@dataclass(frozen=True, slots=True)
-class Reasons:
+class Reasons(Struct, frozen=True):
     """What may carry a change. `before`, `after`: `overall.step_numbers`; `rollup`: ops by name, largest first.
 
     `explained_ns`: the delta of all ops together; `data_loading_ns`: its delta; `memory`: DIFF of the peak allocated.

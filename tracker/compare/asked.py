@@ -5,10 +5,10 @@ message and a plan.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -24,8 +24,7 @@ Named = tuple[tuple[int, ...], int | None]
 """The runs that a reference names, and the one rank."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class Asked(Struct, frozen=True, eq=False):
     """Answers about `run_ids`, which are asked about together; about others each asks alone. `few`: see `queries.ops`.
     `named`: what references name.
     """

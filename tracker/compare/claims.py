@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
@@ -22,8 +23,7 @@ _GROUPS: Final = (
 """Verdict and the word in front of its operators, in the order of the answer."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(Struct, frozen=True):
     """`phrase`: between candidate and baseline. `because`: what follows the size of the change, with its `; `.
 
     `changed`: whether the total is a finding or a suspicion. `found_ns`: the sum of what the named operators changed.
@@ -48,7 +48,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     named = [
         text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word], judged))
     ]
-    changed = row["verdict"] in (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
+    changed = row["verdict"] in rule.CHANGED
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
     moved = row["verdict"] != rule.UNCHANGED or remark != ""

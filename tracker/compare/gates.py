@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.compare.operators import own_time_of
 from tracker.compare.sides import FILES
@@ -40,8 +42,7 @@ _MORE_CALLS: Final = ", more calls"
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(Struct, frozen=True):
     """A regression that was found before the candidate. `largest`: how much worse, as a log, it may be without being
     worse than it was; None where it came (ADDED), and there is nothing to compare it with. `change`: of a finding: one
     of calls says nothing of time. `more_calls`: with it the calls became more.

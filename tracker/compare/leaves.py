@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct, field
 
 from tracker.compare.filters import matching
 from tracker.compare.tree import (
@@ -37,8 +38,7 @@ Counted = dict[tuple[Group, tuple[Name, ...]], Value]
 Rows = Iterator[dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """Which tree of a side: `word` of TREES, apart by `grains`; patterns `op` and `module`; shapes and names as in a
     diff. `flat`: ops are not shown where they were called.
 
@@ -55,8 +55,7 @@ class Wanted:
     outside: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
+class _Source(Struct, frozen=True):
     """The tables of one side, inside its steps or outside of all."""
 
     side: Loaded

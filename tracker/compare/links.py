@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
@@ -97,6 +97,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
         frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)
         tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
+    joined = pd.DataFrame(joined)
     for name in _NUMBERS:
         number = joined[name].astype("Int64")
         joined[name] = number.where(number >= 0)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 from statistics import median
 from typing import TYPE_CHECKING, Any, Final
+
+from msgspec import Struct
 
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -31,8 +32,7 @@ _TIMES: Final = re.compile(r"x\s*(?P<before>\d+(?:\.\d+)?)|(?P<behind>\d+(?:\.\d
 _DIGITS: Final = re.compile(r"(\d+)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Measure:
+class _Measure(Struct, frozen=True):
     """`source`: the column of sql/run_numbers.sql; `unit`: None where the profile names it.
 
     `of_log`: the column for runs without a profiler, where it is another one. The first interval of a training log
@@ -60,8 +60,7 @@ _MEASURES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Key:
+class _Key(Struct, frozen=True):
     """What makes a column: numbers of different keys are never compared."""
 
     measure: str
@@ -93,8 +92,7 @@ class _Key:
         return ", ".join(filter(None, (self.words, device, f"{what} {where}", self.scope)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Value:
+class _Value(Struct, frozen=True):
     """One number of one run."""
 
     version: str
@@ -103,8 +101,7 @@ class _Value:
     expected: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Run:
+class _Run(Struct, frozen=True):
     """A run with what is known of it beside its numbers."""
 
     row: Mapping[str, Any]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tracker.compare import means
 from tracker.lazy import pd
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
 
 
-@dataclass(frozen=True, slots=True)
-class Metric:
+class Metric(Struct, frozen=True):
     """A row of the overall table; `name` is a column of the step rows, or a key of a mapping of `Sum`."""
 
     name: str
@@ -24,8 +24,7 @@ class Metric:
     in_e2e: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Sum:
+class Sum(Struct, frozen=True):
     """Time and number of what a row counts, per step and rank; None: not known, or of no meaning."""
 
     ns: float | None

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 Value = float | None
 Numbers = list[Value]
@@ -19,8 +20,7 @@ CALLS, OP_CALLS, HOST_TOTAL, HOST_SELF, DEVICE_TOTAL, DEVICE_SELF = range(len(NU
 _JOINTS: Final = {"module": "/"}
 
 
-@dataclass(frozen=True, slots=True)
-class Leaf:
+class Leaf(Struct, frozen=True):
     """An op (or what stands for it) under `path`, with its own numbers; the rows above get their sums from it.
 
     `host_ns`, `device_ns`: time that nothing else counts. `host_total_ns`, `device_total_ns`: where both are None, what
@@ -36,8 +36,7 @@ class Leaf:
     device_total_ns: Value = None
 
 
-@dataclass(slots=True)
-class Tree:
+class Tree(Struct):
     """All rows under any group: `names`, `parents` (-1: none) and `children` by number; parents come first.
 
     `values`: group -> number of the row -> its numbers; a row that is not in a group has none there.

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.compare.keys import values
 from tracker.compare.operators import own_time
@@ -45,8 +45,7 @@ Row = Mapping[str, Any]
 NO_SERIES: Final[Key] = ("", "", "", "", "")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class Judged(Struct, frozen=True, eq=False):
     """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
     `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
@@ -79,7 +78,7 @@ class Judged:
         rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
         filled: dict[str, Any] = {}
         for column in VERDICT_COLUMNS:
-            said = self.found.rows["diff" if column == "judged_diff" else column].to_numpy()
+            said = self.found.columns["diff" if column == "judged_diff" else column]
             is_number = said.dtype == np.float64
             taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
             filled[column] = taken if is_number else _texts(taken)
@@ -112,7 +111,7 @@ class Judged:
         if self.found is None or not self.of_ops:
             return {}
         kinds = ("op_name",) if self.by_name else ("op_name", "op")
-        rows = _rows(self.found, self.found.rows["verdict"].isin(_FINDINGS).to_numpy(), kinds, self.metric)
+        rows = _rows(self.found, np.isin(self.found.columns["verdict"], _FINDINGS), kinds, self.metric)
         rows.sort(key=lambda row: (row["verdict"] == rule.SUSPECT, row["kind"] == "op", *_by_contribution(row)))
         of_name: dict[str, Row] = {}
         for row in rows:
@@ -122,16 +121,20 @@ class Judged:
     def _row(self, key: Key) -> Row | None:
         if self.found is None or key not in self.found.places:
             return None
-        row = self.found.rows.iloc[self.found.places[key]].to_dict()
-        return None if pd.isna(row["verdict"]) else row
+        row = _said(self.found, self.found.places[key])
+        return None if row["verdict"] is None else row
 
 
 def _rows(found: Verdicts, chosen: NDArray[np.bool_], kinds: Sequence[str], metric: str) -> list[Row]:
     """What is said of the `chosen` series of some kinds and a metric, and their keys, in the order of these."""
     keys = list(found.places)
     own = [at for at in np.flatnonzero(chosen).tolist() if keys[at][0] in kinds and keys[at][1] == metric]
-    said = found.rows.take(own).to_dict("records")
-    return [{**dict(zip(SERIES_KEY, keys[at], strict=True)), **row} for at, row in zip(own, said, strict=True)]
+    return [{**dict(zip(SERIES_KEY, keys[at], strict=True)), **_said(found, at)} for at in own]
+
+
+def _said(found: Verdicts, at: int) -> dict[str, Any]:
+    """What is said of the series at a place."""
+    return {name: column.item(at) for name, column in found.columns.items()}
 
 
 def _by_contribution(row: Row) -> tuple[bool, float, str]:
@@ -221,7 +224,7 @@ def _part(side: Loaded) -> str:
 
 
 def _mixture(side: Loaded) -> str:
-    mixed = [words for column, words in _LINE.items() if side.runs[column].nunique(dropna=False) > 1]
+    mixed = [words for column, words in _LINE.items() if len({*side.runs[column]}) > 1]
     return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
 
 
@@ -245,7 +248,7 @@ def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
 
 def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:
     """Verdict -> series of `kind` that have it, in the order of rule.VERDICTS; none below 0.01 % of the step counts."""
-    said = zip(found.places, found.rows["verdict"], found.rows["large"], strict=True)
+    said = zip(found.places, found.columns["verdict"].tolist(), found.columns["large"].tolist(), strict=True)
     own = Counter(word for key, word, large in said if large and key[:2] == (kind, metric))
     return {word: own[word] for word in rule.VERDICTS if word in own}
 
@@ -284,12 +287,11 @@ def _shared(found: Verdicts) -> str:
 
 def _jumps(found: Verdicts, metric: str, kind: str) -> Iterator[str]:
     """Which changes of operators are UNCLEAR since older runs jump so; the parts of a step follow from these."""
-    jump = np.array([str(reason).startswith(JUMPS) for reason in found.rows["reason"]], dtype=bool)
-    rows = sorted(_rows(found, jump, (kind,), metric), key=_by_contribution)
+    unclear = _rows(found, found.columns["verdict"] == rule.UNCLEAR, (kind,), metric)
+    rows = sorted((row for row in unclear if row["reason"].startswith(JUMPS)), key=_by_contribution)
     if rows:
         named = [
-            f"{row['name']} {format_diff(row['diff'])} ({str(row['reason']).rpartition(', ')[2]})"
-            for row in rows[:_NAMED]
+            f"{row['name']} {format_diff(row['diff'])} ({row['reason'].rpartition(', ')[2]})" for row in rows[:_NAMED]
         ]
         more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
         yield f"UNCLEAR, since older runs jump between two levels as well: {', '.join(named)}{more}."
@@ -350,8 +352,8 @@ def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
 
 def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
     assert judged.found is not None
-    said = zip(judged.found.places, judged.found.rows["verdict"].notna(), strict=True)
-    judged_runs = [key for key, is_judged in said if is_judged and key[0] == _RUN]
+    said = zip(judged.found.places, judged.found.columns["verdict"].tolist(), strict=True)
+    judged_runs = [key for key, word in said if word is not None and key[0] == _RUN]
     # what both sides measured in the same way, a trace before the others
     run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
     return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]

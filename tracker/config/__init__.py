@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from tracker.config.entries import Alerts, Channel, Entries, Folder, Owner, Prune, Rule, Watch, read
 from tracker.config.places import user_path
@@ -29,8 +30,7 @@ DATABASE_VARIABLE: Final = "TRACKER_DB"
 FILE_VARIABLE: Final = "TRACKER_CONFIG"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(Struct, frozen=True):
     """What holds for one call of the program.
 
     `database`: a URL, or the absolute path of a SQLite file. `origin`: who named it: `--db`, `TRACKER_DB`, the path of

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 PLACES: Final = "{workload}, {version}, {config.KEY}, {tag.KEY}"
 _TOKEN: Final = re.compile(r"(\{[^{}]*\}|\*)")
 _PLACE: Final = re.compile(r"workload|version|(?:config|tag)\.[^\s{}]+")
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One level of folders: which names it takes, and what they say. `places`: `workload`, `config.batch`, ..."""
 
     pattern: re.Pattern[str]

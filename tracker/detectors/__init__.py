@@ -8,7 +8,6 @@ more calls), `creep`, `vote` (change points), `baseline` (against how many runs)
 
 from __future__ import annotations
 
-from tracker.detectors.judging import judge
-from tracker.detectors.vote import change_points
+from lazy_loader import attach_stub
 
-__all__ = ["change_points", "judge"]
+__getattr__, __dir__, __all__ = attach_stub(__name__, __file__)

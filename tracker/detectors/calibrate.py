@@ -87,5 +87,5 @@ def smallest_ratio(
 
 
 def _findings(baseline: F64, candidate: F64, weights: Weights | None, limits: rule.Limits) -> int:
-    verdict = judge_series(baseline, candidate, weights, limits=limits).table["verdict"]
-    return int(verdict.isin([rule.REGRESSED, rule.IMPROVED]).sum())
+    verdict = judge_series(baseline, candidate, weights, limits=limits).columns["verdict"]
+    return int(np.isin(verdict, [rule.REGRESSED, rule.IMPROVED]).sum())

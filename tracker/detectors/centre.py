@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors.arrays import BOOL, F64, mean_of_rows, median_of_rows
 from tracker.detectors.spread import pooled
@@ -20,8 +20,7 @@ _RUNS_THAT_TELL: Final = 8
 """What makes a shared factor a change of the machine, and by how many runs it is measured (JUDGEMENT 4.1)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Centre:
+class Centre(Struct, frozen=True):
     """The factor that all series of a run share, as a log, per run; 0.0 in all runs where nothing was subtracted.
 
     `baseline`, `candidate`: one number per run, their means being equal and opposite. `series`: how many series it

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors.arrays import F64, counts, median_of_rows
 from tracker.detectors.judging import Judged, Weights, judge_series
-from tracker.lazy import pd
 
 WINDOW: Final = 3
 """Neighbouring versions whose median is the level that `best` is chosen by: one lucky version is no level."""
@@ -61,10 +61,9 @@ def judge_creep(
     limits = limits or rule.Limits(rule.CREEP_RATIO)
     judged = judge_series(best, candidate, weights, limits=limits, center=False, called_only=called_only)
     stepped = np.nan_to_num(step) >= np.log1p(step_ratio) - rule.ROUNDING
-    table = judged.table
-    upward = (table["ratio"] > 0).to_numpy()
-    called = table["verdict"].isin([rule.REGRESSED, rule.IMPROVED, rule.SUSPECT]).to_numpy()
-    verdict = np.where(called & (stepped | ~upward), rule.UNCHANGED, table["verdict"])
-    reason = np.where(called & ~upward, "lower than the best version", table["reason"])
+    own = judged.columns
+    upward, called = own["ratio"] > 0, np.isin(own["verdict"], rule.CHANGED)
+    verdict = np.where(called & (stepped | ~upward), rule.UNCHANGED, own["verdict"])
+    reason = np.where(called & ~upward, "lower than the best version", own["reason"])
     reason = np.where(called & stepped & upward, "one step explains it", reason)
-    return Judged(pd.DataFrame(table.assign(verdict=verdict, reason=reason)), judged.centre)
+    return replace(judged, columns={**own, "verdict": verdict, "reason": reason})

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import ArrayLike
 
 from tracker.detectors import _distributions as distributions
 from tracker.detectors import arrays, rule
-from tracker.detectors.arrays import BOOL, F64, counts, mean_of_rows
+from tracker.detectors.arrays import BOOL, F64, Columns, counts, mean_of_rows
 from tracker.detectors.centre import Centre, centre_of, no_centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.rule import Limits
@@ -55,13 +56,10 @@ def judge(
     one, other = arrays.pair(baseline, candidate)
     shares = arrays.per_series(share, len(one), "share")
     judged = judge_series(one, other, Weights(share=shares), limits=limits, center=center)
-    table = judged.table[["ratio", "p", "q", "verdict"]].copy()
-    table["center"] = judged.centre.shift
-    return table[list(PUBLIC_COLUMNS)]
+    return pd.DataFrame({**judged.columns, "center": judged.centre.shift})[list(PUBLIC_COLUMNS)]
 
 
-@dataclass(frozen=True, slots=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """How much a series matters to the step; all three may be None.
 
     `share`: fraction of the step, per series. `step`: the larger step of the two sides, in the unit of the values; with
@@ -73,21 +71,24 @@ class Weights:
     resolution: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
-    """The judgement of one family. `table`: a row per series with the value of every gate.
+class Judged(Struct, frozen=True):
+    """The judgement of one family. `columns`: an element per series, the value of every gate.
 
-    Columns: `ratio`, `low`, `high` (90 % interval of the ratio), `t`, `freedom`, `p`, `q`, `contribution` (signed,
+    They are `ratio`, `low`, `high` (90 % interval of the ratio), `t`, `freedom`, `p`, `q`, `contribution` (signed,
     fraction of the larger step), `detectable` (smallest ratio that these runs would have shown), `effect_passes`,
     `q_passes`, `contribution_passes`, `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
     """
 
-    table: pd.DataFrame
+    columns: Columns
     centre: Centre
 
+    @property
+    def table(self) -> pd.DataFrame:
+        """The columns, a row per series."""
+        return pd.DataFrame(self.columns)
 
-@dataclass(frozen=True, slots=True)
-class Shift:
+
+class Shift(Struct, frozen=True):
     """The change of every series: `d` (log), `standard_error`, `freedom`; nan or 0 where the runs do not say."""
 
     d: F64
@@ -232,12 +233,12 @@ def confirm(
         baseline, confirming, weights, limits=limits, center=center, older=older, among=suspects != 0,
         called_only=called_only,
     )  # fmt: skip
-    table = judged.table
-    passes = table["effect_passes"] & table["q_passes"] & table["contribution_passes"]
-    agrees = np.sign(table["ratio"].to_numpy()) == suspects
+    own = judged.columns
+    passes = own["effect_passes"] & own["q_passes"] & own["contribution_passes"]
+    agrees = np.sign(own["ratio"]) == suspects
     confirmed = passes & agrees & (suspects != 0)
     word = np.where(suspects > 0, rule.REGRESSED, rule.IMPROVED)
-    called = table["verdict"].isin([rule.REGRESSED, rule.IMPROVED, rule.SUSPECT])
-    verdict = np.where(confirmed, word, np.where(called, rule.UNCLEAR, table["verdict"]))
-    reason = np.where(confirmed, "confirmed by the next runs", np.where(called, "not confirmed", table["reason"]))
-    return replace(judged, table=table.assign(verdict=verdict, reason=reason))
+    called = np.isin(own["verdict"], rule.CHANGED)
+    verdict = np.where(confirmed, word, np.where(called, rule.UNCLEAR, own["verdict"]))
+    reason = np.where(confirmed, "confirmed by the next runs", np.where(called, "not confirmed", own["reason"]))
+    return replace(judged, columns={**own, "verdict": verdict, "reason": reason})

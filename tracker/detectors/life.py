@@ -7,8 +7,9 @@ run over the same history.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tracker.detectors.life_parts import (
     ENDED,

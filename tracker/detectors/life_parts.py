@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from tracker.detectors import rule
 
@@ -47,15 +48,14 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
 """From each state, those that one transition can lead to."""
 
 
-@dataclass(frozen=True, slots=True)
-class LifeRule:
+class LifeRule(Struct, frozen=True):
     """`effect`: log change that opens; half of it closes. `recovery_runs`: R. `worse_runs`: in a row, that
     show that it got worse: one, and those that confirm it, as of any finding. `reopen_versions`: how long a recovered
     finding can come back as itself. `version`: of the rule, written on every row.
     """
 
     effect: float = math.log1p(rule.MIN_RATIO)
-    recovery_runs: int = 2
+    recovery_runs: int = rule.RECOVERING
     worse_runs: int = 1 + rule.CONFIRMING
     reopen_versions: int = 5
     opposite_step: float = 0.75
@@ -69,8 +69,7 @@ class LifeRule:
         return max(0.5 * self.effect, (1.0 - self.opposite_step) * size)
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """What one run says of the series, in the finding's direction: positive `effect` is worse, as a log.
 
     `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
@@ -91,8 +90,7 @@ class Observed:
     size: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Acted:
+class Acted(Struct, frozen=True):
     """What a user did, and why. A mute ends at `until_ns` or with the first run of version `until_version`: one of the
     two must be given. `when_ns`: None for what the rule does with a run without a clock.
     """
@@ -105,15 +103,13 @@ class Acted:
     until_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Passed:
+class Passed(Struct, frozen=True):
     """Time went by without a run."""
 
     when_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
+class Over(Struct, frozen=True):
     """A version is over: the next one is here. `run`: the last one of `version`, its ordinal. `gone`: no run of it has
     the series. `when_ns`: start of the first run of the next one, None where nobody knows.
     """
@@ -127,8 +123,7 @@ class Over:
 Event = Observed | Acted | Passed | Over
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """Where a finding stands. `number` counts the findings of the series from 1; 0: there was none yet.
 
     `size`: log change when it was confirmed. `notified_level`: the level that was last told. `good_runs`, `worse_runs`:
@@ -160,8 +155,7 @@ class Finding:
     back_runs: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Transition:
+class Transition(Struct, frozen=True):
     """One row of a finding's history. `source` = `target` for what changes no state: `worsened`, `ignored`.
 
     `who`: a user, or "rule". `when_ns`: None for a run without a clock. `notifies`: a message is due; at most one per

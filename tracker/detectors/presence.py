@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors import arrays, rule
-from tracker.detectors.arrays import BOOL, F64, I64, counts, mean_of_rows
-from tracker.lazy import pd
+from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
 
 
-@dataclass(frozen=True, slots=True)
-class CallSplit:
+class CallSplit(Struct, frozen=True):
     """A change of time in two parts that add up exactly: `by_calls` + `by_time_per_call` = after - before."""
 
     by_calls: F64
@@ -39,7 +36,7 @@ def split_by_calls(calls0: F64, time0: F64, calls1: F64, time1: F64) -> CallSpli
 
 def judge_presence(
     baseline: F64, candidate: F64, step: float, *, min_contribution: float | F64 = rule.MIN_CONTRIBUTION
-) -> pd.DataFrame:
+) -> Columns:
     """Which series are in all runs of one side and in none of the other (JUDGEMENT 4.10): ADDED or REMOVED.
 
     `baseline` (n, A), `candidate` (n, B): time per step of each run; nan or 0: the run does not have it. `step`: the
@@ -62,7 +59,7 @@ def judge_presence(
     verdict = np.where(~found, "", np.where(~matters, rule.UNCHANGED, rule.SUSPECT if single else word))
     side = np.where(added, "only the candidate has it", "only the baseline has it")
     reason = np.where(~found, "", np.where(matters, side, "below the contribution floor"))
-    return pd.DataFrame({"contribution": contribution, "verdict": verdict, "reason": reason})
+    return {"contribution": contribution, "verdict": verdict, "reason": reason}
 
 
 def judge_calls(
@@ -73,7 +70,7 @@ def judge_calls(
     step: float,
     *,
     limits: rule.Limits | None = None,
-) -> pd.DataFrame:
+) -> Columns:
     """Which series are called more or less often: another finding than slower calls.
 
     `..._calls`, `..._time` (n, runs): calls and time per step of each run, nan for a run without the series. `step`:
@@ -107,17 +104,15 @@ def judge_calls(
     reason = np.where(
         found, np.where(more, "more calls", "fewer calls"), np.where(before == after, "as many calls", changed)
     )
-    return pd.DataFrame(
-        {
-            "baseline_calls": before,
-            "candidate_calls": after,
-            "by_calls": split.by_calls,
-            "by_time_per_call": split.by_time_per_call,
-            "contribution": contribution,
-            "verdict": verdict,
-            "reason": np.where(few, "a side without the series", reason),
-        }
-    )
+    return {
+        "baseline_calls": before,
+        "candidate_calls": after,
+        "by_calls": split.by_calls,
+        "by_time_per_call": split.by_time_per_call,
+        "contribution": contribution,
+        "verdict": verdict,
+        "reason": np.where(few, "a side without the series", reason),
+    }
 
 
 def beyond(low: F64, high: F64) -> BOOL:

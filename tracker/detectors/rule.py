@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors.arrays import F64
 
@@ -19,6 +19,9 @@ ADDED: Final = "ADDED"
 REMOVED: Final = "REMOVED"
 
 VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
+
+CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
+"""What is said of a series that is on another level, or may be."""
 
 RULE_VERSION: Final = 4
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
@@ -40,12 +43,14 @@ CONFIRMING: Final = 2
 test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
 """
 
+RECOVERING: Final = 2
+"""Good runs in a row after which a finding is over (JUDGEMENT 6)."""
+
 # Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
 ROUNDING: Final = 1e-9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Limits:
+class Limits(Struct, frozen=True, eq=False):
     """What a change must pass to be a finding (JUDGEMENT 4.5, 4.6).
 
     `min_ratio`: smallest change of a series that matters, 0.03 = 3 %. `alpha`: share of false discoveries that is

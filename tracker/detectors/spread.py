@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors import _distributions as distributions
 from tracker.detectors.arrays import BOOL, F64, counts, squares_about_mean
@@ -20,8 +20,7 @@ FLOOR: Final = 1e-3
 """Smallest believed standard deviation of a log: 0.1 %, so that a run of equal values proves nothing by itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Variance of one run of each series about its side's level, as logs, and the degrees of freedom behind it.
 
     nan variance where the freedom is 0.
@@ -31,8 +30,7 @@ class Spread:
     freedom: F64
 
 
-@dataclass(frozen=True, slots=True)
-class Prior:
+class Prior(Struct, frozen=True):
     """What the variances of similar series look like: `variance` with the weight of `freedom` runs; 0 is no prior."""
 
     variance: float
@@ -89,11 +87,10 @@ def moderate(spread: Spread, level: F64) -> Spread:
     kernels are noisier. Series without a degree of freedom of their own get the prior alone.
     """
     variance, freedom = spread.variance.copy(), spread.freedom.copy()
-    common = fit_prior(spread)
     for members in duration_bins(level):
         prior = fit_prior(Spread(spread.variance[members], spread.freedom[members]))
         if prior.freedom == 0.0:
-            prior = common
+            prior = fit_prior(spread)
         if prior.freedom == 0.0:
             continue
         own, s2 = spread.freedom[members], np.nan_to_num(spread.variance[members])

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import _distributions as distributions
 from tracker.detectors import arrays, rule
-from tracker.detectors.arrays import BOOL, F64, I64, counts, mean_of_rows
+from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
 from tracker.detectors.verdicts import exceeded, ladder
-from tracker.lazy import pd
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
 
 
-@dataclass(frozen=True, slots=True)
-class Noise:
+class Noise(Struct, frozen=True):
     """How much series varied within older versions, as they are and without what all operators share; None: unknown."""
 
     raw: Spread | None = None
@@ -60,8 +58,7 @@ def changes_of_totals(
     return ChangedTotals(x, y, _change(x, y, limits, noise.raw), centred, limits)
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedTotals:
+class ChangedTotals(Struct, frozen=True):
     """Run-level series and their raw and centred changes; `x`, `y`: the logs of the two sides."""
 
     x: F64
@@ -70,7 +67,7 @@ class ChangedTotals:
     centred: _Change
     limits: rule.Limits
 
-    def table(self, explained: F64 | None = None) -> pd.DataFrame:
+    def columns(self, explained: F64 | None = None) -> Columns:
         """What became of each series. `explained`: per series the change that named findings (ops, added ops, calls,
         data loading) explain, in the unit of the values, signed; None or nan: nothing is named.
 
@@ -89,24 +86,21 @@ class ChangedTotals:
         runs = counts(self.x), counts(self.y)
         left = centred.effect & (np.sign(centred.d) == np.sign(raw.d))
         verdict, reason = _words(raw, same_way, named_half, left, *runs, self.limits)
-        return pd.DataFrame(
-            {
-                "ratio": np.expm1(raw.d),
-                "centred_ratio": np.expm1(centred.d),
-                "p": raw.p,
-                "q": raw.q,
-                "centred_q": centred.q,
-                "explained": fraction,
-                "baseline_runs": runs[0],
-                "candidate_runs": runs[1],
-                "verdict": verdict,
-                "reason": reason,
-            }
-        )
+        return {
+            "ratio": np.expm1(raw.d),
+            "centred_ratio": np.expm1(centred.d),
+            "p": raw.p,
+            "q": raw.q,
+            "centred_q": centred.q,
+            "explained": fraction,
+            "baseline_runs": runs[0],
+            "candidate_runs": runs[1],
+            "verdict": verdict,
+            "reason": reason,
+        }
 
 
-@dataclass(frozen=True, slots=True)
-class _Change:
+class _Change(Struct, frozen=True):
     d: F64
     standard_error: F64
     freedom: F64
@@ -142,7 +136,7 @@ def _words(
     single = np.minimum(before, after) == 1
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
-    inside = np.abs(raw.d) + exceeded(0.05, raw.freedom) * raw.standard_error <= limits.effect + rule.ROUNDING
+    inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING
     pair = np.maximum(before, after) == 1
     rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors._distributions import t_exceeded
-from tracker.detectors.arrays import BOOL, F64, I64
+from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
-from tracker.lazy import pd
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
+class Evidence(Struct, frozen=True):
     """What the runs say of each series; one element per series in every field.
 
     `d`, `standard_error`, `freedom`: change as a log, its error (nan: unknown) and degrees of freedom. `p`, `q`: in the
@@ -37,7 +35,7 @@ class Evidence:
     candidate_runs: I64
 
 
-def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -> pd.DataFrame:
+def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -> Columns:
     """One row per series: the value of every gate, the verdict and the reason (JUDGEMENT 4.7 and 4.8).
 
     The columns are those of `judging.Judged`. `called_only`: of series that are no finding and no suspicion, interval
@@ -49,29 +47,30 @@ def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -
     significant = e.q <= limits.alpha
     matters = e.large & (np.abs(e.contribution) >= limits.min_contribution - rule.ROUNDING)
     freedom = np.where(effect & matters & (significant | e.apart), e.freedom, 0.0) if called_only else e.freedom
-    half_width = exceeded(0.05, freedom) * e.standard_error
+    interval, chance, power = exceeded(freedom, 0.05, _tail_of_discoveries(e, limits.alpha), 1.0 - rule.POWER)
+    half_width = interval * e.standard_error
+    # the smallest slow-down that these runs would show four times in five: (t_{1-a} + t_{0.8}) standard errors
+    detectable = np.full(len(size), np.nan) if np.isnan(e.q).all() else np.expm1((chance + power) * e.standard_error)
     inside = size + half_width <= limits.effect + rule.ROUNDING
     verdict, reason = _ladder(e, effect, significant, matters, inside)
-    return pd.DataFrame(
-        {
-            "ratio": np.expm1(e.d),
-            "low": np.expm1(e.d - half_width),
-            "high": np.expm1(e.d + half_width),
-            "t": e.d / e.standard_error,
-            "freedom": e.freedom,
-            "p": e.p,
-            "q": e.q,
-            "contribution": e.contribution,
-            "detectable": detectable(e, limits.alpha, freedom),
-            "effect_passes": effect,
-            "q_passes": significant,
-            "contribution_passes": matters,
-            "baseline_runs": e.baseline_runs,
-            "candidate_runs": e.candidate_runs,
-            "verdict": verdict,
-            "reason": reason,
-        }
-    )
+    return {
+        "ratio": np.expm1(e.d),
+        "low": np.expm1(e.d - half_width),
+        "high": np.expm1(e.d + half_width),
+        "t": e.d / e.standard_error,
+        "freedom": e.freedom,
+        "p": e.p,
+        "q": e.q,
+        "contribution": e.contribution,
+        "detectable": detectable,
+        "effect_passes": effect,
+        "q_passes": significant,
+        "contribution_passes": matters,
+        "baseline_runs": e.baseline_runs,
+        "candidate_runs": e.candidate_runs,
+        "verdict": verdict,
+        "reason": reason,
+    }
 
 
 def _ladder(
@@ -114,32 +113,24 @@ def ladder(
     return words, reasons
 
 
-def detectable(e: Evidence, alpha: float, freedom: F64) -> F64:
-    """The smallest slow-down of each series, as a ratio, that these runs would show four times in five; nan: unknown,
-    or `freedom` is 0.
-
-    JUDGEMENT 4.7: (t_{1-a} + t_{0.8}) standard errors, a = alpha k / m, with m tests and k discoveries (at least one).
-    """
-    m = int((~np.isnan(e.q)).sum())
-    if m == 0:
-        return np.full(len(e.d), np.nan)
-    found = e.q <= alpha
-    k = max(1, int((found & (e.d > 0)).sum()), int((found & (e.d < 0)).sum()))
-    quantiles = exceeded(alpha * k / m, freedom) + exceeded(1.0 - rule.POWER, freedom)
-    return np.asarray(np.expm1(quantiles * e.standard_error))
+def _tail_of_discoveries(e: Evidence, alpha: float) -> float:
+    """The p that a discovery must reach: alpha k / m, with m tests and k discoveries, at least one (JUDGEMENT 4.7)."""
+    tests, found = int((~np.isnan(e.q)).sum()), e.q <= alpha
+    discoveries = max(1, int((found & (e.d > 0)).sum()), int((found & (e.d < 0)).sum()))
+    return alpha * discoveries / max(1, tests)
 
 
-def exceeded(tail: float, freedom: F64) -> F64:
-    """The t that is exceeded with probability `tail`, per freedom; nan where that is 0."""
+def exceeded(freedom: F64, *tails: float) -> list[F64]:
+    """For each of `tails` the t that is exceeded with that probability, per freedom; nan where that is 0."""
     # freedoms repeat, so few quantiles are computed; whole ones, without a prior, come again and again
     distinct, place = np.unique(freedom, return_inverse=True)
-    values = np.full(len(distinct), np.nan)
+    values = np.full((len(tails), len(distinct)), np.nan)
     whole = np.array([number.is_integer() for number in distinct.tolist()], dtype=bool) & (distinct > 0)
-    values[whole] = [_exceeded_once(tail, number) for number in distinct[whole].tolist()]
+    values[:, whole] = [[_exceeded_once(tail, number) for number in distinct[whole].tolist()] for tail in tails]
     rest = (distinct > 0) & ~whole
     if rest.any():
-        values[rest] = t_exceeded(tail, distinct[rest])
-    return values[place]
+        values[:, rest] = t_exceeded(np.array(tails)[:, None], distinct[rest])
+    return list(values[:, place])
 
 
 @lru_cache(maxsize=4096)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.detectors.arrays import F64
 
@@ -19,8 +19,7 @@ MODES_OF: Final = 20
 """Runs before a change in which two levels of a series are looked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Modes:
+class Modes(Struct, frozen=True):
     """Two levels between which a series jumps: their medians, and the fraction of the values on the upper one."""
 
     low: float

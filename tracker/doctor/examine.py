@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker import readers
 from tracker.doctor import command, rules, runs, sidecars, unclaimed
@@ -29,8 +31,7 @@ _BY_ROWS: Final = ("kernel_metric", "counter", "memory_curve")
 _COPIES: Final = ("copy", "memset")
 
 
-@dataclass(slots=True)
-class _Notebook:
+class _Notebook(Struct):
     """What was found so far. `pieces`: the captures without their rows, which would fill the memory."""
 
     pieces: list[Piece] = field(default_factory=list)

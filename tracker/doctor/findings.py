@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True, slots=True)
-class Lack:
+class Lack(Struct, frozen=True):
     """Something that stays empty in the database: what, why, and what to do to have it ("": nothing helps)."""
 
     what: str
@@ -15,8 +15,7 @@ class Lack:
     remedy: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureFound:
+class CaptureFound(Struct, frozen=True):
     """One capture that can be read: one rank, one process and device.
 
     `steps`: between markers, 0 where there are none. `counts`: what happened how often (`ops`, `kernels`, ...), only
@@ -43,8 +42,7 @@ class CaptureFound:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A file or folder that cannot be read. `formats`: the readers that claim it; several are the problem itself."""
 
     path: str
@@ -53,8 +51,7 @@ class Failure:
     remedy: str
 
 
-@dataclass(frozen=True, slots=True)
-class RunFormed:
+class RunFormed(Struct, frozen=True):
     """A run that an ingest of all readable profiles would form. `reason`: why these captures, and no others.
 
     `missing_ranks`: of the job, where the world size is known.
@@ -70,8 +67,7 @@ class RunFormed:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Unclaimed:
+class Unclaimed(Struct, frozen=True):
     """Files (or folders) of one kind that look like profiles and that no reader takes. `bytes`: of all of them."""
 
     kind: str
@@ -81,8 +77,7 @@ class Unclaimed:
     examples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Findings:
+class Findings(Struct, frozen=True):
     """All that was found. `passed_over`: number of other files. `command`: the words of the next command, () for none.
 
     `notes`: sentences about what a user should know before an ingest.

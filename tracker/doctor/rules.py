@@ -7,8 +7,9 @@ family of profilers, what to do to have it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 from tracker.doctor.findings import Lack
 from tracker.profile import CPU, UNKNOWN_DEVICE, Capture, Rows
@@ -26,8 +27,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 """How the name of a format starts -> the profilers that it comes from."""
 
 
-@dataclass(frozen=True, slots=True)
-class View:
+class View(Struct, frozen=True):
     """A capture as the rules see it; `counts` as in `CaptureFound`."""
 
     capture: Capture
@@ -68,8 +68,7 @@ class View:
 Test = Callable[[View], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """`remedies`: family -> what to do; the key "" is for all others."""
 
     when: Test
@@ -77,8 +76,7 @@ class Cause:
     remedies: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """`tables`: those of the database that it speaks for."""
 
     what: str

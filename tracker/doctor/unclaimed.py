@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.doctor.findings import Unclaimed
 
@@ -15,8 +16,7 @@ _LARGE_BYTES: Final = 1 << 16
 """Tables and JSON below this are rather settings than profiles."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """`pattern`: of the whole name. `least_bytes`: smaller files of this name are passed over."""
 
     pattern: re.Pattern[str]

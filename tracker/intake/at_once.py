@@ -13,12 +13,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
@@ -40,8 +42,7 @@ _Content = list[Piece] | TrackerError | None
 _Progress = tuple[int, int]
 
 
-@dataclass(slots=True)
-class _Ear:
+class _Ear(Struct):
     """Hears how far the processes are, and tells it of the profile that is waited for."""
 
     report: Callable[[str, int, int], None] | None = None
@@ -52,8 +53,7 @@ class _Ear:
             self.report(found.path.name, done, total)
 
 
-@dataclass(frozen=True, slots=True)
-class _Contents:
+class _Contents(Struct, frozen=True):
     """What processes read of each profile, in the end; None where they could not."""
 
     of: Sequence[tuple[Found, Future[_Content]]]
@@ -61,8 +61,7 @@ class _Contents:
     readers_at_work: _Readers
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
+class _Begun(Struct, frozen=True):
     """What was begun before it is asked for."""
 
     options: IngestOptions
@@ -72,8 +71,7 @@ class _Begun:
 _AHEAD: Final[dict[tuple[Found, ...], _Begun]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class All:
+class All(Struct, frozen=True):
     """The captures of all profiles, each file once, in order; `warnings` as in `readers.Search`."""
 
     pieces: list[Piece]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker import config, timeline
 from tracker.errors import UsageError
@@ -25,8 +27,7 @@ if TYPE_CHECKING:
     SaveRuns = Callable[[Store, Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]], list[SavedRun]]
 
 
-@dataclass(frozen=True, slots=True)
-class IngestResult:
+class IngestResult(Struct, frozen=True):
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
     nothing changed; `restored`: details that were dropped are back.
     """
@@ -47,8 +48,7 @@ class IngestResult:
     restored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(Struct, frozen=True):
     """One capture of an ingest: its rank, the file or folder that holds it, and what its reader warned of."""
 
     rank: int
@@ -152,8 +152,7 @@ def ingest_of_job(
     return ingest(store, paths, version=said.version, workload=said.workload, options=options)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(Struct, frozen=True):
     """What the user says of one run."""
 
     version: str | None

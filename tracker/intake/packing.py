@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker import readers
 from tracker.errors import SourceError, UsageError
@@ -24,8 +25,7 @@ from tracker.readers.pack.writing import packed_bytes
 SUFFIX: Final = ".trk"
 
 
-@dataclass(frozen=True, slots=True)
-class Pack:
+class Pack(Struct, frozen=True):
     """The content of a `.trk`. `profiles`: the files and folders that it holds, in order; `captures`: how many are in
     them; `ranks`: those that are known, in order.
 

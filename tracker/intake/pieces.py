@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker import config, readers, timeline
 from tracker.intake import sidecar
@@ -20,8 +22,7 @@ if TYPE_CHECKING:
     ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"]]]
 
 
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
+class IngestOptions(Struct, frozen=True):
     """What the user says about a profile that the files do not say, and how to read them.
 
     `device`: overrides the device read from the source. `expect_ranks`: ranks until the run counts as complete
@@ -51,8 +52,7 @@ class IngestOptions:
     judge: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Piece:
+class Piece(Struct, frozen=True):
     """One capture on its way to a run, with the format that its file had and what its reader warned of.
 
     `path`: the file or folder that was claimed for it, '' where only its sources are known. `said`: by its sidecar,

@@ -7,10 +7,10 @@ after ATTEMPTS tries it moves to the sub-folder `failed`, with its last error, a
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,8 +54,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     otherwise: Sidecar = NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Spooled:
+class Spooled(Struct, frozen=True):
     """What became of one entry that was tried. `error`: None where its profile is in the database and the entry gone.
 
     `given_up`: it was the last try, and the entry lies in `failed`. `attempts`: with this one.
@@ -70,8 +69,7 @@ class Spooled:
     results: tuple[IngestResult, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """An entry that is in a spool. `why`: what it waits for, or the error of its last try; '' before the first.
 
     `is_barred`: this user may not read the profile. `next_try_ns`: not before then, 0: now. `kept_until_ns`: of what
@@ -224,8 +222,11 @@ def _is_barred(entry: Entry) -> bool:
 
 def _read(path: Path) -> Entry:
     """SourceError for what is no entry, OSError for what cannot be read."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        problem = "is no entry of a spool: a link, a pipe or a device, no file"
+        raise SourceError(path, "", problem, remedy="see what put it there, and remove it")
     try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        entry = msgspec.json.decode(spool.content(str(path)), type=Entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(path, "", f"is no entry of a spool ({error})", remedy=_REMEDY) from error
     for said in (entry.said, entry.otherwise):
@@ -296,7 +297,7 @@ def _problem(error: Exception) -> str:
 
 def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:
     """Change fields of an entry; what a newer hook wrote into it stays."""
-    spool.replace(str(path), {**msgspec.json.decode(path.read_bytes()), **changed})
+    spool.replace(str(path), {**msgspec.json.decode(spool.content(str(path))), **changed})
 
 
 def _give_up(path: Path, done: Spooled) -> Spooled:

@@ -6,13 +6,12 @@ The follower knows it per series; a diff needs one list of runs, so here a run c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
-from tracker.detectors.life import LifeRule
-from tracker.lazy import pd
 from tracker.results import DIRECTIONS
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
@@ -29,8 +28,7 @@ _OVER: Final = frozenset({"recovering", "recovered", "normal", "invalid", "suspe
 """States of an improvement that is none (any more)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(Struct, frozen=True):
     """The runs (places in the line, `end` excluded, None: to the newest) in which a finding was open and bad.
 
     `confirmed`: else it is a suspicion that the next runs decide.
@@ -50,8 +48,7 @@ class Span:
         return runs[self.start : None if self.end is None else max(self.end, 0)]
 
 
-@dataclass(frozen=True, slots=True)
-class Acceptance:
+class Acceptance(Struct, frozen=True):
     """What is known of the runs of a line, oldest first. `level`: the place from which on the accepted level holds;
     `steps`: the findings that were accepted there. `open`: per run the findings for which it is no baseline. `small`:
     per run that may be one the confirmed findings that matter too little.
@@ -128,19 +125,13 @@ def _lives(
     store: Store, line: Line, workload: str, runs: Sequence[LineRun]
 ) -> Iterator[tuple[Row, list[Span], int | None]]:
     """Every finding of a line with what `_life` says of it."""
-    rows = queries.findings(store, workload=workload)
-    rows = rows[(rows[list(line.parameters)] == pd.Series(line.parameters)).all(axis=1)]
-    events = queries.finding_events(store, [int(number) for number in rows["finding_id"]])
-    by_finding: dict[int, list[Row]] = {}
-    for event in events.to_dict("records"):
-        by_finding.setdefault(int(event["finding_id"]), []).append(event)
     places = {run.run_id: place for place, run in enumerate(runs)}
     begins: dict[int, int] = {}
     for place, run in enumerate(runs):
         begins.setdefault(run.version_id, place)
     first_of = {run.run_id: begins[run.version_id] for run in runs}
-    for row in rows.to_dict("records"):
-        yield row, *_life(row, by_finding.get(row["finding_id"], []), places, first_of)
+    for row, events in queries.lives(store, workload, **line.parameters):
+        yield row, *_life(row, events, places, first_of)
 
 
 def _life(
@@ -152,10 +143,10 @@ def _life(
     """
     worse = row["direction"] == _REGRESSION
     spans: list[Span] = []
-    since = places.get(int(row["first_run_id"]))
+    since = places.get(row["first_run_id"])
     confirmed, was_bad, accepted = False, False, None
     for event in events:
-        place = None if pd.isna(event["run_id"]) else places.get(int(event["run_id"]))
+        place = places.get(event["run_id"])
         kind = event["kind"]
         if kind == "confirmed":
             confirmed, accepted = True, accepted if worse else since
@@ -167,7 +158,7 @@ def _life(
             since = None
         elif kind in ("recovering", "recovered", "vanished") and since is not None and place is not None:
             # the runs by which a recovery is seen are good ones; what is gone is in no run of its version
-            end = first_of[int(event["run_id"])] if kind == "vanished" else place - LifeRule().recovery_runs + 1
+            end = first_of[event["run_id"]] if kind == "vanished" else place - rule.RECOVERING + 1
             spans.append(Span(row, since, end, confirmed))
             since, was_bad = None, kind == "vanished"
         elif kind == "returned" and was_bad:
@@ -183,7 +174,7 @@ def _life(
 
 def _again(row: Row, kind: str, place: int, places: Mapping[int, int]) -> int:
     """The run with which a finding that came back began again: of one that was reopened, the first that decided it."""
-    decided = str(row["candidate_runs"]).split(" ")[0]
+    decided = (row["candidate_runs"] or "").split(" ")[0]
     return min(place, places.get(int(decided), place)) if kind == "reopened" and decided else place
 
 
@@ -210,7 +201,7 @@ def _carrying(rows: Sequence[Row], least: float) -> list[Row]:
 
 def size_of(row: Row) -> float:
     """The part of the step that a finding makes, without its sign; 0.0 where it is not known."""
-    return 0.0 if pd.isna(row["contribution"]) else abs(float(row["contribution"]))
+    return abs(float(row["contribution"] or 0.0))
 
 
 def _level(steps: Sequence[tuple[int, Row]], step_ratio: float) -> tuple[int, tuple[Row, ...]]:
@@ -235,8 +226,6 @@ def words_of(rows: Sequence[Row]) -> str:
     """What findings are, in words: `finding 12 (step +30.4 %) and 3 more`."""
     row = rows[0]
     came = {("presence", True): "ADDED", ("presence", False): "REMOVED"}
-    what = came.get((row["change"], row["direction"] == _REGRESSION)) or format_diff(
-        None if pd.isna(row["ratio"]) else float(row["ratio"])
-    )
+    what = came.get((row["change"], row["direction"] == _REGRESSION)) or format_diff(row["ratio"])
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
     return f"finding {row['finding_id']} ({row['name']} {what}){more}"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.detectors.life import OPEN, Acted, Action, refusal
@@ -14,12 +14,11 @@ from tracker.errors import UsageError
 from tracker.judgement.keep import keep
 from tracker.judgement.tell import found_rows, line_of
 from tracker.results import FindingsOptions
-from tracker.store import Store, findings, judged, queries
+from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
 
     action: Action
@@ -101,7 +100,7 @@ def _of_incident(rows: Sequence[dict[Any, Any]], number: int, wish: Wish) -> lis
 
 def _write(connection: Connection, *, wish: Wish, lines: dict[Line, list[dict[Any, Any]]]) -> None:
     for line, rows in lines.items():
-        judged.lock(connection, line)
+        judgements.lock(connection, line)
         runs = judged.runs_of(connection, line)
         for row in rows:
             key = (int(row["series_id"]), row["direction"], row["change"], int(row["first_run_id"]))

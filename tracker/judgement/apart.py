@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from tracker.store import Store, judged
+from tracker.store import Store, judged, judgements
 from tracker.store.judged import Line, LineRun
 
 _Made = TypeVar("_Made")
@@ -40,7 +40,7 @@ def write_apart(
         return True
 
     def at_once(connection: Connection) -> bool:
-        judged.lock(connection, line)
+        judgements.lock(connection, line)
         for _ in range(_ATTEMPTS):
             made = make(connection, line)
             if made is None:

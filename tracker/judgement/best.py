@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
+from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import MIN_SERIES
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import Weights
-from tracker.lazy import pd
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -31,14 +31,14 @@ def compare_with_best(
     limits: rule.Limits,
     step_ratio: float | F64,
     called_only: bool = False,
-) -> tuple[pd.DataFrame, I64]:
+) -> tuple[Columns, I64]:
     """The times in the rows of `values` (series, runs) of the `candidate` columns against the best level before.
 
     `versions`: the columns of each version before the candidate, in order. `shared`: per run the factor that is taken
     out, see `shared_factor`. `step`: the larger step, in the unit of the values. `limits`, `step_ratio`: what creep
     must be, and the step that is none, see `Thresholds.creep`. `called_only`: see `verdicts.verdicts`.
 
-    Returns the table of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
+    Returns the columns of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
     """
     centred = values / np.exp(shared)
     levels = np.column_stack([_median(centred[:, list(columns)]) for columns in versions])
@@ -58,7 +58,7 @@ def compare_with_best(
         baseline, centred[:, list(candidate)], largest, Weights(step=step), limits=limits, step_ratio=step_ratio,
         called_only=called_only,
     )  # fmt: skip
-    return judged.table, best
+    return judged.columns, best
 
 
 def shared_factor(leaves: F64) -> F64:

@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
-from tracker.detectors.within import MODES_OF, Modes, is_between, jumps_between
+from tracker.detectors.within import MODES_OF
 from tracker.judgement.accepted import bad_runs
-from tracker.judgement.families import family_of, more_is_better, unit_of
-from tracker.judgement.follow import Watched, WatchedRun, is_centred, normal_runs, watched_of
+from tracker.judgement.families import family_of
+from tracker.judgement.follow.jumps import in_order, reason_of_jump
+from tracker.judgement.follow.watched import Watched, is_centred
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
-from tracker.results.verdicts import JUMPS
 from tracker.store import Store, queries
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 from tracker.store.judged import Line, LineRun
-from tracker.units import format_bytes, format_ns, size_unit, time_unit
 
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenSide:
+class ChosenSide(Struct, frozen=True, eq=False):
     """Runs in a database, and what they say. `known`: what was read of it before."""
 
     store: Store
@@ -33,8 +31,7 @@ class ChosenSide:
     known: Known = field(default_factory=Known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Older:
+class _Older(Struct, frozen=True):
     """The last runs of a line before the newer of two sides, oldest first. `runs`: all of the line."""
 
     store: Store
@@ -70,61 +67,10 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     reasons = {}
     for key in asked:
         accepted = [at for at, run in enumerate(older.last) if run.run_id not in bad.get(key, frozenset())]
-        reason = _reason(watched, places[key], accepted, newer_runs, other_runs, device_timed=device_timed)
+        reason = reason_of_jump(watched, places[key], accepted, newer_runs, other_runs, device_timed=device_timed)
         if reason:
             reasons[key] = reason
     return reasons
-
-
-def jumping_rows(
-    line: Values,
-    rows: Iterable[int],
-    past: Sequence[WatchedRun],
-    newer: Sequence[int],
-    other: Sequence[int],
-    *,
-    device_timed: bool,
-    thresholds: Thresholds,
-) -> dict[int, str]:
-    """The same for `rows` of a line whose runs are at hand, by those runs alone: nothing that users did counts.
-
-    `past`: what the first columns of `line` are, the runs before the columns `newer`; of the last 20 of them those
-    count in which the series was as it should be. `other`: the columns that `newer` is compared with.
-    """
-    first = max(0, len(past) - MODES_OF)
-    columns = [*range(first, len(past)), *newer, *other]
-    watched = _in_order(line, columns, thresholds)
-    ends = len(past) - first, len(past) - first + len(newer)
-    sides = range(*ends), range(ends[1], len(columns))
-    suspects = [row for row in rows if _reason(watched, row, range(ends[0]), *sides, device_timed=device_timed)]
-    if not suspects:
-        return {}  # to follow the runs takes its time, and few series jump
-    normal = normal_runs(watched_of(_columns(line, range(len(past))), past, thresholds), suspects)
-    accepted = [np.flatnonzero(own).tolist() for own in normal[:, first:]]
-    reasons = {
-        row: _reason(watched, row, own, *sides, device_timed=device_timed)
-        for row, own in zip(suspects, accepted, strict=True)
-    }
-    return {row: reason for row, reason in reasons.items() if reason}
-
-
-def _reason(
-    watched: Watched,
-    row: int,
-    accepted: Sequence[int],
-    newer: Sequence[int],
-    other: Sequence[int],
-    *,
-    device_timed: bool,
-) -> str:
-    """Why the change of a series between the columns `newer` and `other` is none; "" where it may be one."""
-    family = watched.families[row]
-    limits = watched.thresholds.limits(family, [watched.names[row]], device_timed=device_timed)
-    own, slack = watched.centred[row], float(np.max(limits.effect))
-    modes = jumps_between(own[list(accepted)], own[list(newer)], slack)
-    if modes is None or not is_between(modes, own[list(other)], slack):
-        return ""
-    return f"{JUMPS}, {_levels(family[1], modes, bool(more_is_better([family])[0]))}"
 
 
 def _older(baseline: ChosenSide, candidate: ChosenSide) -> tuple[_Older | None, ChosenSide]:
@@ -162,18 +108,7 @@ def _workload(older: _Older) -> str:
 def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
     """The runs of all `sides`, behind each other, without what all operators of each share."""
     values, calls = beside(sides, keys)
-    return _in_order(Values.of_keys(keys, values, calls), range(values.shape[1]), thresholds)
-
-
-def _in_order(line: Values, columns: Sequence[int], thresholds: Thresholds) -> Watched:
-    """These runs of `line`, in this order."""
-    # centring knows the order of the runs alone, neither their versions nor when they ran
-    runs = [WatchedRun(at, 0, 0, device_timed=False) for at in range(len(columns))]
-    return watched_of(_columns(line, columns), runs, thresholds)
-
-
-def _columns(line: Values, columns: Sequence[int]) -> Values:
-    return replace(line, values=line.values[:, list(columns)], calls=line.calls[:, list(columns)])
+    return in_order(Values.of_keys(keys, values, calls), range(values.shape[1]), thresholds)
 
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
@@ -188,19 +123,6 @@ def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
 def _in_rows(side: ChosenRuns, place: Mapping[Key, int]) -> tuple[F64, F64]:
     there = [at for at, key in enumerate(side.keys) if key in place]
     rows = [place[side.keys[at]] for at in there]
-    values, calls = np.full((2, len(place), side.values.shape[1]), np.nan)
-    values[rows], calls[rows] = side.values[there], side.calls[there]
-    return values, calls
-
-
-def _levels(metric: str, modes: Modes, inverse: bool) -> str:
-    """Both levels in words, in one unit."""
-    low, high = (1.0 / modes.high, 1.0 / modes.low) if inverse else (modes.low, modes.high)
-    unit = unit_of(metric)
-    if unit == "ns":
-        texts = [format_ns(level, time_unit(low, high)) for level in (low, high)]
-    elif unit == "bytes":
-        texts = [format_bytes(level, size_unit(low, high)) for level in (low, high)]
-    else:
-        texts = [f"{level:.4g}" for level in (low, high)]
-    return " and ".join(texts)
+    values, calls = np.full((2, side.values.shape[1], len(place)), np.nan)
+    values[:, rows], calls[:, rows] = side.values.T[:, there], side.calls.T[:, there]
+    return values.T, calls.T

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -155,14 +155,14 @@ def false_findings(
     compared = compare(
         values, one, other, device_timed=list(timed.values()), thresholds=thresholds.with_ratio(0.0)
     )  # fmt: skip
-    table = compared.table
+    table = compared.columns
     kinds = np.array([family[0] for family in values.families], dtype=object)
-    effect = np.where(table["verdict"].isin(_FOUND), np.abs(np.log1p(table["diff"])), -1.0)
+    effect = np.where(np.isin(table["verdict"], _FOUND), np.abs(np.log1p(table["diff"])), -1.0)
     leaf = leaf_of(values.families)
     leaves = np.array([family == leaf for family in values.families], dtype=bool)
     step = step_of(values, one, other)
     alpha = thresholds.limits((RUN, ""), []).alpha
-    testing = bool((table["q"].to_numpy()[kinds == RUN] <= alpha).any())
+    testing = bool((table["q"][kinds == RUN] <= alpha).any())
     found = {}
     for ratio in ratios:
         tried = thresholds.with_ratio(ratio)
@@ -173,9 +173,9 @@ def false_findings(
             passing[own] = effect[own] >= limits.effect - rule.ROUNDING
             found[kind, ratio] = int(passing[own].sum())
         if testing:
-            explained = float(np.nansum(table["contribution"].to_numpy()[passing & leaves])) * step
+            explained = float(np.nansum(table["contribution"][passing & leaves])) * step
             judged_runs = judge_runs(values, one, timed, compared.factors, explained, tried)
-            found[RUN, ratio] = sum(int(totals["verdict"].isin(_FOUND).sum()) for _, totals in judged_runs)
+            found[RUN, ratio] = sum(int(np.isin(totals["verdict"], _FOUND).sum()) for _, totals in judged_runs)
     return found
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.errors import UsageError
@@ -20,8 +20,7 @@ _LIST = "tracker history '*' lists them"
 _PATTERN = "*?["
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A line with its names, its active runs, what was judged of it, and the limits that hold in it."""
 
     line: Line

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
+from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.centre import Centre, no_centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
+from tracker.detectors.spread import Spread
 from tracker.detectors.totals import Noise, changes_of_totals
 from tracker.judgement.families import (
     OWN_CLOCK,
@@ -29,19 +31,16 @@ from tracker.judgement.families import (
 )
 from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.judgement.yardstick import factors_of, noise_of
-from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
-Columns = dict[str, NDArray[Any]]
 
 _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 _WORDS: Final = ("verdict", "reason")
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """What the runs of a line say. `families`: see `family_of`, one per series, `names` with it. `values`, `calls`:
     (series, runs), nan where a run does not have a series. `older`: the columns of each older version whose noise
     is the yardstick of one run against one. `rows`: of each family, once asked for; `factors`: so for `older_factors`.
@@ -97,33 +96,30 @@ class Values:
     def by_family(self) -> Mapping[Family, I64]:
         """The rows of each family, in the order in which they first come."""
         if not self.rows:
-            found: dict[Family, list[int]] = {}
-            for row, own in enumerate(self.families):
-                found.setdefault(own, []).append(row)
-            self.rows.update({own: np.array(rows, dtype=np.int64) for own, rows in found.items()})
+            number = {family: at for at, family in enumerate(dict.fromkeys(self.families))}
+            numbers = np.array([number[family] for family in self.families])
+            self.rows.update({family: np.flatnonzero(numbers == at) for family, at in number.items()})
         return self.rows
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Candidate runs against baseline runs; `table` has a row per series of the line.
+class Compared(Struct, frozen=True):
+    """Candidate runs against baseline runs; `columns` have an element per series of the line.
 
-    Columns: `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed
+    They are `diff` (without what all operators share; of run-level series with it), `p`, `q`, `contribution` (signed
     fraction of the larger step, nan for what is no time), `detectable` (the smallest DIFF that these runs would have
     shown; nan for run-level series), `verdict`, `calls_verdict`, `reason`, `large` (at least 0.01 % of the step on
     either side, or no time). nan and None where there is nothing to say. `factors`: per run of the line what `centre`
     takes out of it, as a log.
     """
 
-    table: pd.DataFrame
+    columns: Columns
     centre: Centre
     factors: F64
 
     @property
     def changed(self) -> list[int]:
         """The rows that are on another level, or suspected of it."""
-        words = (rule.REGRESSED, rule.IMPROVED, rule.SUSPECT)
-        return [row for row, word in enumerate(self.table["verdict"]) if word in words]
+        return np.flatnonzero(np.isin(self.columns["verdict"], rule.CHANGED)).tolist()
 
 
 def compare(
@@ -164,11 +160,10 @@ def compare(
     explained = _explained(columns, line.of(leaf) if leaf else inside[:0]) * step
     timed = dict(zip(candidate, device_timed, strict=True))
     for rows, totals in judge_runs(line, baseline, timed, factors, explained, thresholds):
-        for name in totals.columns:
-            columns[name][rows] = totals[name].to_numpy()
+        for name, column in totals.items():
+            columns[name][rows] = column
     _doubt(columns, unclear)
-    table = pd.DataFrame({name: pd.Series(column, dtype=column.dtype) for name, column in columns.items()})
-    return Compared(table, centre, factors)
+    return Compared(columns, centre, factors)
 
 
 def _doubt(columns: Columns, unclear: Mapping[int, str]) -> None:
@@ -195,16 +190,16 @@ def steps_of(line: Values, baseline: Sequence[int], candidate: Sequence[int]) ->
     """The mean step of either side, both measured in the same way; where neither states one, the sum of the leaves; nan
     where a side does not know it.
     """
-    columns = [np.array(side, dtype=np.int64) for side in (baseline, candidate)]
+    sides = [list(side) for side in (baseline, candidate)]
     for name in ("step", "e2e"):
-        means = [tuple(_mean(line.values[row, side]) for side in columns) for row in line.run_rows(name)]
+        means = [tuple(_mean(line.values[row, side]) for side in sides) for row in line.run_rows(name)]
         known = [(sum(np.isnan(pair)), place) for place, pair in enumerate(means) if not np.isnan(pair).all()]
         if known:
             one, other = means[min(known)[1]]
             return one, other
     if line.leaf is None:
         return float("nan"), float("nan")
-    one, other = (float(np.nansum(line.values[np.ix_(line.of(line.leaf), side)])) / len(side) for side in columns)
+    one, other = (float(np.nansum(cut(line.values, line.of(line.leaf), side))) / len(side) for side in sides)
     return one, other
 
 
@@ -222,20 +217,20 @@ def _judge_family(
     shared: Centre | bool,
     limits: rule.Limits,
 ) -> tuple[Columns, Centre]:
-    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+    x, y = (cut(line.values, rows, side) for side in (baseline, candidate))
     kind, metric = line.families[rows[0]][:2]
     is_time = metric.endswith("_ns") and not np.isnan(step)
     weights = Weights(step=step) if is_time else Weights()
-    noise, clocked = _noise(line, rows, step), metric.endswith("_ns")
-    judged = judge_series(x, y, weights, limits=limits, center=shared, older=noise.centred if clocked else noise.raw)
+    older = _noise(line, rows, step, centred=metric.endswith("_ns"))
+    judged = judge_series(x, y, weights, limits=limits, center=shared, older=older)
     whole = step if is_time else max(float(np.nansum(side)) / side.shape[1] for side in (x, y))
-    found = {name: judged.table["ratio" if name == "diff" else name].to_numpy() for name in (*_NUMBERS, *_WORDS)}
+    found = {name: judged.columns["ratio" if name == "diff" else name] for name in (*_NUMBERS, *_WORDS)}
     presence = judge_presence(x, y, whole, min_contribution=limits.min_contribution)
-    one_sided = (presence["verdict"] != "").to_numpy()
-    for name in ("contribution", "verdict", "reason"):
-        found[name] = np.where(one_sided, presence[name].to_numpy(), found[name])
-    calls = [line.calls[np.ix_(rows, np.array(side))] for side in (baseline, candidate)]
-    by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].to_numpy(dtype=object)
+    one_sided = presence["verdict"] != ""
+    for name, column in presence.items():
+        found[name] = np.where(one_sided, column, found[name])
+    calls = [cut(line.calls, rows, side) for side in (baseline, candidate)]
+    by_calls = judge_calls(calls[0], calls[1], x, y, whole, limits=limits)["verdict"].astype(object)
     uncounted = np.isnan(calls[0]).all(axis=1) | np.isnan(calls[1]).all(axis=1) | (kind in UNCOUNTED)
     with np.errstate(invalid="ignore"):
         level = np.fmax(np.nan_to_num(x).max(axis=1, initial=0.0), np.nan_to_num(y).max(axis=1, initial=0.0))
@@ -243,25 +238,28 @@ def _judge_family(
     if not is_time:
         found["contribution"] = np.full(len(rows), np.nan)
     absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
-    found |= {name: np.where(absent, None, found[name]) for name in _WORDS}
-    found["calls_verdict"] = np.where(uncounted | absent, None, by_calls)
+    for name in _WORDS:
+        found[name][absent] = None
+    by_calls[uncounted | absent] = None
+    found["calls_verdict"] = by_calls
     return found, judged.centre
 
 
-def _noise(line: Values, rows: I64, step: float) -> Noise:
-    """What older versions showed of `rows`; nothing where the line has none."""
+def _noise(line: Values, rows: I64, step: float, *, centred: bool) -> Spread | None:
+    """How much `rows` varied within older versions, `centred`: without what all operators share; None where the line
+    has none.
+    """
     if not line.older:
-        return Noise()
+        return None
     family = line.families[rows[0]]
     sharing = family if family[0] in OWN_CLOCK else line.leaf
-    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step))
+    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step) if centred else None)
 
 
 def _explained(columns: Columns, leaves: I64) -> float:
     """The change of the step that named findings of the leaves make, as a fraction of it."""
-    own = pd.Series(columns["contribution"][leaves])
-    named = [word in (rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED) for word in columns["verdict"][leaves]]
-    return float(own[named].sum())
+    named = np.isin(columns["verdict"][leaves], (rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED))
+    return float(np.nansum(columns["contribution"][leaves][named]))
 
 
 def judge_runs(
@@ -271,7 +269,7 @@ def judge_runs(
     factors: F64,
     explained: float,
     thresholds: Thresholds = NONE,
-) -> Iterator[tuple[I64, pd.DataFrame]]:
+) -> Iterator[tuple[I64, Columns]]:
     """Rows of `line`, and the columns of `Compared` for them, for the run-level series of every way to measure that
     both sides have. `candidate`: column -> whether a device timed it. `factors`: see `Compared`. `explained`: what
     named findings of the leaves explain of the step, in its unit, signed.
@@ -299,27 +297,27 @@ def _judge_run(
     *,
     device_timed: bool,
     limits: rule.Limits,
-) -> pd.DataFrame:
-    x, y = (line.values[np.ix_(rows, np.array(side))] for side in (baseline, candidate))
+) -> Columns:
+    x, y = (cut(line.values, rows, side) for side in (baseline, candidate))
     families, names = [line.families[row] for row in rows], [line.names[row] for row in rows]
     step = step_of(line, baseline, candidate)
-    noise = _noise(line, rows, step)
+    noise = Noise(*(_noise(line, rows, step, centred=centred) for centred in (False, True)))
     found = run_totals(families, names, x, y, centre, explained, device_timed=device_timed, limits=limits, older=noise)
     presence = judge_presence(x, y, step, min_contribution=limits.min_contribution)
-    one_sided = (presence["verdict"] != "").to_numpy()
-    absent = np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1)
-    words = {name: np.where(one_sided, presence[name], found[name]) for name in ("verdict", "reason")}
+    one_sided = presence["verdict"] != ""
+    absent = np.asarray(np.isnan(x).all(axis=1) & np.isnan(y).all(axis=1))
+    words = {name: np.where(one_sided, presence[name], found[name]) for name in _WORDS}
+    for column in words.values():
+        column[absent] = None
     # more throughput is a positive DIFF, however it was judged
-    ratio = found["ratio"].to_numpy()
-    return pd.DataFrame(
-        {
-            "diff": np.where(more_is_better(families), 1.0 / (1.0 + ratio) - 1.0, ratio),
-            "p": found["p"].to_numpy(),
-            "q": found["q"].to_numpy(),
-            **{name: np.where(absent, None, column) for name, column in words.items()},
-            "large": ~absent,
-        }
-    )
+    ratio = found["ratio"]
+    return {
+        "diff": np.where(more_is_better(families), 1.0 / (1.0 + ratio) - 1.0, ratio),
+        "p": found["p"],
+        "q": found["q"],
+        **words,
+        "large": ~absent,
+    }
 
 
 def run_totals(  # noqa: PLR0913 each says something else
@@ -333,8 +331,8 @@ def run_totals(  # noqa: PLR0913 each says something else
     device_timed: bool,
     limits: rule.Limits,
     older: Noise | None = None,
-) -> pd.DataFrame:
-    """The table of `ChangedTotals` for run-level series, `x` the baseline and `y` the candidate values; of series of
+) -> Columns:
+    """The columns of `ChangedTotals` for run-level series, `x` the baseline and `y` the candidate values; of series of
     which more is better, the inverse is judged.
 
     Twice, since what data loading and idle time explain is known after the first time. `explained`: what named findings
@@ -344,19 +342,19 @@ def run_totals(  # noqa: PLR0913 each says something else
     x, y = (np.where(inverse[:, None], 1.0 / values, values) for values in (x, y))
     timed = inverse | np.array([metric.endswith("_ns") for _, metric, *_ in families], dtype=bool)
     changed = changes_of_totals(x, y, centre, timed=timed, limits=limits, older=older)
-    first = changed.table()
+    first = changed.columns()
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return changed.table(parts)
+    return changed.columns(parts)
 
 
-def _waiting(first: pd.DataFrame, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:
+def _waiting(first: Columns, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:
     """The change (ns) of the first of `causes` that passes by itself. On the host timeline, time in which no op runs is
     the wait for data that nobody measured.
     """
     for row in (names.index(name) for name in causes if name in names):
         change = _mean(y[row]) - _mean(x[row])
-        if first["verdict"].iloc[row] in (rule.REGRESSED, rule.IMPROVED) and not np.isnan(change):
+        if first["verdict"][row] in (rule.REGRESSED, rule.IMPROVED) and not np.isnan(change):
             return change
     return 0.0

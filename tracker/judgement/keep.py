@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
 from functools import partial
 from typing import Any, get_args
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import astuple
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
@@ -19,7 +20,7 @@ from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, W
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
-from tracker.store import Store, findings, judged, thresholds
+from tracker.store import Store, findings, judged, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
 
@@ -33,8 +34,7 @@ _DATED_BY = 30
 """Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
+class _Kept(Struct, frozen=True):
     """The findings of a line, with all that they were made from. `stored`: the fingerprint of those before."""
 
     runs: Sequence[LineRun]
@@ -86,7 +86,7 @@ def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[A
     """The runs in their order, what users did, and what stands for both, the rule and the limits."""
     runs = judged.runs_of(connection, line)
     actions = findings.actions_of(connection, line)
-    fingerprint = judged.fingerprint(
+    fingerprint = judgements.fingerprint(
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
@@ -129,7 +129,7 @@ def made_findings(
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        return judged.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
+        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
 
     found, kept = resume(
         watched, np.array(series, dtype=np.int64), [_user_action(action, rows, runs) for action in actions],

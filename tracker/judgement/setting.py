@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
 from tracker.judgement.find import Place, places
-from tracker.judgement.thresholds import MIN_RATIO, check
+from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_RATIO
 from tracker.judgement.update import update
-from tracker.results import Calibration, HistoryOptions
+from tracker.results import THRESHOLDS, Calibration, HistoryOptions
 from tracker.store import Store, judged, thresholds
 from tracker.store.judged import Line
+from tracker.store.labels import MAX_LABEL
 from tracker.store.thresholds import EVERYWHERE, Threshold
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a threshold holds. `workload`: None: the only one there is. `device`: part of vendor and model, `config`:
     values of the configuration; without them the threshold holds on all devices, in all configurations.
     """
@@ -101,3 +102,21 @@ def _only(places_by_number: Mapping[int, Place], what: str, option: str) -> int:
         names = "; ".join(getattr(place, what) for place in places_by_number.values())
         raise UsageError(f"several {what}s match: {names}", remedy=f"name one of them with {option}")
     return next(iter(places_by_number))
+
+
+def check(limit: Threshold) -> None:
+    """UsageError where there is no such limit, or it cannot have this value or be for these series."""
+    known = THRESHOLDS.get(limit.name)
+    if known is None:
+        raise UsageError(f"there is no threshold {limit.name!r}", remedy=f"choose from {', '.join(THRESHOLDS)}")
+    low, high, _ = known
+    whole = limit.name == CONFIRM
+    if not low <= limit.value <= high or (whole and limit.value != int(limit.value)):
+        kind = "a whole number" if whole else "a fraction (0.03, or 3%)"
+        raise UsageError(f"{limit.name} cannot be {limit.value:g}", remedy=f"give {kind} between {low:g} and {high:g}")
+    if len(limit.pattern) > MAX_LABEL:
+        raise UsageError(f"the pattern has {len(limit.pattern)} characters, at most {MAX_LABEL} are allowed")
+    if whole and (limit.kind or limit.pattern):
+        raise UsageError("confirm is for a line as a whole", remedy="leave out --kind and --series")
+    if limit.name == ALPHA and limit.pattern:
+        raise UsageError("alpha is shared by all series of a kind", remedy="give --kind instead of --series")

@@ -7,20 +7,18 @@ series; then a configuration before all, a device before all.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from fnmatch import translate
 from functools import cache
 from re import Pattern, compile
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.errors import UsageError
 from tracker.judgement.families import RUN, Family
-from tracker.results import THRESHOLDS
-from tracker.store.labels import MAX_LABEL
 from tracker.store.thresholds import Threshold
 
 F64 = NDArray[np.float64]
@@ -34,26 +32,7 @@ CONFIRM: Final = "confirm"
 _USUAL: Final[Mapping[str, float]] = {"communication": rule.COMMUNICATION_RATIO}
 
 
-def check(limit: Threshold) -> None:
-    """UsageError where there is no such limit, or it cannot have this value or be for these series."""
-    known = THRESHOLDS.get(limit.name)
-    if known is None:
-        raise UsageError(f"there is no threshold {limit.name!r}", remedy=f"choose from {', '.join(THRESHOLDS)}")
-    low, high, _ = known
-    whole = limit.name == CONFIRM
-    if not low <= limit.value <= high or (whole and limit.value != int(limit.value)):
-        kind = "a whole number" if whole else "a fraction (0.03, or 3%)"
-        raise UsageError(f"{limit.name} cannot be {limit.value:g}", remedy=f"give {kind} between {low:g} and {high:g}")
-    if len(limit.pattern) > MAX_LABEL:
-        raise UsageError(f"the pattern has {len(limit.pattern)} characters, at most {MAX_LABEL} are allowed")
-    if whole and (limit.kind or limit.pattern):
-        raise UsageError("confirm is for a line as a whole", remedy="leave out --kind and --series")
-    if limit.name == ALPHA and limit.pattern:
-        raise UsageError("alpha is shared by all series of a kind", remedy="give --kind instead of --series")
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
+class Thresholds(Struct, frozen=True):
     """The limits that users set in a line, in any order; without any, the usual ones hold."""
 
     rows: tuple[Threshold, ...] = ()
@@ -149,8 +128,7 @@ class Thresholds:
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Struct, frozen=True):
     """A limit as it holds, and where it is from; None: it is the usual one."""
 
     value: float

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -19,20 +19,18 @@ from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.apart import are_there, write_apart
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
-from tracker.judgement.bistable import jumping_rows
 from tracker.judgement.families import RUN, leaf_of
-from tracker.judgement.follow import WatchedRun
+from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
-from tracker.store import Store, bulk, judged, thresholds
+from tracker.store import Store, bulk, judged, judgements, thresholds
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(Struct, frozen=True):
     """A version of a line with its active runs, oldest first."""
 
     version_id: int
@@ -41,8 +39,7 @@ class Version:
     runs: tuple[LineRun, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
     most LOOK_BACK.
     """
@@ -66,12 +63,11 @@ class Task:
     def fingerprint(self) -> bytes:
         """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
         runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in self.sides]
-        return judged.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
+        return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
 
 
-@dataclass(frozen=True, slots=True)
-class _Made:
-    """How a version was judged: `rows` of `diff_history`, see `judged.write`. `stored`: the fingerprint of the
+class _Made(Struct, frozen=True):
+    """How a version was judged: `rows` of `diff_history`, see `judgements.write`. `stored`: the fingerprint of the
     judgement that it replaces."""
 
     task: Task
@@ -135,7 +131,7 @@ def _update_line(store: Store, line: Line) -> int:
         limits = Thresholds(thresholds.of_line(connection, line))
     for run in runs:
         if run.stale:
-            store.transact(partial(judged.make_samples, run_id=run.run_id))
+            store.transact(partial(judgements.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in runs}
     count = 0
     for version_id in (task.version.version_id for task in stale(runs, known, limits)):
@@ -175,14 +171,14 @@ def _holds(connection: Connection, line: Line, made: _Made) -> bool:
 
 
 def _write(connection: Connection, line: Line, made: _Made) -> None:
-    judged.write(connection, line, made.result, made.rows)
+    judgements.write(connection, line, made.result, made.rows)
 
 
 def _forget(connection: Connection, line: Line, version_id: int) -> None:
     """Forget how a version was judged, unless it has runs again."""
-    judged.lock(connection, line)
+    judgements.lock(connection, line)
     if version_id not in {run.version_id for run in judged.runs_of(connection, line)}:
-        judged.forget(connection, line, version_id)
+        judgements.forget(connection, line, version_id)
 
 
 def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | None, list[Column]]:
@@ -252,13 +248,12 @@ def _past(task: Task) -> list[WatchedRun]:
 
 def _add(table: pd.DataFrame, name: str, compared: Compared) -> NDArray[np.bool_]:
     """The columns of one comparison; which of its series are large enough, or changed enough, to be kept."""
-    found = compared.table
+    found = compared.columns
     for column in ("diff", "p", "q", "contribution", "verdict"):
         table[f"{name}_{column}"] = found[column]
     if name == "previous":
         table["calls_verdict"] = found["calls_verdict"]
-    kept = found["large"] & found["verdict"].notna()
-    return np.asarray(kept, dtype=bool)
+    return np.asarray(found["large"] & ~pd.isna(found["verdict"]), dtype=bool)
 
 
 def _add_nothing(table: pd.DataFrame, name: str) -> None:
@@ -292,7 +287,7 @@ def _add_best(
         )
         there = best >= 0
         for column, of in (("diff", "ratio"), ("p", "p"), ("q", "q"), ("verdict", "verdict")):
-            table.loc[rows[there], f"best_{column}"] = found[of].to_numpy()[there]
+            table.loc[rows[there], f"best_{column}"] = found[of][there]
         table.loc[rows[there], "best_version_id"] = ids[best[there]]
 
 

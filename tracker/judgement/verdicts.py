@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, pairwise
 from typing import Final
 
+from msgspec import Struct
+
+from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
@@ -21,23 +23,22 @@ from tracker.store.thresholds import Threshold
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verdicts:
-    """`places`: each series of either side, sorted, and its row in `rows`, whose columns are those of
+class Verdicts(Struct, frozen=True, eq=False):
+    """`places`: each series of either side, sorted, and its place in `columns`, those of
     `judging.Compared`.
 
     `centre`: what all operators share, which is taken out of the times. `thresholds`: the limits that it was judged by.
     """
 
     places: Mapping[Key, int]
-    rows: pd.DataFrame
+    columns: Columns
     centre: Centre
     thresholds: Thresholds
 
     @property
     def table(self) -> pd.DataFrame:
-        """`rows` with the index SERIES_KEY."""
-        return self.rows.set_index(pd.MultiIndex.from_tuples(list(self.places), names=SERIES_KEY))
+        """The columns with the index SERIES_KEY."""
+        return pd.DataFrame(self.columns, index=pd.MultiIndex.from_tuples(list(self.places), names=SERIES_KEY))
 
 
 def verdicts_of(
@@ -75,7 +76,7 @@ def verdicts_of(
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)
-    return Verdicts({key: row for row, key in enumerate(keys)}, compared.table, compared.centre, own)
+    return Verdicts({key: row for row, key in enumerate(keys)}, compared.columns, compared.centre, own)
 
 
 def _compared(

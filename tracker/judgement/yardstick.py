@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors.spread import pooled
-from tracker.detectors.totals import Noise
+from tracker.detectors.arrays import cut
+from tracker.detectors.spread import Spread, pooled
 from tracker.judgement.best import shared_factor
 from tracker.store import Store, queries
 from tracker.store.chosen import Known
@@ -57,20 +57,21 @@ def factors_of(values: F64, versions: Sequence[Sequence[int]], shared: I64, step
     """
     factors = []
     for version in versions:
-        leaves = values[np.ix_(shared, np.array(version))]
+        leaves = cut(values, shared, version)
         with np.errstate(divide="ignore", invalid="ignore"):
             factors.append(shared_factor(leaves[~(leaves.mean(axis=1) < rule.TESTED_SHARE * step)]))
     return factors
 
 
-def noise_of(values: F64, versions: Sequence[Sequence[int]], rows: I64, factors: Sequence[F64]) -> Noise:
-    """How much `rows` of `values` (series, runs) varied within `versions`, the columns of each; `factors`: of
+def noise_of(
+    values: F64, versions: Sequence[Sequence[int]], rows: I64, factors: Sequence[F64 | float] | None = None
+) -> Spread:
+    """How much `rows` of `values` (series, runs) varied within `versions`, the columns of each; without `factors`, of
     `factors_of`.
     """
-    known = []
-    for version in versions:
+    sides = []
+    for version, factor in zip(versions, factors or [0.0] * len(versions), strict=True):
         with np.errstate(divide="ignore", invalid="ignore"):
-            logs = np.log(values[np.ix_(rows, np.array(version))])
-        known.append(np.where(np.isfinite(logs), logs, np.nan))
-    centred = (side - factor for side, factor in zip(known, factors, strict=True))
-    return Noise(pooled(*known), pooled(*centred))
+            logs = np.log(cut(values, rows, version)) - factor
+        sides.append(np.where(np.isfinite(logs), logs, np.nan))
+    return pooled(*sides)

@@ -12,17 +12,17 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 _LOGGERS: Final = ("apprise", "urllib3.connectionpool", "urllib3.util.retry", "requests_oauthlib", "oauthlib")
 _CODES: Final = ("errcode", "StatusCode", "code")
 _WORDS: Final = ("errmsg", "StatusMessage", "msg", "message", "error", "description")
 
 
-@dataclass(slots=True)
-class Heard:
+class Heard(Struct):
     """What came back while a message was sent. `refusals`: of services that answered with status 2xx all the same."""
 
     refusals: list[str] = field(default_factory=list)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.config import Alerts
@@ -18,8 +18,7 @@ from tracker.store import Store, notifications
 from tracker.store.notifications import NewMessage
 
 
-@dataclass(frozen=True, slots=True)
-class Alarm:
+class Alarm(Struct, frozen=True):
     """What happened: `key` makes it one message. `workload`: empty where it is about all of them."""
 
     key: str

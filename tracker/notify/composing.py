@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tracker.config import Alerts
 from tracker.judgement.incidents import Teller, Told
@@ -158,8 +159,7 @@ class Composer:
         return self._devices[workload] > 1
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
+class Wish(Struct, frozen=True):
     """What a message should be. `covers`: the events that it is the first to tell of."""
 
     event: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.notify.routes import SEVERITIES
@@ -19,8 +19,7 @@ from tracker.units import NS_PER_S
 FORGOTTEN: Final = "its text was forgotten"
 
 
-@dataclass(frozen=True, slots=True)
-class Digest:
+class Digest(Struct, frozen=True):
     """A digest to write: the messages that waited for it, and itself; None: none of them can be told.
 
     `unreadable`: those that cannot, and why.

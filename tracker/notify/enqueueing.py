@@ -7,9 +7,10 @@ else computed anew. Doing it again changes nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from functools import partial
 
+from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.config import Alerts
@@ -78,8 +79,7 @@ class _Outdated(Exception):
     """Somebody else decided about messages since the snapshot."""
 
 
-@dataclass(slots=True)
-class _Plan:
+class _Plan(Struct):
     """What is to be written. `fingerprint`: of what was decided before. `changed`: messages that become others."""
 
     fingerprint: object
@@ -89,8 +89,7 @@ class _Plan:
     digests: list[digests.Digest] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class _Due:
+class _Due(Struct, frozen=True):
     """One incident that one channel is to be told of."""
 
     incident: Incident

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from tracker.config import Alerts, Rule
 
@@ -16,8 +17,7 @@ SOONEST: Final[tuple[When, ...]] = ("at once", "grouped", "daily")
 """How a channel may hear of something, the soonest first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What rules look at. `names`: of the operators that may be told of."""
 
     workload: str
@@ -27,8 +27,7 @@ class Subject:
     names: Sequence[str]
 
 
-@dataclass(frozen=True, slots=True)
-class Route:
+class Route(Struct, frozen=True):
     """How a channel hears of an incident. `narrowed_to`: the patterns of operators that it answers for; empty: all."""
 
     when: When

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tracker.judgement import tell
 from tracker.judgement.families import THE_STEP
@@ -23,8 +24,7 @@ _OPENS: Final = frozenset({"confirmed", "reopened"})
 _ENDS: Final = frozenset({"recovered", "vanished"})
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A finding. Its events have names that stay when findings are made again.
 
     `group`: what says the same of one operator. `is_top`: no other finding of the incident covers it. `is_silent`:
@@ -82,8 +82,7 @@ class Seen:
         return self.openings | frozenset(self.worsened) | ({self.ended} if self.ended else frozenset())
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
+class Incident(Struct, frozen=True):
     """An incident. `key`: line, version and direction, which stay; `link`: shared with those on other devices.
 
     `is_new`: the newest version of its line began it, or confirmed it.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
 from tracker.config import Channel
 from tracker.notify._answers import listening
@@ -44,8 +44,7 @@ _LONGEST_REASON: Final = 200
 """Characters of why a message failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """A channel that is ready. `secrets`: parts of its address."""
 
     plugin: Any

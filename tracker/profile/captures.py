@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from tracker.profile.events import Events
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
 Digest = bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(Struct, frozen=True):
     """A file that was read: where, how large (bytes on disk), and the digest of its decompressed content.
 
     The digest of a file that is nothing without the main file of its capture covers that one as well.
@@ -25,8 +25,7 @@ class Source:
     digest: Digest
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(Struct, frozen=True):
     """A hardware model; `cpu` without a device, `unknown` where the source has device work but does not name it."""
 
     vendor: str
@@ -37,8 +36,7 @@ CPU: Final = Device("", "cpu")
 UNKNOWN_DEVICE: Final = Device("", "unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Capture:
+class Capture(Struct, frozen=True):
     """One rank of a run: one process and one device.
 
     `rank`, `world_size`: None where the source does not say. `started_at_ns`, `ended_at_ns`: UTC, None where the
@@ -70,8 +68,7 @@ class Capture:
     configuration: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(Struct, frozen=True):
     """What one claimed file or folder holds: the reader's name, and a capture per process and device.
 
     `packed`: where the file is a pack, the profiles that the captures came from, in their order.
@@ -84,8 +81,7 @@ class Profile:
     packed: tuple[Packed, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Packed:
+class Packed(Struct, frozen=True):
     """A profile that was read somewhere else, to rows, and what was said of it there.
 
     `said`: the content of its sidecar; `asked`: what the user said when it was packed, in the same form; b"": nothing.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from typing import Any
 
 import numpy as np
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 I8 = NDArray[np.int8]
@@ -79,21 +79,19 @@ class LaunchLevel(IntEnum):
     OS = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Columns:
+class Columns(Struct, frozen=True):
     """Base of the column tables: equal lengths, checked dtypes."""
 
     def __post_init__(self) -> None:
-        lengths = {len(getattr(self, f.name)) for f in fields(self)}
+        lengths = {len(getattr(self, name)) for name in self.__struct_fields__}
         if len(lengths) > 1:
             raise ValueError(f"{type(self).__name__}: columns of different length {sorted(lengths)}")
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, self.__struct_fields__[0]))
 
 
-@dataclass(frozen=True, slots=True)
-class HostOps(Columns):
+class HostOps(Columns, frozen=True):
     """Operators and user annotations on host threads, in any order; step markers are not among them.
 
     `thread`: index into `Events.threads`. `is_annotation`: 1 for user annotations. `module`: the module path the source
@@ -116,8 +114,7 @@ class HostOps(Columns):
     collective: I32
 
 
-@dataclass(frozen=True, slots=True)
-class Frames(Columns):
+class Frames(Columns, frozen=True):
     """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance
     (`Linear_0`).
     """
@@ -129,8 +126,7 @@ class Frames(Columns):
     is_module: I8
 
 
-@dataclass(frozen=True, slots=True)
-class Launches(Columns):
+class Launches(Columns, frozen=True):
     """Host calls of the device runtime and driver, launching or not. `correlation` is -1 for calls without one."""
 
     start_ns: I64
@@ -141,8 +137,7 @@ class Launches(Columns):
     correlation: I64
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceEvents(Columns):
+class DeviceEvents(Columns, frozen=True):
     """Kernels, copies and memsets of ONE device. `step`: the source's own step id, or MISSING. `bytes`: or MISSING.
 
     `process`: index of the host process whose launches may match (see `Events.thread_process`).
@@ -168,8 +163,7 @@ class DeviceEvents(Columns):
     wait_ns: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Collectives(Columns):
+class Collectives(Columns, frozen=True):
     """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 /
     MISSING.
 
@@ -184,8 +178,7 @@ class Collectives(Columns):
     bytes: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Allocations(Columns):
+class Allocations(Columns, frozen=True):
     """Allocator events. `bytes` < 0 frees. `component`: `cpu`, `device` or a profiler's own word.
 
     `on_device`: 0 host memory, 1 device memory. `total_*`: the allocator's counters after the event, or MISSING.
@@ -201,8 +194,7 @@ class Allocations(Columns):
     total_reserved_bytes: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Markers(Columns):
+class Markers(Columns, frozen=True):
     """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start. NO_STEP: a time of
     which nothing belongs to a step.
     """
@@ -213,8 +205,7 @@ class Markers(Columns):
     process: I32
 
 
-@dataclass(frozen=True, slots=True)
-class KernelMetrics(Columns):
+class KernelMetrics(Columns, frozen=True):
     """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source
     spells it.
     """
@@ -224,8 +215,7 @@ class KernelMetrics(Columns):
     value: F64
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTimes(Columns):
+class CollectiveTimes(Columns, frozen=True):
     """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into
     Collectives, of which a source that knows these times has one row per call.
     """
@@ -237,8 +227,7 @@ class CollectiveTimes(Columns):
     idle_ns: I64
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveTasks(Columns):
+class CollectiveTasks(Columns, frozen=True):
     """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane."""
 
     collective: I32
@@ -248,8 +237,7 @@ class CollectiveTasks(Columns):
     end_ns: I64
 
 
-@dataclass(frozen=True, slots=True)
-class CollectiveLinks(Columns):
+class CollectiveLinks(Columns, frozen=True):
     """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ...
 
     `source`, `target`: global ranks, or -1 for all links.
@@ -268,8 +256,7 @@ class CollectiveLinks(Columns):
     large_packet_ratio: F64
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryPoints(Columns):
+class MemoryPoints(Columns, frozen=True):
     """The course of memory as the profiler sampled it; each counter or MISSING."""
 
     time_ns: I64
@@ -278,8 +265,7 @@ class MemoryPoints(Columns):
     reserved_bytes: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Counters(Columns):
+class Counters(Columns, frozen=True):
     """Any other table of a profiler, one row per number.
 
     `source` is the file or table (`l2_cache`), `name` the thing measured,
@@ -293,8 +279,7 @@ class Counters(Columns):
     value: F64
 
 
-@dataclass(frozen=True, slots=True)
-class StepTimes(Columns):
+class StepTimes(Columns, frozen=True):
     """What the profiler itself says of a step; each or MISSING.
 
     Bubble and preparation do not show in events. The others are a breakdown of its own, which stands in where the
@@ -318,11 +303,10 @@ def empty(table: type[Columns]) -> Any:
     0
     """
     kinds = {"I8": np.int8, "I32": np.int32, "I64": np.int64, "F64": np.float64}
-    return table(**{f.name: np.zeros(0, dtype=kinds[str(f.type)]) for f in fields(table)})
+    return table(**{name: np.zeros(0, dtype=kinds[table.__annotations__[name]]) for name in table.__struct_fields__})
 
 
-@dataclass(frozen=True, slots=True)
-class Extras:
+class Extras(Struct, frozen=True):
     """What only some profilers know; empty by default.
 
     `block_num`: blocks per DeviceEvents row (or MISSING), or empty. `op_phase`: per HostOps row the part of a training
@@ -346,8 +330,7 @@ class Extras:
     no_kernels: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Events:
+class Events(Struct, frozen=True):
     """All that happened on one rank. `threads[i]` names thread i; `thread_process[i]` is the index of its process."""
 
     strings: Strings

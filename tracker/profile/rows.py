@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+from msgspec import Struct, field
 from numpy.typing import NDArray
 
 
-@dataclass(frozen=True, slots=True)
-class Breakdown:
+class Breakdown(Struct, frozen=True):
     """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
 
     compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
@@ -44,8 +43,7 @@ class Breakdown:
     samples_per_second: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StepRow:
+class StepRow(Struct, frozen=True):
     """One step of one rank; `start_ns` counts from the first event of the capture.
 
     `steps` above 1: the source knows only sums over so many steps. Then the row stands for all of them: its breakdown
@@ -124,8 +122,7 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 """Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(Struct, frozen=True):
     """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
 
     `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,

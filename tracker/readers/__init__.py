@@ -15,15 +15,16 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, cast
 
+from msgspec import Struct
+
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
 from tracker.readers._facts import short_word
-from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, open_source, read_head
+from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -69,24 +70,21 @@ class Reader(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Found:
+class Found(Struct, frozen=True, order=True):
     """A file or folder and the one reader that claims it."""
 
     path: Path
     format: str
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
+class Search(Struct, frozen=True):
     """What lies at or below a path. `warnings`: of files that are passed over but named as profiles."""
 
     found: tuple[Found, ...]
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """A file or folder and all the readers that claim it; `problem`: why it cannot even be looked at."""
 
     path: Path
@@ -224,8 +222,7 @@ def _existing(path: Path | str) -> Path:
     if not path.exists():
         raise SourceError(path, "", "no such file or folder", remedy="check the path")
     if not (path.is_file() or path.is_dir()):
-        # such as that of <(zcat a.json.gz), which can be read once only
-        raise SourceError(path, "", "is a pipe or a device, no file", remedy="save what it gives as a file")
+        raise no_file(path)
     return path
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import MISSING, Collectives, Strings
 from tracker.readers._growing import int_column
@@ -40,8 +40,7 @@ _ROLES: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What one event says of a collective; '' and MISSING for what it leaves out. `group` is the raw group name."""
 
     kind: str

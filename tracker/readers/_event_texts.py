@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, Generic, NoReturn, TypeVar
 
 import msgspec
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.readers._source import BOM, SourceText
@@ -36,8 +36,7 @@ ALLOW_PARTIAL: Final = "export the trace again, or read what is there with --all
 Events = TypeVar("Events")
 
 
-@dataclass(frozen=True, slots=True)
-class Chunk(Generic[Events]):
+class Chunk(Struct, Generic[Events], frozen=True):
     """Some whole events: as text (a JSON list; or what starts with them, where `decode_first` took them), decoded, and
     the byte of the content at which the text starts.
     """

@@ -5,20 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import fields, replace
 from itertools import chain
 from mmap import mmap
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.profile import I64
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-T = TypeVar("T", bound="DataclassInstance")
+T = TypeVar("T", bound=Struct)
 Array = NDArray[Any]
 INTEGER: Final = re.compile(r"-?[0-9]{1,18}")
 SLAB_ROWS: Final = 1 << 17
@@ -27,11 +25,11 @@ _LARGEST: Final = int(np.iinfo(np.int64).max)
 
 
 def joined_rows(parts: Sequence[T]) -> T:
-    """The rows of all `parts`, one after the other: dataclasses of which every field is a column, an array or a tuple.
+    """The rows of all `parts`, one after the other: Structs of which every field is a column, an array or a tuple.
 
     At least one part.
     """
-    columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(parts[0])}
+    columns = {name: [getattr(part, name) for part in parts] for name in parts[0].__struct_fields__}
     return replace(
         parts[0],
         **{

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.readers._collectives import kind_of
 
@@ -30,8 +31,7 @@ class RangeKind(Enum):
     LIBRARY = 3
 
 
-@dataclass(frozen=True, slots=True)
-class RangeName:
+class RangeName(Struct, frozen=True):
     """The name of a range, understood.
 
     `name`: without what counts up from call to call. `phase`: a word of `PHASES` where the range is nothing but a part

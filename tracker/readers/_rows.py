@@ -61,5 +61,5 @@ def tables(keys: Sequence[tuple[str, Table]], facts: Mapping[str, Sequence[Row]]
 
 def breakdown(timeline: str, **values: Any) -> Breakdown:
     """A breakdown of which only `values` are known."""
-    unknown: dict[str, Any] = dict.fromkeys(Breakdown.__dataclass_fields__)
+    unknown: dict[str, Any] = dict.fromkeys(Breakdown.__struct_fields__)
     return Breakdown(**{**unknown, "timeline": timeline, **values})

@@ -4,7 +4,8 @@ workbook."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+
+from msgspec.structs import asdict
 
 from tracker.reports import _human_bottleneck
 from tracker.reports._human_diff import total_words
@@ -38,7 +39,7 @@ def blocks(diff: Diff) -> Iterator[Block]:
         yield "What makes the comparison doubtful", [field("Note", "text", "note")], [{"note": n} for n in diff.notes]
     if diff.bottlenecks is not None:
         yield "Bottleneck", _bottleneck_fields(), _human_bottleneck.sides(diff)
-    yield "Sides", _side_fields(), [plain(asdict(diff.baseline)), plain(asdict(diff.candidate))]
+    yield "Sides", _side_fields(), [plain(diff.baseline), plain(diff.candidate)]
     total = f"total: {total_words(explanation)}"
     whole = asdict(explanation) | {"title": total, "name": total}
     parts = [*(asdict(part) for part in explanation.parts), whole]
@@ -49,12 +50,12 @@ def blocks(diff: Diff) -> Iterator[Block]:
     yield "Operators, ranked by contribution", _cause_fields(), [*_causes(explanation.causes), *plain(closing)]
     yield "By operator name", _cause_fields(), _causes(explanation.rollup)
     if explanation.renames:
-        yield "Renamed or fused", _rename_fields(), [plain(asdict(rename)) for rename in explanation.renames]
+        yield "Renamed or fused", _rename_fields(), [plain(rename) for rename in explanation.renames]
     yield "How to read this workbook", [field("Note", "text", "note")], [{"note": note} for note in _NOTES]
 
 
 def _causes(causes: Sequence[Cause]) -> list[Row]:
-    return [plain(asdict(cause)) for cause in causes]
+    return [plain(cause) for cause in causes]
 
 
 def _bottleneck_fields() -> list[Field]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
@@ -22,8 +24,7 @@ GRAIN: Final = ("stage", "rank", "step")
 READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(no op) launched outside any op"}
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column of text. `elastic`: may be shortened. `fold`: may move under the first elastic column of its row.
 
     `drop`: what may be left out where there is no room, highest first; 0 never. `code`: holds names from a profile.
@@ -40,8 +41,7 @@ class Column:
     place: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Struct, frozen=True):
     """Rows of cells for people. `tones`: per row `worse`, `better`, `sum`, `strong` or nothing. `more`: rows that are
     not shown. `lead`: a line between title and rows. `below`: per row a sentence under it, or ""; empty for none.
     `cell_tones`: per row the tone of each cell, where they differ; then no column may fold or drop.

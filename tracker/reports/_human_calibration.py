@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, readable, share
 from tracker.reports._human_history import KINDS, form

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
 from typing import Final
+
+from msgspec.structs import asdict, replace
 
 from tracker.reports import _human_communication, _human_links, _human_metrics, _human_verdicts
 from tracker.reports._empty import explained

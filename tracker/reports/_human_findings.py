@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, make, number, readable, share, signed
 from tracker.reports._human_history import form, sparkline

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Final
+
+from msgspec.structs import replace
 
 from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
 from tracker.reports._human_verdicts import TONES

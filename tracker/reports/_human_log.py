@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from msgspec import Struct
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.profile import UNKNOWN_DEVICE
@@ -23,8 +24,7 @@ _NUMBER: Final = 2
 """Places behind the point of a throughput below a thousand; one less above."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One of the things that make a column of the log: `value` stands in its head, `words` in a sentence."""
 
     key: str
@@ -32,8 +32,7 @@ class Part:
     words: str
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
+class _Block(Struct, frozen=True):
     """The sub-columns of one column of the log; per version the cells, None where it has no runs there."""
 
     columns: tuple[Column, ...]
@@ -42,8 +41,7 @@ class _Block:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(Struct, frozen=True):
     """Columns of the log that stand beside each other. `title`: what makes them all, as far as not all columns of the
     log share it. `keys`: of the parts that differ, one line of the head each.
     """

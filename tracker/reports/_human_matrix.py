@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line, signed

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
-from rich.cells import cell_len, set_cell_size
+from msgspec import Struct
+from rich.cells import cell_len, chop_cells, set_cell_size
 
 from tracker.reports._human import Column, Table
 from tracker.units import MISSING_TEXT, printable
 
 GAP: Final = 2
+_WORD: Final = re.compile(r"\s*\S+\s*")
 _WIDE: Final = 24  # an elastic column keeps at least this, before columns fold
 _NARROW: Final = 26  # and this, before columns are left out
 _LEAST: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Fitted:
+class Fitted(Struct, frozen=True):
     """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes."""
 
     columns: tuple[Column, ...]
@@ -26,8 +27,7 @@ class Fitted:
     rows: tuple[tuple[tuple[str, ...], ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
+class _Plan(Struct, frozen=True):
     """Which columns stand beside each other, which fold under column `main`, and the least width of an elastic one."""
 
     kept: tuple[int, ...]
@@ -76,6 +76,25 @@ def _end(text: str, width: int) -> str:
             break
         end = char + end
     return end
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` terminal cells, broken before words; a word that is longer than a line is cut.
+
+    >>> wrapped("all of it was wrapped", 8)
+    ['all of ', 'it was ', 'wrapped']
+    """
+    lines = [""]
+    for word in _WORD.findall(text):
+        size = cell_len(word.rstrip())
+        if cell_len(lines[-1]) + size <= width:
+            lines[-1] += word
+        elif size <= width:
+            lines.append(word)
+        else:
+            lines += chop_cells(word, width)
+    whole = lines if lines[0] or len(lines) == 1 else lines[1:]
+    return [line if cell_len(line) <= width else set_cell_size(line, width) for line in whole]
 
 
 def shortened(text: str, column: Column, width: int) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import html
 import io
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.errors import UsageError
 from tracker.reports._human import Row
@@ -40,8 +41,7 @@ _INK, _GREY, _LIGHT = "#1f2933", "#7b8794", "#d9dee4"
 _LINE, _DOT, _CHANGE, _ENVIRONMENT = "#1f5fa8", "#8db4dd", "#c62828", "#b7791f"
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A straight line, in pixels from the upper left."""
 
     x1: float
@@ -52,8 +52,7 @@ class Line:
     width: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Dot:
+class Dot(Struct, frozen=True):
     """A filled circle."""
 
     x: float
@@ -62,8 +61,7 @@ class Dot:
     color: str
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(Struct, frozen=True):
     """A text whose `anchor` (start, middle, end) is at x; y is its base line."""
 
     x: float

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
@@ -49,8 +49,7 @@ _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb":
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Field:
+class Field(Struct, frozen=True):
     """A column of a sheet; truth values stay what they are. `kind`: text, count, percent, number (of any size), us or
     ms (of ns), kb or mb (of bytes), filter (worse, better, ...)."""
 
@@ -60,8 +59,7 @@ class Field:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
-class Title:
+class Title(Struct, frozen=True):
     """A text in the line above the header of a sheet, over `span` columns from `column` (from 0) on. `style`: note, or
     baseline or candidate for what the columns below are."""
 

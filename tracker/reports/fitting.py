@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.units import printable
 
@@ -25,8 +26,7 @@ _AHEAD: Final = 8
 ELLIPSIS: Final = "..."
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """A line of a message. `keep`: the lower, the earlier it goes where there is no room; 9 never goes."""
 
     text: str

@@ -6,10 +6,11 @@ Pure: the same message gives the same text. Every text that comes from outside p
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
@@ -37,8 +38,7 @@ _SHORT: Final = 3
 """Findings in the short form."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """Room of a channel. `title` 0: it has none, so that the first line of the body is the title. `size`: how long a
     text is there, in characters unless told otherwise. `plain_title`: a title is no Markdown there, whatever the body.
     """
@@ -49,8 +49,7 @@ class Limits:
     plain_title: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(Struct, frozen=True):
     """A message as it is sent. `title`: empty where the channel has none."""
 
     title: str

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from tracker.lazy import pd
 from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
@@ -42,8 +43,7 @@ SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
 _SMALL: Final = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class Style:
+class Style(Struct, frozen=True):
     """What the reader asked for; `render_diff` says what each wish means."""
 
     only: tuple[str, ...] = ()
@@ -104,11 +104,13 @@ def is_small(diff: float | None) -> bool:
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON knows it: None for anything missing or not finite, exact ints, text, lists, dicts.
+    """`value` as JSON knows it: None for what is missing or not finite, exact ints, text, lists, dicts (Structs, too).
 
     >>> plain(float("nan")), plain(pd.NA), plain(1736413971558972912), plain({"a": (b"\\x01", 2.5)})
     (None, None, 1736413971558972912, {'a': ['01', 2.5]})
     """
+    if isinstance(value, Struct):
+        return {name: plain(item) for name, item in asdict(value).items()}
     if isinstance(value, Mapping):
         return {_no_surrogates(str(key)): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):

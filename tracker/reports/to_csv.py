@@ -6,7 +6,7 @@ of their columns; fields that a table does not have stay empty.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from msgspec.structs import asdict
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
 from tracker.reports.csv_text import Rows, table, written

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import asdict
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_history, _human_matrix
 from tracker.reports.shared import Style, chosen_sections, command, plain, records, selected
@@ -44,8 +45,8 @@ def diff(diff: Diff, style: Style) -> str:
     """
     document: dict[str, Any] = {
         "schema": SCHEMA,
-        "baseline": plain(asdict(diff.baseline)),
-        "candidate": plain(asdict(diff.candidate)),
+        "baseline": plain(diff.baseline),
+        "candidate": plain(diff.candidate),
         "metric": diff.metric,
         "options": _options(diff.options),
         "notes": [*plain(diff.notes), _human_diff.note(diff)],
@@ -53,7 +54,7 @@ def diff(diff: Diff, style: Style) -> str:
     }
     document["bottleneck"] = _both_bottlenecks(diff)
     document.update((name, records(frame)) for name, frame in selected(diff, style))
-    document["explanation"] = plain(asdict(diff.explanation))
+    document["explanation"] = plain(diff.explanation)
     document["judgement"] = None if diff.judgement is None else _judgement(diff.judgement)
     return _dump(document)
 
@@ -77,7 +78,7 @@ def show(shown: Shown, style: Style) -> str:
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
-    return {**plain(asdict(judgement)), "counts": dict(judgement.counts)}
+    return {**plain(judgement), "counts": dict(judgement.counts)}
 
 
 def _both_bottlenecks(diff: Diff) -> dict[str, Any] | None:
@@ -93,7 +94,7 @@ def log(log: Log, style: Style) -> str:
         "schema": SCHEMA,
         "workload": plain(log.workload),
         "baseline": plain(log.baseline),
-        "options": plain(asdict(log.options)),
+        "options": plain(log.options),
     }
     document.update((name, records(getattr(log, name))) for name in LOG_COLUMNS)
     return _dump(document)
@@ -104,7 +105,7 @@ def history(history: History, style: Style) -> str:
     document: dict[str, Any] = {
         "schema": SCHEMA,
         "pinned": plain(history.pinned),
-        "options": plain(asdict(history.options)),
+        "options": plain(history.options),
         "notes": [*plain(history.notes), _human_history.NOTE],
     }
     document.update((name, records(getattr(history, name))) for name in HISTORY_COLUMNS)
@@ -115,7 +116,7 @@ def findings(found: Found, style: Style) -> str:
     """Incidents, their findings, and what else changed with them."""
     document: dict[str, Any] = {
         "schema": SCHEMA,
-        "options": plain(asdict(found.options)),
+        "options": plain(found.options),
         "hidden": found.hidden,
         "notes": list(plain(found.notes)),
     }
@@ -141,7 +142,7 @@ def matrix(matrix: Matrix, style: Style) -> str:
     return _dump(
         {
             "schema": SCHEMA,
-            "sides": plain([asdict(side) for side in matrix.sides]),
+            "sides": plain(matrix.sides),
             "metric": matrix.metric,
             "by": matrix.by,
             "options": _options(matrix.options),
@@ -160,7 +161,7 @@ def calibration(calibration: Calibration, style: Style) -> str:
         document[name] = plain(getattr(calibration, name))
     document |= {
         "splits": calibration.splits,
-        "options": plain(asdict(calibration.options)),
+        "options": plain(calibration.options),
         "notes": list(plain(calibration.notes)),
     }
     document.update((name, records(getattr(calibration, name))) for name in CALIBRATION_COLUMNS)
@@ -169,19 +170,19 @@ def calibration(calibration: Calibration, style: Style) -> str:
 
 def doctor(findings: Findings, style: Style) -> str:
     """All that was found; `command` is one line for a shell, null where there is nothing to ingest."""
-    found = plain(asdict(findings))
+    found = plain(findings)
     words = found.pop("command")
     return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None})
 
 
 def status(status: Status, style: Style) -> str:
     """All of it: watchers, folders with what is expected there, and profiles that are not in the database yet."""
-    return _dump({"schema": SCHEMA, **plain(asdict(status))})
+    return _dump({"schema": SCHEMA, **plain(status)})
 
 
 def _options(chosen: Selection) -> dict[str, Any]:
     """How the result was asked for, by the names of the Python interface, without what cannot be written."""
-    return {item.name: plain(getattr(chosen, item.name)) for item in fields(chosen) if item.name != "on_progress"}
+    return {name: plain(value) for name, value in asdict(chosen).items() if name != "on_progress"}
 
 
 def _dump(document: dict[str, Any]) -> str:

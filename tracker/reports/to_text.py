@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import TYPE_CHECKING, Literal
+from itertools import zip_longest
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table as RichTable
-from rich.text import Text
+from rich.cells import cell_len, set_cell_size
 
 from tracker.reports import (
     _empty,
@@ -19,8 +15,8 @@ from tracker.reports import (
     _human_tree,
     _human_verdicts,
 )
-from tracker.reports._human import Table, side_lines
-from tracker.reports._layout import GAP, Fitted, fit
+from tracker.reports._human import Column, Table, side_lines
+from tracker.reports._layout import GAP, fit, wrapped
 from tracker.reports.shared import Style, chosen_sections
 from tracker.units import format_moment, printable
 
@@ -48,7 +44,8 @@ _SHOW_SECTIONS = (
     "memory",
     "counter",
 )
-_STYLES = {"worse": "red", "better": "green", "strong": "bold"}
+_CODES = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
+"""How terminals are told to show bold, dim, red, green."""
 
 
 def diff(diff: Diff, style: Style) -> str:
@@ -202,33 +199,21 @@ def calibration(calibration: Calibration, style: Style) -> str:
 
 
 class _Page:
-    """Lines of a terminal, collected as text; with ANSI colours only where the style says so."""
+    """Lines of a terminal; with ANSI colours only where the style says so."""
 
     def __init__(self, style: Style) -> None:
         self._color = style.color
         self.width = max(style.width or _WIDTH, 40)
-        self._out = io.StringIO()
-        self._console = Console(
-            file=self._out,
-            width=self.width,
-            color_system="standard" if style.color else None,
-            force_terminal=style.color,
-            force_interactive=False,
-            highlight=False,
-            markup=False,
-            emoji=False,
-            legacy_windows=False,
-        )
+        self._lines: list[str] = []
 
     def text(self, line: str, style: str = "") -> None:
         """A paragraph, wrapped at the width."""
-        self._console.print(Text(printable(line), style=style))
+        self._lines += (self._styled(part, style) for part in wrapped(printable(line), self.width))
 
     def table(self, table: Table) -> None:
         """A blank line, the title, and the table fitted into the width."""
         if table.title:
-            self._console.print()
-            self.text(table.title, style="bold")
+            self._title(table.title)
         if table.lead:
             self._indented(table.lead)
         if table.rows:
@@ -244,55 +229,52 @@ class _Page:
         """A title with an indented paragraph per line, not wrapped, since it may hold paths; nothing without lines."""
         if not lines:
             return
-        self._console.print()
-        self.text(title, style="bold")
-        for line in lines:
-            self._console.print(Text(" " * _INDENT + printable(line)), soft_wrap=True)
+        self._title(title)
+        self._lines += (" " * _INDENT + printable(line) for line in lines)
 
     def end(self, answer: str) -> str:
         """The whole page with `answer` as its last line, unwrapped: scripts read it with `tail -1`."""
-        self._console.print()
-        self._console.print(Text(printable(answer), style="bold"), soft_wrap=True)
-        page = self._out.getvalue()
-        return page if self._color else "".join(f"{line.rstrip()}\n" for line in page.splitlines())
+        self._lines += ("", self._styled(printable(answer), "strong"))
+        return "".join(f"{line if self._color else line.rstrip()}\n" for line in self._lines)
 
-    def _indented(self, line: str) -> None:
-        self._console.print(Padding(Text(printable(line), style="dim"), (0, 0, 0, _INDENT)))
+    def _title(self, title: str) -> None:
+        self._lines.append("")
+        self.text(title, "strong")
+
+    def _indented(self, line: str, indent: int = _INDENT) -> None:
+        for part in wrapped(printable(line), self.width - indent):
+            rest = self.width - indent - cell_len(part)
+            self._lines.append(f"{' ' * indent}{self._styled(part, 'dim')}{' ' * rest}")
 
     def _rows(self, table: Table) -> None:
-        """The rows, with the sentences under them, which take the whole width. A number is never cut: it would read as
-        another one; where the columns that stay need more than the width, lines are longer.
+        """The header and the rows, with the sentences under them, which take the whole width. A number is never cut: it
+        would read as another one; where the columns that stay need more than the width, lines are longer.
         """
         fitted = fit(table, self.width - _INDENT)
-        ends = [place for place, sentence in enumerate(table.below) if sentence]
-        for start, end in pairwise([0, *(end + 1 for end in ends), len(table.rows)]):
-            if end == start:
-                continue
-            self._console.width = max(self.width, sum(fitted.widths) + GAP * len(fitted.widths))
-            self._console.print(self._grid(table, fitted, start, end))
-            self._console.width = self.width
-            if end - 1 in ends:
-                sentence = Text(printable(table.below[end - 1]), style="dim")
-                self._console.print(Padding(sentence, (0, 0, 0, 2 * _INDENT)))
+        sizes = list(zip(fitted.columns, fitted.widths, strict=True))
+        for line in zip(*(column.header.split("\n") for column in fitted.columns), strict=True):
+            named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))
+            self._lines.append(self._styled(" " * GAP, "dim").join(["", *named]))
+        whole_rows = ((tone,) * len(sizes) for tone in table.tones)
+        sentences = table.below or ("",) * len(table.rows)
+        for row, tones, sentence in zip(fitted.rows, table.cell_tones or whole_rows, sentences, strict=True):
+            drawn = [self._cell(lines, *size, tone) for lines, size, tone in zip(row, sizes, tones, strict=True)]
+            for cells in zip_longest(*drawn):
+                whole = (cell or " " * width for cell, width in zip(cells, fitted.widths, strict=True))
+                self._lines.append((" " * GAP).join(["", *whole]))
+            if sentence:
+                self._indented(sentence, 2 * _INDENT)
 
-    def _grid(self, table: Table, fitted: Fitted, start: int, end: int) -> RichTable:
-        """Some rows, with the header where they are the first ones."""
-        grid = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), show_edge=False, header_style="dim")
-        grid.show_header = start == 0
-        grid.add_column("", width=0, no_wrap=True)
-        for column, width in zip(fitted.columns, fitted.widths, strict=True):
-            justify: Literal["left", "right"] = "left" if column.left else "right"
-            grid.add_column(Text(column.header), justify=justify, width=width, no_wrap=True, overflow="crop")
-        whole_rows = ((tone,) * len(fitted.columns) for tone in table.tones)
-        tones_of_rows = list(table.cell_tones or whole_rows)
-        for tones, row in zip(tones_of_rows[start:end], fitted.rows[start:end], strict=True):
-            cells = (_cell(lines, _STYLES.get(tone, "")) for tone, lines in zip(tones, row, strict=True))
-            grid.add_row("", *cells)
-        return grid
+    def _cell(self, lines: Sequence[str], column: Column, width: int, tone: str) -> list[str]:
+        """The lines of a cell, each as wide as its column; those behind the first are of columns that folded."""
+        first, *folded = lines
+        space = " " * (width - cell_len(first))
+        drawn = [self._styled(set_cell_size(first, width) if column.left else space + first, tone)]
+        for line in folded:
+            space = " " * (width - cell_len(line))
+            drawn.append(self._styled(line, f"dim {tone}") + self._styled(space, tone))
+        return drawn
 
-
-def _cell(lines: Sequence[str], style: str) -> Text:
-    text = Text(lines[0], style=style)
-    for line in lines[1:]:
-        text.append(f"\n{line}", style="dim")
-    return text
+    def _styled(self, text: str, style: str) -> str:
+        codes = ";".join(sorted(_CODES[word] for word in style.split() if word in _CODES))
+        return f"\x1b[{codes}m{text}\x1b[0m" if self._color and codes and text else text

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.errors import UsageError
 
@@ -21,8 +22,7 @@ CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrateOptions:
+class CalibrateOptions(Struct, frozen=True, kw_only=True):
     """Which repeats, and how many ways to part them. `device`: part of vendor and model. `splits`: random ones, at most
     so many. `noisiest`: how many series are named.
     """
@@ -37,8 +37,7 @@ class CalibrateOptions:
             raise UsageError(f"{self.splits} splits", remedy="give a number of 1 or more")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Calibration:
+class Calibration(Struct, frozen=True, eq=False):
     """What the rule would have said of repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
 
     - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false findings of a split: in the

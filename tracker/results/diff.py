@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 from tracker.results.options import DiffOptions
 from tracker.results.verdicts import Judgement
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """One side of a diff: what the user named (`label`) and the runs behind it.
 
     `runs`, `ranks`, `steps` are counts; `device`: `vendor model`, `cpu` or `unknown`; `timeline`: `device` or `host`.
@@ -34,8 +34,7 @@ class Side:
     chosen_steps: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bottleneck:
+class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
     `bound`: `input` (data_loading_share above the threshold; whatever the device does), else by device_utilisation
@@ -57,8 +56,7 @@ class Bottleneck:
     utilisation_of: str = "step_ns"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """A share of the change of the total: compute, exposed communication, exposed copy, free, rest, or data loading and
     what is left where a source says no more; mean ns per step."""
 
@@ -69,8 +67,7 @@ class Part:
     delta_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Cause:
+class Cause(Struct, frozen=True):
     """One op (or all shapes of one op name) and what it adds to the change, in mean ns per step and rank.
 
     `delta_ns` = `calls_delta_ns` (more or fewer calls) + `per_call_delta_ns` (slower or faster calls); both None where
@@ -101,8 +98,7 @@ class Cause:
     contribution: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(Struct, frozen=True):
     """A removed and an added op of about equal time under the same parent: a rename or a fusion, not news."""
 
     removed: str
@@ -112,8 +108,7 @@ class Rename:
     added_ns: float
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
+class Explanation(Struct, frozen=True):
     """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in mean ns per step and rank.
 
     `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
@@ -147,8 +142,7 @@ class Explanation:
     rest_title: str = "rest"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Diff:
+class Diff(Struct, frozen=True, eq=False):
     """Candidate against baseline.
 
     Every number is the mean per step and rank, the median over the runs of the side (float64, NA = missing). Frames

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import check_words
@@ -53,8 +54,7 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class FindingsOptions:
+class FindingsOptions(Struct, frozen=True):
     """Which findings to show; None lets all through.
 
     `states`: words of STATES; None: the open ones. `only_new`: those that the runs of the newest version of their line
@@ -79,8 +79,7 @@ class FindingsOptions:
         check_words("state", self.states or (), STATES)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Findings:
+class Findings(Struct, frozen=True, eq=False):
     """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
 
     - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
@@ -109,8 +108,7 @@ class Findings:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ExplainedFinding:
+class ExplainedFinding(Struct, frozen=True, eq=False):
     """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
     exactly the columns of EXPLAIN_COLUMNS.
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Literal
+
+from msgspec import Struct
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
 from tracker.units import counted, format_bytes, format_diff, format_ns
@@ -22,8 +23,7 @@ Key = tuple[str, str, str, str, str]
 _NAMED: Final = 3
 
 
-@dataclass(frozen=True, slots=True)
-class GatedRow:
+class GatedRow(Struct, frozen=True):
     """One thing that was judged. `section`: a word of SECTIONS, or `finding`; `detail`: what else tells it from others
     of its name; `baseline`, `candidate` in `unit` (ns, bytes, count, ratio, per_second); `diff`: the judged one;
     `remark`: the reason of its verdict, or of its outcome.
@@ -64,8 +64,7 @@ class GatedRow:
         return f"{what}{self.name} {change if change.startswith(('-', '+')) else f'+{change}'}"
 
 
-@dataclass(frozen=True, slots=True)
-class Gate:
+class Gate(Struct, frozen=True):
     """How a result passes. `word`: of FAIL_ON; `code`: the exit code; `because`: why, in words; `rows`: all that was
     judged, in the order of the result.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.results.options import check_words
 
@@ -34,8 +35,7 @@ SERIES_KINDS: Final = (
 """Kinds of series, in the order in which a name is looked for among them."""
 
 
-@dataclass(frozen=True, slots=True)
-class HistoryOptions:
+class HistoryOptions(Struct, frozen=True):
     """Which series to show; None lets all through.
 
     `key`: the name of a series, a pattern (`*`, `?`), or the number of one; with `top` it is None. `kind`: a word of
@@ -59,8 +59,7 @@ class HistoryOptions:
             check_words("kind", [self.kind], SERIES_KINDS)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class History:
+class History(Struct, frozen=True, eq=False):
     """Series over versions. Frames have exactly the columns of HISTORY_COLUMNS.
 
     - series: what is followed, the largest or most drifted first; metric and unit (ns, bytes, per_second) of its values

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from tracker.results.options import LogOptions
 
@@ -11,8 +12,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class Log(Struct, frozen=True, eq=False):
     """The versions of a workload in their order, and what each reached in each column. Frames have exactly the columns
     of LOG_COLUMNS.
 

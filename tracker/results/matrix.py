@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct, field
 
 from tracker.errors import UsageError
 from tracker.results.diff import Side
@@ -22,8 +23,7 @@ MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Matrix:
+class Matrix(Struct, frozen=True, eq=False):
     """Three or more sides, in the order in which they were named. Frames have the columns of MATRIX_COLUMNS.
 
     - sides; metric: as in `Diff`

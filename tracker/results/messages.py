@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct, field
 
 MESSAGE_SCHEMA: Final = 1
 """Version of the JSON form of a Message; it grows when a field changes its meaning or goes."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldFinding:
+class ToldFinding(Struct, frozen=True, kw_only=True):
     """A finding, as FINDINGS_COLUMNS["findings"] means its columns. `owner`: who answers for it; empty: nobody said.
 
     `is_news`: this message is the first to tell of it, or of what happened to it.
@@ -38,8 +38,7 @@ class ToldFinding:
     is_news: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ToldIncident:
+class ToldIncident(Struct, frozen=True, kw_only=True):
     """An incident, as FINDINGS_COLUMNS["incidents"] means its columns.
 
     `shown`: its largest findings; `more`: how many others there are. `silenced`: findings that somebody muted.
@@ -78,8 +77,7 @@ class ToldIncident:
     left: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
+class Message(Struct, frozen=True, kw_only=True):
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
     `event`: opened, added, worsened, reopened, reminder or recovered, of incidents; missing_runs, quarantined or

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Literal
+
+from msgspec import Struct, field
 
 from tracker.errors import UsageError
 from tracker.results.columns import LOG_METRICS
@@ -32,8 +33,7 @@ def _check_tree(words: Sequence[str], depth: int | None) -> None:
         raise UsageError("a depth without a tree", remedy=f"choose the tree as well: --by {', '.join(TREES)}")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
+class Selection(Struct, frozen=True, kw_only=True):
     """Which rows are looked at, and how paths on disk are read. None or empty lets everything through.
 
     `op`, `module`, `kind`, `group` (the role of a communication group): glob patterns, case matters. `minimum_ns` drops
@@ -57,8 +57,7 @@ class Selection:
     on_progress: Callable[[str, int, int], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffOptions(Selection):
+class DiffOptions(Selection, frozen=True, kw_only=True):
     """How two sides are compared; the defaults are those of `tracker diff`.
 
     `match`: ops are the same by name and shapes, or by name alone. `max_kernels`: an op that launches more kernels per
@@ -89,8 +88,7 @@ class DiffOptions(Selection):
         return next(iter(self.by), "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShowOptions(Selection):
+class ShowOptions(Selection, frozen=True, kw_only=True):
     """What of a run is shown: `by` adds the grain columns `rank` and / or `step`, and one word of TREES asks for a tree
     of `depth` levels (None: all); any other word is a UsageError.
 
@@ -116,8 +114,7 @@ class ShowOptions(Selection):
         return next((word for word in self.by if word in TREES), "")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogOptions:
+class LogOptions(Struct, frozen=True, kw_only=True):
     """What an optimisation log shows; the defaults are those of `tracker log`.
 
     `workload`: None for the only one there is. `baseline`: label of a version; None for the pinned one, else the first

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class Shown(Struct, frozen=True, eq=False):
     """One run, for `tracker show`: sums over its steps and ranks unless grain columns `stage`, `rank`, `step` stand
     first.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True, slots=True)
-class WatcherStatus:
+class WatcherStatus(Struct, frozen=True):
     """A process that watches, or did.
 
     `state`: alive; late: its last sign of life, or its last round, is too long ago, or what it is at takes too long;
@@ -30,8 +30,7 @@ class WatcherStatus:
     job_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ExpectedStatus:
+class ExpectedStatus(Struct, frozen=True):
     """A workload ('': any) of which runs are expected. `last_ns`: None: none came; `due_ns`: the next one is late then.
 
     `run_id`, `version`: of its last run in the database, whichever way it came.
@@ -46,8 +45,7 @@ class ExpectedStatus:
     is_missing: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FolderStatus:
+class FolderStatus(Struct, frozen=True):
     """A watched folder. `host`: '' where all machines see the same one. `profiles`: how many in which state.
 
     `arrived_ns`: when its last new run came in; None: none did. `error`, `error_ns`: what keeps a look from seeing
@@ -65,8 +63,7 @@ class FolderStatus:
     expected: tuple[ExpectedStatus, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ProfileStatus:
+class ProfileStatus(Struct, frozen=True):
     """A profile that is not in the database yet. `reason`: why, '' where nothing is wrong; `next_try_ns`: 0: now."""
 
     path: str
@@ -82,8 +79,7 @@ class ProfileStatus:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class MessageStatus:
+class MessageStatus(Struct, frozen=True):
     """A message that was not delivered yet, or given up (`state` dead); `next_try_ns`: None: not by itself."""
 
     id: int
@@ -98,8 +94,7 @@ class MessageStatus:
     last_error: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SilenceStatus:
+class SilenceStatus(Struct, frozen=True):
     """What nothing is told of until `until_ns`: patterns of operator, workload and device."""
 
     silence_id: int
@@ -111,8 +106,7 @@ class SilenceStatus:
     until_ns: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpooledStatus:
+class SpooledStatus(Struct, frozen=True):
     """A profile that a job queued. `why`: what it waits for, or its last error; `is_given_up`: it is tried no more.
 
     `next_try_ns`: 0: now; `kept_until_ns`: of what was given up, None: it is tried again.
@@ -128,16 +122,14 @@ class SpooledStatus:
     kept_until_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ShutStatus:
+class ShutStatus(Struct, frozen=True):
     """A folder in which jobs may have queued profiles, and from which this user cannot take them."""
 
     path: str
     problem: str
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(Struct, frozen=True):
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 VERDICT_COLUMNS: Final = ("verdict", "calls_verdict", "judged_diff", "q", "detectable", "reason")
 """verdict: a word of DESIGN section 1 for the time (of overall rows: the number); calls_verdict: for the calls per
@@ -19,8 +20,7 @@ TOO_FEW: Final = "too few runs"
 """Why two sides were not judged."""
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(Struct, frozen=True):
     """What the runs of both sides can tell. `judged`: whether rows have verdicts.
 
     `sentences`: how much the runs can tell, or why there are no verdicts; what was taken out; which tables have none.

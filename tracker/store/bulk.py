@@ -6,11 +6,11 @@ Names of tables and columns come from this package only; values travel as parame
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection, CursorResult
 
@@ -48,8 +48,7 @@ def portions(numbers: Iterable[int]) -> list[list[int]]:
     return [wanted[start : start + LISTED] for start in range(0, max(len(wanted), 1), LISTED)]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Struct, frozen=True):
     """A column to load: Python values, None where missing."""
 
     name: str

@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass, field
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import astuple
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.store import judged, samples
 from tracker.store.judged import Line, LineRun, SeriesTable
-from tracker.store.samples import CALLS, SAMPLE_RULES, VALUE
+from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
 Key = tuple[str, str, str, str, str]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ChosenRuns:
+class ChosenRuns(Struct, frozen=True, eq=False):
     """`keys`: kind, metric, name, input_shapes, part of each series that any of the runs has.
 
     `values`, `calls`: (series, runs) per step, nan where a run does not have a series. `timelines`: of each run, device
@@ -32,8 +32,7 @@ class ChosenRuns:
     timelines: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """What is told of a run: its line, and its timeline as in `LineRun`. `stale`: its samples are missing, or by older
     rules, and its details are here.
     """
@@ -43,8 +42,7 @@ class _Told:
     timeline: str
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Known:
+class Known(Struct, frozen=True, eq=False):
     """What was read before of a database: the runs, the lines of runs, the series of lines, and per run what it says of
     these.
     """
@@ -109,13 +107,12 @@ class Known:
         if missing:
             read = judged.values_of(connection, missing, series)
             self.runs.update({run_id: (read[0][:, at], read[1][:, at]) for at, run_id in enumerate(missing)})
-        values, calls = (np.stack([self.runs[run_id][part] for run_id in run_ids], axis=1) for part in (0, 1))
+        values, calls = (np.array([self.runs[run_id][part] for run_id in run_ids]).T for part in (0, 1))
         return values, calls
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Part:
-    """What the runs at `places` say of `keys`, sorted: (keys, places) arrays."""
+class _Part(Struct, frozen=True, eq=False):
+    """What the runs at `places` say of `keys`, sorted: (keys, places) arrays, each run together in memory."""
 
     keys: Sequence[Key]
     places: Sequence[int]
@@ -140,15 +137,17 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
         series = known.series_of(connection, line)
         values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
         order = known.order_of(line, series)
-        there = order[~np.isnan(values[order]).all(axis=1)]
-        parts.append(_Part([series.keys[row] for row in there.tolist()], places, values[there], calls[there]))
+        there = order[np.asarray(~np.isnan(values).all(axis=1))[order]]
+        keys = [series.keys[row] for row in there.tolist()]
+        parts.append(_Part(keys, places, values.T[:, there].T, calls.T[:, there].T))
     return _together(parts, tuple(told[run_id].timeline for run_id in run_ids))
 
 
 def _made(connection: Connection, run_id: int, at: int) -> _Part:
     """The samples of a run, made from its details."""
     made = samples.samples_of(connection, run_id)
-    numbers = np.array([(row[VALUE], row[CALLS]) for row in made.numbers], dtype=np.float64).reshape(-1, 2)
+    places = [samples.VALUE, samples.CALLS]
+    numbers = np.array([[row[at] for at in places] for row in made.numbers], dtype=np.float64).reshape(-1, 2)
     keys = [(key.kind, key.metric, key.name, key.input_shapes, key.part) for key in made.keys]
     order = sorted(range(len(keys)), key=keys.__getitem__)
     return _Part([keys[row] for row in order], [at], numbers[order, :1], numbers[order, 1:])
@@ -167,8 +166,8 @@ def _together(parts: Sequence[_Part], timelines: tuple[str, ...]) -> ChosenRuns:
         return ChosenRuns(tuple(parts[0].keys), parts[0].values, parts[0].calls, timelines)
     keys = tuple(all_keys([part.keys for part in parts] or [()]))
     row_of = {key: row for row, key in enumerate(keys)}
-    values, calls = np.full((2, len(keys), len(timelines)), np.nan)
+    values, calls = np.full((2, len(timelines), len(keys)), np.nan)
     for part in parts:
-        cells = np.ix_([row_of[key] for key in part.keys], list(part.places))
-        values[cells], calls[cells] = part.values, part.calls
-    return ChosenRuns(keys, values, calls, timelines)
+        cells = np.ix_(list(part.places), [row_of[key] for key in part.keys])
+        values[cells], calls[cells] = part.values.T, part.calls.T
+    return ChosenRuns(keys, values.T, calls.T, timelines)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
 from itertools import chain
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
+from tracker.store.contexts import packed
 from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, ids, op_keys_and_stacks
 
 NO_SIZE: Final = -1
@@ -25,7 +26,6 @@ _SORTED_BY: Final = {
     "kernel": ("step", "kernel_key", "op_key"),
     "kernel_metric": ("kernel_key",),
     "memory": ("step", "op_key"),
-    "op_tree": ("step", "node"),
 }
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
@@ -35,8 +35,7 @@ _NUMBERED: Final = frozenset(
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(Struct, frozen=True):
     """A capture that belongs to a run now."""
 
     run_id: int
@@ -50,8 +49,7 @@ class Placed:
         return self.capture.rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Ids:
+class _Ids(Struct, frozen=True):
     """The ids of what the captures of one ingest name."""
 
     process_group: dict[Key, int]
@@ -77,12 +75,13 @@ def load(connection: Connection, placed: Sequence[Placed]) -> None:
     for table in partitions.DETAIL_TABLES[1:]:
         for item in placed:
             if table in item.rows.tables:
-                bulk.load(connection, table, _columns(table, item, known))
+                columns = _packed_tree(item, known) if table == "op_tree" else _columns(table, item, known)
+                bulk.load(connection, table, columns)
 
 
 def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
     own = ("run_id", "rank", "host", "device_ordinal", *_PARALLEL, "settings", "quality", "quality_reason")
-    names = (*own, "started_at_ns", "ended_at_ns", *(f.name for f in fields(Breakdown)))
+    names = (*own, "started_at_ns", "ended_at_ns", *Breakdown.__struct_fields__)
     rows = []
     for item in placed:
         capture = item.capture
@@ -106,7 +105,7 @@ def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
 
 
 def _breakdown_values(breakdown: Breakdown) -> list[Any]:
-    return [getattr(breakdown, f.name) for f in fields(Breakdown)]
+    return [getattr(breakdown, name) for name in Breakdown.__struct_fields__]
 
 
 def _load_steps(connection: Connection, item: Placed) -> None:
@@ -118,10 +117,10 @@ def _load_steps(connection: Connection, item: Placed) -> None:
         Column("start_ns", "int", [row.start_ns for row in steps]),
         Column("steps", "int", [row.steps if row.steps > 1 else None for row in steps]),
     ]
-    for field in fields(Breakdown):
-        kind: bulk.Kind = "text" if field.name == "timeline" else "int"
-        kind = "float" if field.name == "samples_per_second" else kind
-        columns.append(Column(field.name, kind, [getattr(row.breakdown, field.name) for row in steps]))
+    for name in Breakdown.__struct_fields__:
+        kind: bulk.Kind = "text" if name == "timeline" else "int"
+        kind = "float" if name == "samples_per_second" else kind
+        columns.append(Column(name, kind, [getattr(row.breakdown, name) for row in steps]))
     bulk.load(connection, "step", columns)
 
 
@@ -166,6 +165,16 @@ def _group_keys(communication: Table | None) -> list[Key]:
 def _or_no_size(values: Any) -> NDArray[np.int64]:
     numbers = np.asarray(values, dtype=np.int64)
     return np.where(numbers == MISSING, NO_SIZE, numbers)
+
+
+def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
+    """The columns of op_tree, with one row for all calling contexts; none without any."""
+    rows = {name: np.asarray(values) for name, values in item.rows.tables["op_tree"].items()}
+    rows["op_key_id"] = known.of("op_key", item)[rows["op_key"]]
+    if not len(rows["step"]):
+        return []
+    contexts = Column("contexts", "binary", [packed(rows)])
+    return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), contexts]
 
 
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import blake2b
 from itertools import chain, islice
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.profile import ROW_COLUMNS
@@ -19,8 +19,7 @@ _DIGESTS_PER_QUESTION: Final = 1_000
 Key = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(Struct, frozen=True):
     """A dimension table, the columns that make up its keys, and how long the digests are that it finds them by.
 
     `short_first`: short keys are met most often, and get the numbers that take the fewest bytes.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.store import bulk
@@ -45,8 +45,7 @@ _ADD_FOLLOWED: Final = text(
 _ACTION: Final = (*KEY, "after_run_id", "action", "who", "reason", "when_ns", "until_ns", "until_version")
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(Struct, frozen=True):
     """What a user did to the finding of a key (KEY), after the newest run of its line then."""
 
     key: tuple[int, str, str, int]
@@ -59,8 +58,7 @@ class Action:
     until_version: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class MadeFinding:
+class MadeFinding(Struct, frozen=True):
     """A finding to write. `columns`: those of the table `finding` but id and incident; `events`: EVENT_COLUMNS each.
 
     `version_id`: of the incident that it belongs to; None: it is not confirmed. `raised_in`: the version of its first
@@ -117,8 +115,7 @@ def actions_of(connection: Connection, line: Line) -> list[Action]:
     ]  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class IncidentEvent:
+class IncidentEvent(Struct, frozen=True):
     """A transition that somebody may want to hear of. `run_id`, `version`: of the run that made it, if one did."""
 
     kind: str
@@ -126,8 +123,7 @@ class IncidentEvent:
     version: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Named:
+class Named(Struct, frozen=True):
     """What names a finding, also when it is made again."""
 
     series_id: int
@@ -136,8 +132,7 @@ class Named:
     first_run_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(Struct, frozen=True):
     """Where a finding of an incident stands. `version_id`: that began it. `ended_by`, `ended_run_id`: kind and run of
     its last end; None: it never ended, or no run ended it.
     """

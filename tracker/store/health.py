@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, exists, func, select, text
 
 from tracker.store import schema
@@ -15,8 +15,7 @@ from tracker.store.tables import metadata
 _RUN: Final = metadata.tables["run"]
 
 
-@dataclass(frozen=True, slots=True)
-class Health:
+class Health(Struct, frozen=True):
     """What a database is and holds. `rows`: per table; `bytes`: on disk, None where it cannot be told."""
 
     name: str

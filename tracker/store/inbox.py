@@ -8,9 +8,9 @@ transaction; it also says which content it is meant for, so that it changes noth
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.store import bulk, leases
@@ -59,8 +59,7 @@ _EXPIRE: Final = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """A profile in the inbox; the data dictionary says what each moment is."""
 
     id: int
@@ -87,8 +86,7 @@ class Entry:
     deaths: int
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(Struct, frozen=True):
     """How many `profiles` of a folder are in a state and there; `arrived_ns`: when the last of it became a new run."""
 
     folder_id: int
@@ -97,8 +95,7 @@ class Count:
     arrived_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True):
     """How a look found a profile that is new, or has changed. `known_content`: as it was found before, None: new."""
 
     path: str
@@ -114,8 +111,7 @@ class Seen:
     version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Arrival:
+class Arrival(Struct, frozen=True):
     """The runs that a profile became; `is_new`: the database did not have all of it before."""
 
     run_ids: Sequence[int]
@@ -124,8 +120,7 @@ class Arrival:
     is_new: bool
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """How the work on a profile ended. `attempts` (it was put off), `deaths` (of watchers that read it): those counts
     from now on; `next_try_ns`: not before then.
     """

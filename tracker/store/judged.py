@@ -1,4 +1,4 @@
-"""What is judged of the versions of a line: reading what it rests on, and writing it whole.
+"""What is judged of the versions of a line, and what that rests on; `judgements` writes it.
 
 A line is what forms one history: a workload, in one configuration, on one device.
 """
@@ -6,35 +6,22 @@ A line is what forms one history: a workload, in one configuration, on one devic
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import astuple, dataclass
-from typing import Any, Final
+from itertools import groupby
+from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection
 
-from tracker.store import bulk, labels, samples
-from tracker.store.bulk import Column
-from tracker.store.dimensions import digest_of
+from tracker.store import bulk, samples
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
 
-_OF_LINE: Final = "workload_id = :workload_id AND configuration_id = :configuration_id AND device_id = :device_id"
-_FORGET_ROWS: Final = text(
-    f"DELETE FROM diff_history WHERE version_id = :version_id AND series_id IN (SELECT id FROM series WHERE {_OF_LINE})"  # noqa: S608 a text of above
-)
-_FORGET: Final = text(f"DELETE FROM judged WHERE {_OF_LINE} AND version_id = :version_id")  # noqa: S608 the same
-_ADD: Final = text(
-    "INSERT INTO judged (workload_id, configuration_id, device_id, version_id, fingerprint, rule_version, "
-    "previous_version_id, pinned_version_id, centre) VALUES (:workload_id, :configuration_id, :device_id, :version_id, "
-    ":fingerprint, :rule_version, :previous_version_id, :pinned_version_id, :centre)"
-)
 
-
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """The numbers of a workload, a configuration and a device."""
 
     workload_id: int
@@ -44,11 +31,10 @@ class Line:
     @property
     def parameters(self) -> dict[str, Any]:
         """For the questions about a line."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return {name: getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True)
-class LineRun:
+class LineRun(Struct, frozen=True):
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
@@ -65,16 +51,14 @@ class LineRun:
     started_at_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class SeriesTable:
+class SeriesTable(Struct, frozen=True):
     """The series of a line: `ids` ascending, with a (kind, metric, name, input_shapes, part) for each."""
 
     ids: NDArray[np.int64]
     keys: Sequence[tuple[str, str, str, str, str]]
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedVersion:
+class JudgedVersion(Struct, frozen=True):
     """How a version of a line was judged; None where there was nothing to compare with."""
 
     version_id: int
@@ -97,20 +81,19 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     """The active runs of a line in the order of versions; those of a version as they started, or by their numbers, as
     they came in, where nobody knows when one of them did: with a clock for some no other order fits all.
     """
-    rows = connection.execute(statement("line_runs"), line.parameters).all()
-    return [
-        LineRun(
-            row.run_id, row.version_id, row.version, bool(row.pinned),
-            row.sample_rules != SAMPLE_RULES and row.pruned_at_ns is None, row.ranks, row.timeline, row.started_at_ns,
-        )
-        for row in rows
-    ]  # fmt: skip
+    rows = bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
+    runs = [
+        LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, ranks, timeline, started)
+        for number, of, version, pinned, rules, ranks, pruned, timeline, started in rows
+    ]
+    return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
 
 
-def make_samples(connection: Connection, run_id: int) -> None:
-    """Samples for a run that was saved before there were any, or by older rules."""
-    labels.hold_run(connection, run_id)
-    samples.refresh(connection, [run_id])
+def _as_started(runs: list[LineRun]) -> list[LineRun]:
+    """The runs of a version, which stand as they came in."""
+    if any(run.started_at_ns is None for run in runs):
+        return runs
+    return sorted(runs, key=lambda run: run.started_at_ns or 0)
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
@@ -120,16 +103,19 @@ def series_of(connection: Connection, line: Line) -> SeriesTable:
 
 
 def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
-    """What is judged, and calls, of these runs: (series, runs) arrays, nan where a run does not have a series. A series
-    that is not in `series` is left out: it came since that was read, and who brought it judges next.
+    """What is judged, and calls, of these runs: (series, runs) arrays, each run together in memory; nan where it has no
+    such series. One that is not in `series` is left out: it came since that was read, and who brought it judges next.
     """
-    values, calls = np.full((2, len(series.ids), len(run_ids)), np.nan)
+    values, calls = np.full((2, len(run_ids), len(series.ids)), np.nan)
     arrays = samples.arrays_of(connection, run_ids)
-    for column, run_id in enumerate(run_ids):
+    ids, (rows, known) = series.ids, _rows_of(series.ids, series.ids)
+    for at, run_id in enumerate(run_ids):
         own = arrays[run_id]
-        rows, known = _rows_of(own.series_ids, series.ids)
-        values[rows, column], calls[rows, column] = own.values[known], own.calls[known]
-    return values, calls
+        if not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
+            ids = own.series_ids
+            rows, known = _rows_of(ids, series.ids)
+        values[at, rows], calls[at, rows] = own.values[known], own.calls[known]
+    return values.T, calls.T
 
 
 def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -141,15 +127,13 @@ def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[
     return place[known], known
 
 
-def families_of(connection: Connection, line: Line) -> list[tuple[str, str]]:
-    """(kind, metric) of the series of a line."""
-    return [(row.kind, row.metric) for row in connection.execute(statement("line_families"), line.parameters)]
-
-
-def largest_of(connection: Connection, run_id: int, kind: str, metric: str, most: int) -> list[int]:
-    """The series of a kind and metric that are the largest in a run, at most so many, the largest first."""
-    wanted = {"run_id": run_id, "kind": kind, "metric": metric, "row_limit": most}
-    return [row[0] for row in bulk.fetch(connection.execute(statement("largest_series"), wanted))]
+def ids_of(connection: Connection, line: Line, kind: str) -> dict[str, list[int]]:
+    """Metric -> the series of a line that are of this kind, ascending."""
+    found: dict[str, list[int]] = {}
+    asked = {**line.parameters, "kind": kind}
+    for number, metric in bulk.fetch(connection.execute(statement("series_of_kind"), asked)):
+        found.setdefault(metric, []).append(number)
+    return found
 
 
 def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:
@@ -167,33 +151,3 @@ def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
         )
         for row in rows
     }  # fmt: skip
-
-
-def fingerprint(*parts: object) -> bytes:
-    """16 bytes for all that a judgement rests on."""
-    return digest_of((SAMPLE_RULES, *parts))
-
-
-def lock(connection: Connection, line: Line) -> None:
-    """Let one transaction at a time judge a line."""
-    labels.lock(connection, "judge", *astuple(line))
-
-
-def write(connection: Connection, line: Line, judged: JudgedVersion, rows: Sequence[Column]) -> None:
-    """Replace what is known of a version; `rows`: the columns of `diff_history` but version and rule version, in order
-    of series_id.
-    """
-    forget(connection, line, judged.version_id)
-    count = len(rows[0].values) if rows else 0
-    fixed = [
-        Column("version_id", "int", [judged.version_id] * count),
-        Column("rule_version", "short", [judged.rule_version] * count),
-    ]
-    bulk.load(connection, "diff_history", [*fixed, *rows])
-    connection.execute(_ADD, {**line.parameters, **{name: getattr(judged, name) for name in judged.__slots__}})
-
-
-def forget(connection: Connection, line: Line, version_id: int) -> None:
-    """Remove what is known of a version in a line."""
-    for statement_ in (_FORGET_ROWS, _FORGET):
-        connection.execute(statement_, {**line.parameters, "version_id": version_id})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
 from tracker.errors import UsageError
@@ -88,8 +88,7 @@ _COLUMNS: Final = (
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(Struct, frozen=True):
     """A message, or the decision that there is none, without its content. `settled_ns`: None while it is on its way.
 
     `incidents`: natural keys; `covers`: the events of findings that it tells of, or that it leaves untold for good.
@@ -111,8 +110,7 @@ class Record:
     settled_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(Struct, frozen=True):
     """A row to add, or what one in the outbox becomes. `next_try_ns` None: it is not to be sent."""
 
     key: str
@@ -134,7 +132,7 @@ class NewMessage:
         """The columns, by name."""
         over = self.state == "skipped"
         return {
-            **{name: getattr(self, name) for name in self.__slots__},
+            **{name: getattr(self, name) for name in self.__struct_fields__},
             "title": bulk.clean(self.title),
             "workload": bulk.clean(self.workload),
             "incidents": json.dumps(self.incidents),
@@ -144,8 +142,7 @@ class NewMessage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Undelivered:
+class Undelivered(Struct, frozen=True):
     """A message on its way. `content` None: it was forgotten."""
 
     id: int
@@ -162,8 +159,7 @@ class Undelivered:
         return free and self.next_try_ns <= now_ns and self.attempts < MOST_ATTEMPTS
 
 
-@dataclass(frozen=True, slots=True)
-class Silence:
+class Silence(Struct, frozen=True):
     """Findings that match all three patterns are not told of until `until_ns`."""
 
     silence_id: int
@@ -251,13 +247,14 @@ def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
     connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
-def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> None:
-    """It could not be delivered: again at `next_ns`, or never (None). Nothing where the claim was lost meanwhile."""
+def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> bool:
+    """It could not be delivered: again at `next_ns`, or never (None). False, and nothing, where the claim was lost."""
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
     marked = connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None}).rowcount == 1
     if marked and next_ns is None:
         connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
+    return marked
 
 
 def give_up(connection: Connection, now_ns: int) -> int:
@@ -317,7 +314,7 @@ def silences_frame(store: Store, now_ns: int) -> pd.DataFrame:
 
 def add_silence(connection: Connection, silence: Silence) -> int:
     """Add a silence, whatever its number says; its number."""
-    names = [name for name in silence.__slots__ if name != "silence_id"]
+    names = [name for name in silence.__struct_fields__ if name != "silence_id"]
     marks = ", ".join(f":{name}" for name in names)
     row = {name: bulk.clean(value) if isinstance(value := getattr(silence, name), str) else value for name in names}
     added = text(f"INSERT INTO silence ({', '.join(names)}) VALUES ({marks}) RETURNING id")  # noqa: S608 own names

@@ -5,11 +5,10 @@ Ingesting the profile of such a run again brings its details back.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.store import labels, samples
@@ -25,8 +24,7 @@ _MARK: Final = text("UPDATE capture SET pruned_at_ns = :now_ns WHERE run_id = :i
 _RULES: Final = text("SELECT sample_rules FROM run WHERE id = :id")
 
 
-@dataclass(frozen=True, slots=True)
-class Policy:
+class Policy(Struct, frozen=True):
     """Which runs lose their details: those that started before `before_ns` (UTC), and are none of the newest
     `keep_versions` versions of their workload, of no pinned version, and no run that an open finding rests on.
     Runs of which nobody knows when they started stay.
@@ -37,8 +35,7 @@ class Policy:
     workload: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Prunable:
+class Prunable(Struct, frozen=True):
     """A run that a policy takes."""
 
     run_id: int
@@ -106,12 +103,6 @@ def _prune(connection: Connection, run_id: int, policy: Policy | None, now_ns: i
         gone += connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run_id}).rowcount  # noqa: S608
     connection.execute(_MARK, {"id": run_id, "now_ns": now_ns})
     return gone
-
-
-def pruned(connection: Connection, run_ids: Sequence[int]) -> dict[int, int]:
-    """Those of these runs that lost details of any rank -> when, UTC ns."""
-    rows = connection.execute(statement("pruned_runs"), {"run_ids": list(run_ids) or [-1]}).all()
-    return {row.run_id: row.pruned_at_ns for row in rows}
 
 
 def compact(store: Store) -> None:

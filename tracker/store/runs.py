@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Device
 from tracker.store import labels, samples
-from tracker.store.bulk import LARGEST, clean
+from tracker.store.bulk import clean
 from tracker.store.connect import Store
 from tracker.store.partitions import DETAIL_TABLES
-from tracker.store.sql import statement
+from tracker.store.queries.resolve import find_run
 
 _SET_LABELS: Final = text(
     "UPDATE run SET workload_id = :workload_id, configuration_id = :configuration_id, version_id = :version_id, "
@@ -34,8 +34,7 @@ _UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id")
 _TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
-@dataclass(frozen=True, slots=True)
-class _Labels:
+class _Labels(Struct, frozen=True):
     """What runs are to be filed under; None for what stays."""
 
     version: str | None = None
@@ -133,17 +132,6 @@ def pin(store: Store, label: str, *, workload: str | None = None) -> None:
 def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
     """Take a version back from being the baseline; nothing changes where it is not."""
     store.transact(lambda connection: connection.execute(_UNPIN, {"id": find_version(connection, label, workload).id}))
-
-
-def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
-    """The row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will do."""
-    known = -LARGEST <= run_id <= LARGEST
-    run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none() if known else None
-    if run is None:
-        raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
-    if run.state == "deleted" and not or_deleted:
-        raise UsageError(f"run {run_id} was deleted", remedy=f"to take it back: tracker runs restore {run_id}")
-    return run
 
 
 def _change_all(

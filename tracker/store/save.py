@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from msgspec import Struct, field
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
@@ -30,8 +30,7 @@ _JOIN_RUN: Final = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """What is known of a run as a whole.
 
     `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
@@ -51,8 +50,7 @@ class RunRecord:
     rules_version: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SavedRun:
+class SavedRun(Struct, frozen=True):
     """Where captures went: a run that was `created`, one that they `joined`, or one that had them `already`; or whose
     dropped details they `restored`.
 
@@ -68,8 +66,7 @@ class SavedRun:
     restored: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Incoming:
+class _Incoming(Struct, frozen=True):
     """The captures of one run on their way in. `rank` is never None here."""
 
     record: RunRecord
@@ -87,8 +84,7 @@ class _Incoming:
         return [_rank(capture) for capture in self.captures]
 
 
-@dataclass(frozen=True, slots=True)
-class _Home:
+class _Home(Struct, frozen=True):
     """The run that captures belong to."""
 
     run_id: int
@@ -108,16 +104,14 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
     configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
     otherwise they are a new run.
     """
-    return store.transact(lambda connection: _save_all(connection, batch))
+    runs = [_incoming(record, captures, formats) for record, captures, formats in batch]
+    return store.transact(lambda connection: _save_all(connection, runs))
 
 
-def _save_all(
-    connection: Connection, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]
-) -> list[SavedRun]:
+def _save_all(connection: Connection, runs: Sequence[_Incoming]) -> list[SavedRun]:
     homes: list[_Home] = []
     to_load: list[details.Placed] = []
-    for record, captures, formats in batch:
-        incoming = _incoming(record, captures, formats)
+    for incoming in runs:
         fresh = _without_known(connection, incoming)
         _make_room(connection, fresh.pruned)
         to_load += fresh.pruned
@@ -151,9 +145,12 @@ def _saved(connection: Connection, home: _Home) -> SavedRun:
 
 
 def _incoming(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> _Incoming:
+    """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
     labels.version_label(record.version)
+    labels.workload_name(record.workload)
+    labels.configuration_pairs(record.configuration)
     ranks = [_rank(capture) for capture in captures]
     if len(set(ranks)) < len(ranks):
         raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")

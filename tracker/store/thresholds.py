@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.store import bulk
@@ -19,8 +19,7 @@ _PLACE: Final = ("workload_id", "configuration_id", "device_id", "kind", "patter
 _FORGET: Final = text(f"DELETE FROM threshold WHERE {' AND '.join(f'{name} = :{name}' for name in _PLACE)}")  # noqa: S608 names of above
 
 
-@dataclass(frozen=True, slots=True)
-class Threshold:
+class Threshold(Struct, frozen=True):
     """One limit. `kind`, `pattern`: of which series, "" for all; in `pattern`, `*` stands for any characters and `?`
     for one. `configuration_id`, `device_id`: where, EVERYWHERE for all of a workload.
     """

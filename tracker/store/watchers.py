@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final, Literal
 
+from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.store import bulk, leases
@@ -64,8 +64,7 @@ _TELL_GAP: Final = text(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Watcher:
+class Watcher(Struct, frozen=True):
     """A process that watches, or did; see the data dictionary."""
 
     owner: str
@@ -90,8 +89,7 @@ class Watcher:
         return None if self.job is None or self.job_ns is None else (self.job, self.job_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedFolder:
+class WatchedFolder(Struct, frozen=True):
     """A folder as its host last saw it."""
 
     id: int
@@ -104,8 +102,7 @@ class WatchedFolder:
     error_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(Struct, frozen=True):
     """A workload ('': any) of which a run is expected every `every_ns` in a folder; see sql/expectations.sql."""
 
     id: int
@@ -131,8 +128,7 @@ class Expectation:
         return self.first_seen_ns if self.last_ns is None else max(self.last_ns, self.first_seen_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
+class LastRun(Struct, frozen=True):
     """The run of a workload that came in last."""
 
     run_id: int

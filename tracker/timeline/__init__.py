@@ -6,7 +6,8 @@ The one place where the meaning of the numbers is computed. Knows neither file f
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from tracker.profile import ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline import stacks

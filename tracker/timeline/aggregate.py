@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING
 
 
-@dataclass(frozen=True, slots=True)
-class Groups:
+class Groups(Struct, frozen=True):
     """Rows that agree in every key column form a group; groups are ordered by the key columns, first column first.
 
     `first`: for each group the index of its first row. `group`: for each row the number of its group. `order`,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value
@@ -38,8 +39,7 @@ _OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_com
 """What the profiler says of a step itself."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unions:
+class Unions(Struct, frozen=True):
     """Merged spans of the three classes of work."""
 
     compute: Spans
@@ -47,8 +47,7 @@ class Unions:
     copy: Spans
 
 
-@dataclass(frozen=True, slots=True)
-class Chosen:
+class Chosen(Struct, frozen=True):
     """What one breakdown is about: rows of device events, of moments of the allocator and of what the profiler says of
     steps, and the window on the host's clock.
     """
@@ -59,8 +58,7 @@ class Chosen:
     window: tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
+class Whole(Struct, frozen=True):
     """Made once per capture: the unions that stand in without a device, the waits for the data loader, and the course
     of the framework's memory.
     """

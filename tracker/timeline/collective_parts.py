@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import F64, I64, MISSING, CollectiveLinks, Events, Table
 from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, texts_of
@@ -15,8 +14,7 @@ from tracker.timeline.wait_tasks import Waits, told_ns
 _TIMES = ("transit_ns", "wait_ns", "synchronization_ns", "idle_ns")
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """The device events (or host spans) of the calls: row of `communication`, name, length, and collective or -1."""
 
     row: I64

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, Table
@@ -55,8 +55,7 @@ _TYPES = {
 _UNKNOWN = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """What tells one kind of collective call from another."""
 
     kind: str
@@ -73,8 +72,7 @@ class Call:
         return 1 << (self.bytes - 1).bit_length() if self.bytes > 0 else 0
 
 
-@dataclass(frozen=True, slots=True)
-class Tasks:
+class Tasks(Struct, frozen=True):
     """The spans that make up the collective calls; to which step, call and kind of call each belongs.
 
     `of_kind` is an index into `calls`. `call` numbers the calls; a call whose tasks are several kernels or copies is

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, MISSING, Table
 from tracker.timeline.joined import Joined
@@ -13,8 +12,7 @@ from tracker.timeline.slots import Slots, launching_chains, slots_of, slots_with
 NO_PARENT = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Contexts:
+class Contexts(Struct, frozen=True):
     """Distinct paths of op keys. A context keeps its number in every step; a parent has a smaller one.
 
     `of_op`: the context of each op. `no_op`, `unlinked`: those of the pseudo-ops, which are always there.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, MISSING
 from tracker.timeline.aggregate import rows_by_value
@@ -14,8 +13,7 @@ from tracker.timeline.joined import Joined
 from tracker.timeline.wait_tasks import Waits
 
 
-@dataclass(frozen=True, slots=True)
-class CallSpans:
+class CallSpans(Struct, frozen=True):
     """The spans of the calls: row of `communication`, and row of `Collectives` that tells of the call or -1."""
 
     row: I64

@@ -6,15 +6,13 @@ at least one of its members runs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64
 
 
-@dataclass(frozen=True, slots=True)
-class Spans:
+class Spans(Struct, frozen=True):
     """Disjoint spans in order of time; build them with `union`."""
 
     start_ns: I64

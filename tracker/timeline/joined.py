@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
@@ -43,8 +43,7 @@ def is_communication(name: str) -> bool:
     return _COMMUNICATION_NAME.match(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1).
 
     Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, PHASES, DeviceKind, Table
@@ -23,8 +22,7 @@ _KEY_TEXTS = ("name", "type", "core_type", "input_shapes", "input_types", "input
 _UNDECIDED, _OWN_WORK = -2, -1
 
 
-@dataclass(frozen=True, slots=True)
-class KernelTables:
+class KernelTables(Struct, frozen=True):
     """Tables `kernel_key`, `kernel` and `kernel_metric`."""
 
     keys: Table

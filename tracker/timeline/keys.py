@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, NO_OP, PHASES, UNLINKED_OP, Events
 from tracker.timeline.aggregate import distinct, group_by, rank_of_texts, texts_of
@@ -18,8 +17,7 @@ _PHASE_PREFIXES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class OpKeys:
+class OpKeys(Struct, frozen=True):
     """Distinct op keys, sorted by text; two pseudo-ops are always among them.
 
     `of_op[i]` is the key of op i; `unlinked` and `no_op` those of the pseudo-ops (see `tracker.profile`).

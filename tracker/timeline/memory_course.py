@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I32, I64, MISSING, Events, Table, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value, texts_of
@@ -19,8 +18,7 @@ _FRAMEWORKS = ("PTA", "MindSpore")
 _NO_FRAMEWORK = frozenset(("APP", "GE", "WORKSPACE", *(f"{name}+GE" for name in _FRAMEWORKS)))
 
 
-@dataclass(frozen=True, slots=True)
-class Course:
+class Course(Struct, frozen=True):
     """Counters at moments, in any order; each counter or MISSING. `step`: in which step the moment lies."""
 
     time_ns: I64

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, each_once
 from tracker.timeline.joined import Joined
 
 
-@dataclass(frozen=True, slots=True)
-class Slots:
+class Slots(Struct, frozen=True):
     """One slot per pair of step and code that occurs, ordered by step, then code."""
 
     step: I64

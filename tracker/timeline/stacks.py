@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, Events
 from tracker.timeline.aggregate import group_by
@@ -23,8 +23,7 @@ _BESIDE_ROWS = 1 << 20
 """Of frames: more of them are not looked at beside all else, for both together hold too much memory."""
 
 
-@dataclass(frozen=True, slots=True)
-class OpStacks:
+class OpStacks(Struct, frozen=True):
     """The call stack of each op: a code of what the source says, from 1, 0 for none, or -1 - a path of frames.
 
     Per path: `names`, the code of its last frame, and `parents`, the path without it, -1 for none.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
@@ -18,8 +18,7 @@ BLOCK_ROWS: Final = 1 << 18
 """Spans whose parents are sought at once: this bounds what is held beside the tree, whatever the length of a trace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """Distinct paths in a tree.
 
     `of_row`: the path of each span. Per path: `parent`, the path without its last step (a smaller number, -1 for a
@@ -31,8 +30,7 @@ class Paths:
     key: I64
 
 
-@dataclass(frozen=True, slots=True)
-class Tree:
+class Tree(Struct, frozen=True):
     """Nested spans of all threads. `parent[i]` is the row of the span that span i lies in, or -1.
 
     `order`: its rows (all those of the columns, or some) sorted by (thread, start, longest first); a parent stands

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, MISSING, CollectiveTasks, CollectiveTimes, Events, Strings
@@ -15,8 +14,7 @@ _WAIT = "Notify_Wait"
 _SEND = "RDMASend"
 
 
-@dataclass(frozen=True, slots=True)
-class Waits:
+class Waits(Struct, frozen=True):
     """What is known of waiting, per row of `Collectives`.
 
     `of_collective`: the rows in `tasks` of its waiting tasks; `has_tasks`: any task is known, waiting or not.

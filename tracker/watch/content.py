@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.hooks.sidecar import SIDECAR, sidecar_of
 from tracker.readers import PARTIAL, is_sidecar
@@ -17,8 +18,7 @@ BELIEVED_AGE_NS: Final = NS_PER_HOUR
 """What a file system calls older than this is old, however wrong its clock is."""
 
 
-@dataclass(frozen=True, slots=True)
-class Content:
+class Content(Struct, frozen=True):
     """What a profile consists of. `digest`: of the names, sizes and times of its files, and whether they can be read.
 
     `touched_ns`: when anything was last done to a file or folder of it, `written_ns`: when its newest file was

@@ -6,8 +6,9 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from tracker.config import Folder
 from tracker.config.layout import Part, parse
@@ -15,8 +16,7 @@ from tracker.config.places import user_path
 from tracker.readers import PARTIAL, is_sidecar
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
+class Labels(Struct, frozen=True):
     """What settings and layout say of a profile; None: they do not."""
 
     workload: str | None
@@ -25,16 +25,14 @@ class Labels:
     tags: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Struct, frozen=True):
     """A profile: a file or folder that is ingested by one call."""
 
     path: Path
     labels: Labels
 
 
-@dataclass(slots=True)
-class Listing:
+class Listing(Struct):
     """What is below a watched folder. `unseen`: folders that could not be looked into, with why.
 
     `workloads`: that the layout has a folder for, whether there is a profile in it or not.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Final
 
@@ -58,12 +57,12 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
             for folder in watchers.folders(store)
         ),
         profiles=tuple(
-            ProfileStatus(**{field.name: getattr(entry, field.name) for field in fields(ProfileStatus)})
+            ProfileStatus(**{name: getattr(entry, name) for name in ProfileStatus.__struct_fields__})
             for entry in profiles
         ),
         messages=tuple(_messages(store)),
         silences=tuple(
-            SilenceStatus(**{field.name: getattr(one, field.name) for field in fields(SilenceStatus)})
+            SilenceStatus(**{name: getattr(one, name) for name in SilenceStatus.__struct_fields__})
             for one in notifications.silences(store, now_ns)
         ),
         muted=muted,
@@ -89,8 +88,7 @@ def _messages(store: Store) -> list[MessageStatus]:
     """The messages that were not delivered, those given up first."""
     frame = notifications.listed(store)
     rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    names = [field.name for field in fields(MessageStatus)]
-    found = [MessageStatus(**{name: row[name] for name in names}) for row in rows]
+    found = [MessageStatus(**{name: row[name] for name in MessageStatus.__struct_fields__}) for row in rows]
     return sorted(found, key=lambda one: (one.state != "dead", one.created_ns, one.id))
 
 
@@ -104,7 +102,7 @@ def _watchers(known: list[Watcher], now_ns: int) -> list[WatcherStatus]:
             has_ended = True
         if watcher.ended_ns is not None and now_ns - watcher.ended_ns > NS_PER_DAY:
             continue
-        said = {field.name: getattr(watcher, field.name) for field in fields(WatcherStatus) if field.name != "state"}
+        said = {name: getattr(watcher, name) for name in WatcherStatus.__struct_fields__ if name != "state"}
         found.append(WatcherStatus(**said, state=state))
     return found
 

@@ -10,10 +10,11 @@ import re
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from tracker import intake
 from tracker.errors import SourceError, StoreError, UsageError, our_fault, without_place
@@ -45,8 +46,7 @@ _PASSING: Final = frozenset(
 """What goes wrong with disks, networks and memory, whatever the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Task:
+class _Task(Struct, frozen=True):
     """A profile with the watched folder that it lies in."""
 
     entry: Entry

@@ -6,9 +6,10 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal
+
+from msgspec import Struct, field
 
 from tracker.config import Folder, Settings
 from tracker.hooks import spool
@@ -30,16 +31,14 @@ class Stopped(BaseException):
     """The watcher was asked to end, in the middle of something."""
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(Struct, frozen=True):
     """One thing that was done, or went wrong."""
 
     what: What
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(Struct, frozen=True):
     """A watched folder of the settings: where it is, and whose (`host`; '' where all machines see the same one)."""
 
     folder: Folder
@@ -47,8 +46,7 @@ class Place:
     host: str
 
 
-@dataclass(slots=True)
-class Work:
+class Work(Struct):
     """One watcher's. `owner`: unlike any other's. `now`: ns since 1970 UTC. `send`: how, instead of with apprise.
 
     `spools`: where jobs queue what they could not deliver; `shut`: where they may, but we cannot take it, with why.

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pandas as pd
+from msgspec.structs import replace
 
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Judgement, Part, Rename, Side

@@ -1,6 +1,6 @@
 from .checkpoint import Checkpoint, resume
 from .following import follow
-from .normal import normal_runs
+from .normal import jumping_rows
 from .tracked import Tracked, UserAction
 from .watched import Watched, WatchedRun, is_centred, watched_of
 
@@ -12,7 +12,7 @@ __all__ = [
     "WatchedRun",
     "follow",
     "is_centred",
-    "normal_runs",
+    "jumping_rows",
     "resume",
     "watched_of",
 ]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.judgement.follow.following import Follower
@@ -25,8 +25,7 @@ FORM: Final = 2
 """Goes up when what a checkpoint holds, or how, changes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(Struct, frozen=True):
     """The state after the first `runs` runs. `key`: what it holds for; `state`: bytes."""
 
     runs: int

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.detectors import rule
+from tracker.detectors.arrays import I64, cut
 from tracker.detectors.creep import WINDOW as ENOUGH
 from tracker.judgement.best import LOOK_BACK, compare_with_best
 from tracker.judgement.families import RUN
 from tracker.judgement.follow.tracks import Said, nothing, put
 from tracker.judgement.follow.watched import Watched
-from tracker.judgement.follow.windows import I64, cut
 
 
 def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
@@ -36,6 +36,6 @@ def crept(watched: Watched, first: int, last: int, since: I64) -> Said:
             centred[rows], before, run, np.zeros(len(watched.runs)), step, limits=limits.creep,
             step_ratio=limits.creep_step, called_only=True,
         )  # fmt: skip
-        called = (table["verdict"] == rule.REGRESSED).to_numpy() & (best >= 0)
+        called = (table["verdict"] == rule.REGRESSED) & (best >= 0)
         put(said, rows, called.astype(np.int64), table)
     return said

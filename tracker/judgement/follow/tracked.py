@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracker.detectors import change_points
 from tracker.detectors.life import NOTIFIED, Acted, Event, Finding, LifeRule, Transition, step
@@ -24,8 +24,7 @@ _LASTING: Final = 3
 Key = tuple[int, int, Change]
 
 
-@dataclass(slots=True)
-class Tracked:
+class Tracked(Struct):
     """A finding of the series `row`: `sign` 1 for worse, -1 for better; `change`: in what.
 
     `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then;
@@ -63,8 +62,7 @@ class Tracked:
         return more
 
 
-@dataclass(frozen=True, slots=True)
-class UserAction:
+class UserAction(Struct, frozen=True):
     """What a user did to the finding of `key` that began with the run `first_run`, after the run `after_run`."""
 
     key: Key

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
+from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import beyond, judge_calls, judge_presence
 from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
-from tracker.judgement.follow.windows import Windows, cut, gathered
+from tracker.judgement.follow.windows import Windows, gathered
 from tracker.judgement.judging import run_totals
-from tracker.lazy import pd
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
@@ -32,11 +32,10 @@ GATES: Final = (
 )  # fmt: skip
 """What a judgement of a series leaves behind; nan and None where a way of judging does not have it."""
 
-_CALLED: Final = frozenset({rule.REGRESSED, rule.IMPROVED, rule.ADDED, rule.REMOVED, rule.SUSPECT})
+_CALLED: Final = (*rule.CHANGED, rule.ADDED, rule.REMOVED)
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(Struct, frozen=True):
     """What runs say of all series in one way: `sign` per series (1 worse, -1 better, 0 nothing), `gates`: those of
     GATES that any series has.
     """
@@ -84,10 +83,10 @@ def levels(
             judged = confirm(
                 x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
             )  # fmt: skip
-        sign = _signs(judged.table, windows.enough(rows))
-        _put_called(said, rows, sign, judged.table)
+        sign = _signs(judged.columns, windows.enough(rows))
+        _put_called(said, rows, sign, judged.columns)
         if family == watched.leaf:
-            explained = float(judged.table["contribution"].to_numpy()[sign != 0].sum())
+            explained = float(judged.columns["contribution"][sign != 0].sum())
     for way, rows in watched.ways.items() if of_runs else ():
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
@@ -193,31 +192,31 @@ def nothing(series: int) -> Said:
     return Said(np.zeros(series, dtype=np.int64), {})
 
 
-def _signs(table: pd.DataFrame, enough: NDArray[np.bool_]) -> I64:
+def _signs(table: Columns, enough: NDArray[np.bool_]) -> I64:
     """1 for what is worse, -1 for what is better, where a verdict says so."""
     called = _is_called(table) & enough
-    ratio = np.nan_to_num(table["ratio"].to_numpy(dtype=np.float64))
+    ratio = np.nan_to_num(table["ratio"])
     return np.where(called, np.sign(ratio), 0).astype(np.int64)
 
 
-def _is_called(table: pd.DataFrame) -> NDArray[np.bool_]:
-    return np.array([word in _CALLED for word in table["verdict"].tolist()], dtype=bool)
+def _is_called(table: Columns) -> NDArray[np.bool_]:
+    return np.isin(table["verdict"], _CALLED)
 
 
-def _put_called(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
+def _put_called(said: Said, rows: I64, sign: I64, table: Columns) -> None:
     """`put`, where the gates are asked for of those series alone that the judgement calls worse or better."""
     if sign.any():
         put(said, rows, sign, table)
 
 
-def put(said: Said, rows: I64, sign: I64, table: pd.DataFrame) -> None:
+def put(said: Said, rows: I64, sign: I64, table: Columns) -> None:
     """Adds what the judgement `table` of the series `rows` says."""
     said.sign[rows] = sign
     for gate in GATES:
-        if gate in table.columns:
+        if gate in table:
             if gate not in said.gates:
                 said.gates[gate] = np.full(len(said.sign), None, dtype=object)
-            said.gates[gate][rows] = table[gate].to_numpy()
+            said.gates[gate][rows] = table[gate]
 
 
 def _plain(value: Any) -> Any:

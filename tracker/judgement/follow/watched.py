@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
@@ -20,8 +20,7 @@ I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class WatchedRun:
+class WatchedRun(Struct, frozen=True):
     """A run of a line. `version`: its place among those of the line, from 0. `started_at_ns`: None where unknown."""
 
     run_id: int
@@ -30,8 +29,7 @@ class WatchedRun:
     device_timed: bool
 
 
-@dataclass(frozen=True, slots=True)
-class FamilyLimits:
+class FamilyLimits(Struct, frozen=True):
     """What a change of the series of a family must be: of its times, its calls, its creep; `creep_step`: the step that
     is no creep any more.
     """
@@ -42,8 +40,7 @@ class FamilyLimits:
     creep_step: float | F64
 
 
-@dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Struct, frozen=True):
     """The runs of a line in their order, and what they say of its series: arrays of (series, runs), nan for missing.
 
     `raw`: what is judged, per step, the inverse where more is better. `centred`: the same without what all operators

@@ -14,15 +14,10 @@ F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
 
-def cut(values: F64, rows: I64, columns: Sequence[int]) -> F64:
-    """The values of `rows` in `columns`."""
-    return np.asarray(values[rows][:, list(columns)])
-
-
 def gathered(values: F64, rows: I64, columns: I64) -> F64:
     """The values of `rows` in the columns (rows, n) of each; nan where a column is -1."""
-    found = values[rows[:, None], np.maximum(columns, 0)]
-    return np.where(columns < 0, np.nan, found)
+    places = columns.T  # column by column, see `arrays.cut`
+    return np.where(places < 0, np.nan, values[rows, np.maximum(places, 0)]).T
 
 
 class Windows:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import I64, MISSING, CollectiveLinks, CollectiveTimes, Source, Strings
@@ -29,8 +30,7 @@ _NAME: Final = re.compile(r"(?:hcom_)?(?P<kind>[a-zA-Z]+?)_{1,2}(?:(?P<digits>\d
 _TIMES: Final = ("Elapse Time(ms)", "Transit Time(ms)", "Wait Time(ms)", "Synchronization Time(ms)", "Idle Time(ms)")
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """What moved over one transport. `source`, `target`: ranks in the group, -1 for all links together.
 
     `packet_bytes`: -1 for packets of all sizes. `packets`: or MISSING. `large_packet_ratio`: NaN where not said.
@@ -46,8 +46,7 @@ class Link:
     large_packet_ratio: float
 
 
-@dataclass(frozen=True, slots=True)
-class CommunicationOp:
+class CommunicationOp(Struct, frozen=True):
     """One collective of communication.json. `start_ns` is off by up to 1 us: the file has it as a double.
 
     `step`: None without a schedule. `name`: without the group. `group`: its double hash, '' where the name has none.
@@ -65,8 +64,7 @@ class CommunicationOp:
     links: tuple[Link, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MatrixTotal:
+class MatrixTotal(Struct, frozen=True):
     """What all collectives of one kind and group moved between two ranks in a step, by communication_matrix.json."""
 
     step: int | None

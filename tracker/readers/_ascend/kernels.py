@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.profile import I8, I32, I64, MISSING, DeviceKind, KernelMetrics, Strings
@@ -25,8 +25,7 @@ COPY_NAME: Final = "MEMCPY_ASYNC"
 COLLECTIVE_NAME: Final = re.compile(r"hcom_", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Kernels:
+class Kernels(Struct, frozen=True):
     """Device tasks in order of their table; like DeviceEvents. `stream`: -1 where the table does not say.
 
     `step`, `task`, `block_num`, `wait_ns`: or MISSING.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I8, I32, I64, MISSING, MemoryPoints, Strings
 from tracker.readers._ascend.csv_tables import CsvTable
@@ -18,8 +18,7 @@ MINDSPORE_MB: Final = 1024 * 1000
 """MindSpore divides its KiB by 1000."""
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
+class Blocks(Struct, frozen=True):
     """Allocations and releases like `Allocations`, without the thread, but with the name of the op that allocated.
 
     `block`: one number per row of the table, the same for a block's allocation and release.

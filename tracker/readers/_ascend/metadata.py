@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tracker.profile import MISSING
 from tracker.readers._collectives import role_of
@@ -41,8 +42,7 @@ _INFO: Final = re.compile(r"profiler_info(?:_(\d{1,9}))?\.json")
 _FOLDER: Final = re.compile(r"(?P<host>.+?)_\d+_(?P<time>\d{17})_ascend_(?:pt|ms)")
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A process group: the source's raw id, role (`dp`, `default`), global ranks, own place (None: not said)."""
 
     id: str
@@ -60,8 +60,7 @@ class Group:
         return self.ranks[local] if 0 <= local < len(self.ranks) else local
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """What stands beside the events of one rank. `groups`: by raw id. `ended_at_ns`: UTC, None where not said."""
 
     rank: int | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence, Set
-from dataclasses import replace
 from pathlib import PurePath
+
+from msgspec.structs import replace
 
 from tracker.profile import Source
 from tracker.readers._source import DIGEST_BYTES

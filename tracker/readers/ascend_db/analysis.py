@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import I64, MISSING, NO_STEP, CollectiveLinks, CollectiveTimes, StepTimes, Strings, empty
@@ -65,8 +66,7 @@ _STEP_TIMES: Final = {
 _RANKS: Final = ("src_rank", "dst_rank")
 
 
-@dataclass(frozen=True, slots=True)
-class Analysis:
+class Analysis(Struct, frozen=True):
     """What the profiler's own analysis says; empty where there is no such file."""
 
     times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
@@ -192,8 +192,7 @@ class _CallFinder:
         return self._first.get((kind, group), -1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """One row of a table: its texts, and its numbers, NaN where there is none."""
 
     db: Database

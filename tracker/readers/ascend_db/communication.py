@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I32, I64, MISSING, Collectives, CollectiveTasks
 from tracker.readers._ascend.communication import Link, global_link
@@ -25,8 +25,7 @@ _LOCAL: Final = "LOCAL"
 _NO_LINK: Final = frozenset(("", "N/A", "INVALID_TYPE", "RESERVED"))
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The collective calls of one device, one row each in every column; `table` describes them.
 
     `name`, `type`: codes of `hcom_allReduce__210_0_1` and `hcom_allReduce_`. `stream`, `pid`: of the first task of the
@@ -47,8 +46,7 @@ class Calls:
     moved: tuple[tuple[int, Link], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
+class _Told(Struct, frozen=True):
     """COMMUNICATION_TASK_INFO of one device: columns, and the row of `Tasks` of each."""
 
     columns: Mapping[str, I64]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from tracker.profile import F64, I32, I64, MISSING, NO_STEP, Counters, Strings
 from tracker.readers._spans import Spans
@@ -19,8 +19,7 @@ _KIB: Final = 1 << 10
 _BRACES: Final = re.compile(r"\{(\w+)\}")
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Struct, frozen=True):
     """One number: its table, the thing measured, the measurement with its unit, the value, the step or NO_STEP."""
 
     source: str
@@ -30,8 +29,7 @@ class Sample:
     step: int = NO_STEP
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
+class _Measured(Struct, frozen=True):
     """How one column of a table, or the sum `a+b` of two, becomes a counter.
 
     `name` and `attribute` hold columns in braces; a column that is a key of `words` is replaced by its word there (of

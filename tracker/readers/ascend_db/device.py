@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import F64, I32, I64, MISSING, DeviceEvents, DeviceKind, KernelMetrics
@@ -25,8 +25,7 @@ _INTS: Final = ("start_ns", "end_ns", "stream", "connection", "pid", "bytes", "w
 _CODES: Final = ("name", "type", "core_type", "input_shapes", "input_types", "input_formats")
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(Struct, frozen=True):
     """The device events of one device. `connection` is -1 for none; `pid`: the host process that launched."""
 
     events: DeviceEvents

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.readers._ascend import prof_folders
@@ -22,8 +23,7 @@ _INFO: Final = re.compile(r"profiler_info(?:_(?P<rank>\d{1,9}))?\.json")
 _METADATA: Final = "profiler_metadata.json"
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureFiles:
+class CaptureFiles(Struct, frozen=True):
     """The files of one capture. `folder`: the capture's own (`*_ascend_pt`), by whose name host and rank may be told.
 
     `analysis`, `info`, `metadata`: None where they are missing.

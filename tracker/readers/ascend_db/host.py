@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers
@@ -59,8 +59,7 @@ class Threads:
         return tuple(self._processes[tid >> 32] for tid in self._index)
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(Struct, frozen=True):
     """Tasks that one thread put into the queue and another took out: when and where each, sorted by the latter."""
 
     put_ns: I64
@@ -74,8 +73,7 @@ class Queue:
         return _around(self.taken_thread, self.taken_start_ns, self.taken_end_ns, thread, time_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What happened on the host; `warnings` says what could not be read."""
 
     threads: Threads

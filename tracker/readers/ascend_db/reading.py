@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
@@ -32,8 +34,7 @@ VENDOR: Final = "Huawei"
 _SPANS: Final = ("ops", "frames", "launches", "device", "markers")
 
 
-@dataclass(frozen=True, slots=True)
-class _Open:
+class _Open(Struct, frozen=True):
     """One database with what stands beside it. `analysis`: the analysis database, where there is one."""
 
     files: CaptureFiles

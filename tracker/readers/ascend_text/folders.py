@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from tracker.readers._ascend.chips import info_files
 
@@ -43,8 +44,7 @@ _OF_MINDSPORE: Final = re.compile(r"dataset\.csv|minddata_pipeline_")
 _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Struct, frozen=True):
     """The files of one capture. `root`: the folder (or bare file) that was claimed; `files`: by name.
 
     `chips`: files that name the chip. `unknown`: files beside them that this reader does not know.

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import (
@@ -57,8 +58,7 @@ OF_STEPS: Final = (
 _ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
 
 
-@dataclass(slots=True)
-class _Read:
+class _Read(Struct):
     """What the files said, file by file."""
 
     strings: Strings = field(default_factory=Strings)

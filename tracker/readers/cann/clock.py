@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from tracker.profile import MISSING, Columns, Events
 from tracker.readers.cann.info import DATE_NS, Clock

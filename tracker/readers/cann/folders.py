@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.readers._ascend import prof_folders
 
@@ -23,8 +24,7 @@ _HEAD: Final = -1
 """Slice of a file that is not cut."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileName:
+class FileName(Struct, frozen=True):
     """What the name of an exported file says. `numbers`: device, model and iteration, as many as there are.
 
     `slice`: -1 for a file that is not cut. `time`: of the export, '' where the name has none.
@@ -37,8 +37,7 @@ class FileName:
     time: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceFiles:
+class DeviceFiles(Struct, frozen=True):
     """The files of one device. `device`: None where only the files themselves can say it, or say that it is several.
 
     `files`: by kind and form (`op_summary.csv`), in order of iteration and slice. `infos`: info.json, start_info and

@@ -6,8 +6,9 @@ Only what stands on an allow-list is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tracker.readers._ascend.chips import UNKNOWN, chip_of
 from tracker.readers._facts import short_word, told_number
@@ -21,8 +22,7 @@ DATE_NS: Final = 10**18
 """Times above this are dates (after 2001); those of a clock that starts with the machine are not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(Struct, frozen=True):
     """The clock of the machine (CLOCK_MONOTONIC_RAW) while the capture ran, and the date of its start.
 
     `to_utc_ns`: what to add to its times. `ends_ns`: None where the capture did not end properly.
@@ -37,8 +37,7 @@ class Clock:
         return self.starts_ns <= first_ns and (self.ends_ns is None or last_ns <= self.ends_ns)
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
+class Info(Struct, frozen=True):
     """What stands beside the exported files of one device. `rank`, `clock`: None where not said."""
 
     rank: int | None = None

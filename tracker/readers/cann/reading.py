@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import (
@@ -49,8 +51,7 @@ LEFT_OUT: Final = re.compile(r"msprof_tx\.(?:csv|json)")
 """The same ranges as in msprof_*.json."""
 
 
-@dataclass(slots=True)
-class _Read:
+class _Read(Struct):
     """What the files of one device said. `owns_host`: no earlier device has what they show of the host."""
 
     files: DeviceFiles

@@ -8,10 +8,10 @@ neither as data loading nor as preparation.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, MISSING, Markers
 from tracker.readers._ascend.counters import CounterRows
@@ -31,8 +31,7 @@ _CATEGORIES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
+class Steps(Struct, frozen=True):
     """The iterations of one device. `warnings`: about iterations that are no steps."""
 
     markers: Markers

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from tracker.profile import KernelMetrics, MemoryPoints, Source, Strings
 from tracker.readers._ascend.csv_tables import NOTHING, CsvTable, read_table

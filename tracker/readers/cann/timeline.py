@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import DeviceEvents, DeviceKind, KernelMetrics, Source, Strings
 from tracker.readers._ascend.counters import CounterRows
@@ -25,8 +25,7 @@ _RANGES: Final = "msprof_tx"
 _OLD_FOLDER: Final = "timeline"
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Struct, frozen=True):
     """The trace of one device. `partial`: why it is only a part, '' when it is whole."""
 
     trace: MsprofTrace

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.profile import MISSING, UNKNOWN_DEVICE, Device
 from tracker.readers._facts import short_word
@@ -30,8 +31,7 @@ _ABSOLUTE_NS: Final = 10**18
 """Times above this (2001-09-09) are UTC already: `nsys export --ts-normalize true`."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExportFacts:
+class ExportFacts(Struct, frozen=True):
     """What the export says of the machine and of itself. `devices`: hardware by (process id or 0, CUDA ordinal)."""
 
     host: str

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I32, I64, MISSING, Frames, HostOps, Launches, LaunchLevel, Markers, Strings
 from tracker.readers._collectives import Call, CallTable
@@ -62,8 +62,7 @@ def os_calls_of(spans: Spans, names: Names) -> Columns:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Ranges:
+class Ranges(Struct, frozen=True):
     """All ranges on host threads. `names[said[i]]` is what the name of range i says.
 
     `columns`: `start_ns`, `end_ns` (MISSING: still open when the capture ended), `thread`, `process`, `said`,
@@ -147,8 +146,7 @@ def _library_calls(spans: Spans, names: Names, raw: Strings, table: str) -> Colu
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Threads:
+class Threads(Struct, frozen=True):
     """The threads of one process, numbered; sorted globalTids."""
 
     ids: I64
@@ -158,8 +156,7 @@ class Threads:
         return np.searchsorted(self.ids, global_tids).astype(np.int32)
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What the ranges of one process say. `phase`: the `Extras.op_phase` of `ops`; `warnings`: what was left out."""
 
     ops: HostOps

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, Allocations, Capture, Events, Extras, LaunchLevel, Source, Strings
@@ -45,8 +46,7 @@ _REMEDIES: Final = {
 """What is missing in the rows where a table is."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Export:
+class _Export(Struct, frozen=True):
     """All tables of one file, read."""
 
     db: Database

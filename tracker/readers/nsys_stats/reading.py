@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.profile import (
@@ -42,8 +43,7 @@ _CUT: Final = "..."
 _DOMAIN: Final = re.compile(r"[^:]*:(?!:)")
 
 
-@dataclass(frozen=True, slots=True)
-class _Work:
+class _Work(Struct, frozen=True):
     """A row of kernels or copies; `category` is '' where the name of the kernel has to tell it."""
 
     line: Line

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.errors import SourceError
 from tracker.profile import MISSING
@@ -51,8 +52,7 @@ _COUNTS: Final = ("Calls", "Num Calls", "Instances", "Operations", "Count")
 _NAMES: Final = ("Name", "Range", "Operation")
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(Struct, frozen=True):
     """One row of a table: in ns, or bytes in the table of sizes; MISSING where the table has no such column."""
 
     name: str
@@ -63,8 +63,7 @@ class Line:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Struct, frozen=True):
     """One table: what it is about, and its rows. `number`: the line of its title."""
 
     kind: str
@@ -72,8 +71,7 @@ class Section:
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(Struct, frozen=True):
     """All tables that are understood, what nsys says that it skipped, and the titles of other tables."""
 
     sections: tuple[Section, ...]

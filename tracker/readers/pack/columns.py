@@ -7,7 +7,6 @@ first bytes of all values stand together, then all second bytes: most are 0, and
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 from itertools import pairwise
 from typing import Any, Final
 
@@ -27,8 +26,8 @@ COLLECTIVE_CALLS: Final = {"communication": "int", "start_ns": "ns", "elapse_ns"
 BREAKDOWNS: Final = {
     **dict.fromkeys(_OWN_OF_A_STEP, "int"),
     **{
-        field.name: "text" if field.name == "timeline" else "float" if field.name in _FLOATS_OF_A_STEP else "ns"
-        for field in fields(Breakdown)
+        name: "text" if name == "timeline" else "float" if name in _FLOATS_OF_A_STEP else "ns"
+        for name in Breakdown.__struct_fields__
     },
 }
 """Columns -> kinds, as in ROW_COLUMNS."""
@@ -61,8 +60,8 @@ def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:
 
 def unpacked_breakdowns(table: Mapping[str, Column]) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """The breakdown of the capture and its steps, from the columns of BREAKDOWNS, which have at least one row."""
-    names = [field.name for field in fields(Breakdown)]
-    breakdowns = [Breakdown(*values) for values in zip(*(_known(table[name]) for name in names), strict=True)]
+    columns = (_known(table[name]) for name in Breakdown.__struct_fields__)
+    breakdowns = [Breakdown(*values) for values in zip(*columns, strict=True)]
     numbers = zip(*(np.asarray(table[name]).tolist() for name in _OWN_OF_A_STEP), strict=True)
     rows = [
         StepRow(step, start_ns, part, steps) for part, (step, start_ns, steps) in zip(breakdowns, numbers, strict=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 from tracker.readers import _paddle
@@ -57,8 +58,7 @@ _FACTS: Final = {
 }
 
 
-@dataclass(slots=True)
-class Said:
+class Said(Struct):
     """What the lines of a log say beside the speed; the first line counts that says a thing."""
 
     values: dict[str, str] = field(default_factory=dict)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.readers import _paddle
 from tracker.readers._times import MAX_NS
@@ -38,8 +39,7 @@ _OF_ONE_RANK: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Speed:
+class Speed(Struct, frozen=True):
     """One logged interval: the mean time of a step and of its wait for data in ns, and the throughput with its unit.
 
     None for what the line does not say; `unit` like `images/s`. `step`: the number that the line gives.
@@ -52,8 +52,7 @@ class Speed:
     unit: str
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A row of the Perf Summary: mean, largest and smallest as printed, `unit` like `s` or `images/s`."""
 
     name: str

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tracker.errors import SourceError
 from tracker.profile import NO_STEP, Breakdown, Capture, Rows, StepRow
@@ -23,8 +24,7 @@ _STEPS_PER_SECOND: Final = ("steps/s", "step/s")
 TIME_ZONE: Final = "not stated; times are taken as UTC"
 
 
-@dataclass(slots=True)
-class _Log:
+class _Log(Struct):
     """What the lines of a log say. `started_ns`: of the first interval, or the last clock before it.
 
     `of_one_rank`: whether each throughput is surely that of one process.

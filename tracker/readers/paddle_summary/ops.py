@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from tracker.readers import _rows
 from tracker.readers.paddle_summary.sections import Row
 
 
-@dataclass(slots=True)
-class Node:
+class Node(Struct):
     """An op with the inner ops and the device events that stand indented below it."""
 
     row: Row
@@ -41,8 +41,7 @@ def launched(nodes: Sequence[Node]) -> Iterator[tuple[str, Row]]:
         yield from launched(node.children)
 
 
-@dataclass(slots=True)
-class _Sum:
+class _Sum(Struct):
     """The rows of one op key, added up."""
 
     calls: list[int | None] = field(default_factory=list)

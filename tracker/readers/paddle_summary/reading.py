@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import (
     CPU,
@@ -42,8 +44,7 @@ _GPU: Final = re.compile(r"[A-Za-z]+(\d{1,4})")
 _HOST_ROWS: Final = re.compile(r"CPU\(")
 
 
-@dataclass(frozen=True, slots=True)
-class _Whole:
+class _Whole(Struct, frozen=True):
     """All profiled steps together. `steps`: None where the text does not say how many; `host_ns`: their time."""
 
     steps: int | None
@@ -170,7 +171,7 @@ def _mean_step(overall: Breakdown, steps: int) -> StepRow:
     """The step row of all steps: every sum divided by their number; peaks stay what they are."""
     sums = {
         name: value
-        for name in Breakdown.__dataclass_fields__
+        for name in Breakdown.__struct_fields__
         if isinstance(value := getattr(overall, name), int) and not name.startswith("peak_")
     }
     means: dict[str, Any] = {name: _share(value, steps) for name, value in sums.items()}

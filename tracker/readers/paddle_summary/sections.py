@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+from msgspec import Struct, field
 
 from tracker.errors import SourceError
 from tracker.readers import _paddle
@@ -33,8 +34,7 @@ _END: Final = ("Note:", "Note :")
 _CUT: Final = ("...", "......")
 
 
-@dataclass(frozen=True, slots=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """Sum and extremes over calls, in ns; None where the table prints `-`."""
 
     total_ns: int | None = None
@@ -42,8 +42,7 @@ class Spread:
     smallest_ns: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One row of a table of spreads. `level`: how far it is indented; `device`: all that is not CPU."""
 
     level: int
@@ -58,16 +57,14 @@ class Row:
         return self.level > 0 and self.host.total_ns is None and self.device.total_ns is not None
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """One row of the Overview: all events of one type, their time merged so that overlaps count once."""
 
     calls: int | None
     time_ns: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Allocated:
+class Allocated(Struct, frozen=True):
     """One row of a Memory Summary; sizes in bytes."""
 
     name: str
@@ -76,8 +73,7 @@ class Allocated:
     increased_bytes: int
 
 
-@dataclass(slots=True)
-class Sections:
+class Sections(Struct):
     """What a summary says, section by section; empty where it has none. `spreads`: by title (`Operator`, ...).
 
     `utilization`: per cent, by device. `overview`: (`CPU` or `GPU`, type) -> sums. `distribution`: ns by name.

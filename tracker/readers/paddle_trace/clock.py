@@ -10,10 +10,10 @@ border of its neighbour is put back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import I64, MISSING
 from tracker.readers._growing import Array
@@ -25,8 +25,7 @@ _EXACT_NS: Final = 1 << 24
 _NEVER: Final = 1 << 62
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A span of the walk that is not over: what the trace said of its end, its end, and where its next child starts."""
 
     told_end: int

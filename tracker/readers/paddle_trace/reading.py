@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.errors import SourceError
@@ -79,8 +79,7 @@ def captures_of(
     return tuple(_captures(collector, top, text, partial)), tuple(warnings)
 
 
-@dataclass(frozen=True, slots=True)
-class _Trace:
+class _Trace(Struct, frozen=True):
     """The columns of a trace with settled times; `memory` has `time_ns`, the others `start_ns` and `end_ns`."""
 
     host: dict[str, Array]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from tracker.profile import (
     I32,
@@ -40,8 +40,7 @@ _TIMES: Final = (("ops", "start_ns", "end_ns"), ("frames", "start_ns", "end_ns")
                  ("markers", "start_ns", "end_ns"))  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Struct, frozen=True):
     """One capture's share: its events, its device (None: host only), whether a device is in use, and its time span.
 
     `cut_steps`: the steps of a trace that ends early which are not wholly in it, and have no marker therefore.

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Final
+
+from msgspec import Struct
 
 from tracker.profile import MISSING
 from tracker.readers._collectives import Call, kind_of, role_of
@@ -44,8 +45,7 @@ _DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(Struct, frozen=True):
     """A process group of `distributedInfo.pg_config`; `size` may be MISSING."""
 
     name: str

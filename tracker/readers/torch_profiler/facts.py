@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device
 from tracker.readers._collectives import role_of
@@ -27,8 +28,7 @@ _UNIX_US: Final = 10**15
 """Times above this (2001-09-09) are taken for UTC where the trace has no base time."""
 
 
-@dataclass(frozen=True, slots=True)
-class TraceFacts:
+class TraceFacts(Struct, frozen=True):
     """The allow-listed facts of one trace. `base_ns`: UTC of time 0, None where times are absolute or unknown."""
 
     rank: int | None

@@ -8,7 +8,8 @@ annotation carries the call itself, if it names one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tracker.profile import MISSING
 from tracker.readers._collectives import Call
@@ -17,8 +18,7 @@ from tracker.readers.torch_profiler.collectives import Group, call_of_annotation
 from tracker.readers.torch_profiler.schema import Args
 
 
-@dataclass(slots=True)
-class _Candidate:
+class _Candidate(Struct):
     row: int
     end_ns: int
     call: Call | None

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from msgspec.json import Decoder
 from numpy.typing import NDArray
 
@@ -40,8 +40,7 @@ _PID_OR_TID: Final = Decoder(int | str).decode
 _TEXT: Final = Decoder(str).decode
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """The events of one text that we take: the bytes of their records, kind by kind."""
 
     records: tuple[bytes, ...]

@@ -21,7 +21,7 @@ from tracker.store.queries.details import (
     ops,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
-from tracker.store.queries.findings import Regression, finding_events, findings, regressions
+from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
 from tracker.store.queries.history import (
     drifted,
     line_series,
@@ -47,6 +47,7 @@ from tracker.store.queries.runs import (
     sources,
     steps,
     told,
+    version_notes,
     versions,
 )
 
@@ -69,6 +70,7 @@ __all__ = [
     "latest",
     "line_series",
     "lines",
+    "lives",
     "memory",
     "memory_curve",
     "memory_peaks",
@@ -95,6 +97,7 @@ __all__ = [
     "thresholds",
     "told",
     "unknown",
+    "version_notes",
     "versions",
     "with_values",
 ]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tracker.lazy import pd
-from tracker.store.bulk import LISTED
+from tracker.store.bulk import LISTED, portions
 from tracker.store.connect import Store
 from tracker.store.queries.frames import frame, frame_of, rows, whole
+
+Row = dict[str, Any]
 
 
 class Regression(NamedTuple):
@@ -32,6 +34,18 @@ def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload
 def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
     """What happened to findings, in order. Columns: see sql/finding_events.sql."""
     return frame_of(store, "finding_events", "finding_ids", finding_ids)
+
+
+def lives(store: Store, workload: str, **line: int) -> list[tuple[Row, list[Row]]]:
+    """The findings of a `line` (its `Line.parameters`), as in `findings`, each with its events, as in `finding_events`;
+    no frames, for a diff asks it.
+    """
+    known = [dict(row._mapping) for row in rows(store, "findings", all_findings=1, finding_ids=[], workload=workload)]
+    events: dict[int, list[Row]] = {row["finding_id"]: [] for row in known if line.items() <= row.items()}
+    for ids in portions(events):
+        for event in rows(store, "finding_events", finding_ids=ids):
+            events[event.finding_id].append(dict(event._mapping))
+    return [(row, events[row["finding_id"]]) for row in known if row["finding_id"] in events]
 
 
 def regressions(store: Store) -> list[Regression]:

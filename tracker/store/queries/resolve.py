@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
+from typing import Any
+
+from sqlalchemy import Connection
 
 from tracker.errors import UsageError
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.frames import rows
-from tracker.store.runs import find_run
+from tracker.store.sql import statement
 
 
 def device_pattern(device: str | None) -> str | None:
@@ -66,6 +69,17 @@ def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
         names = ", ".join(row.workload for row in found)
         raise UsageError(f"several workloads have a pinned version: {names}", remedy="choose one with --workload")
     return found[0].version, found[0].workload
+
+
+def find_run(connection: Connection, run_id: int, *, or_deleted: bool = False) -> Any:
+    """The row of `run_state` for a run; UsageError for an unknown one, and for a deleted one unless that will do."""
+    known = -LARGEST <= run_id <= LARGEST
+    run = connection.execute(statement("run_state"), {"run_id": run_id}).one_or_none() if known else None
+    if run is None:
+        raise UsageError(f"there is no run {run_id}", remedy="tracker runs lists them")
+    if run.state == "deleted" and not or_deleted:
+        raise UsageError(f"run {run_id} was deleted", remedy=f"to take it back: tracker runs restore {run_id}")
+    return run
 
 
 def require_run(store: Store, run_id: int) -> None:

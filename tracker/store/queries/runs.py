@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.store import pruning
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.frames import as_keys, frame, frame_of_runs, rows, whole
@@ -64,13 +63,17 @@ def labels_of(store: Store, run_ids: Sequence[int]) -> dict[int, tuple[str, str]
 
 def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
     """Those of these runs that lost details of any rank -> when, UTC ns."""
-    with store.connect() as connection:
-        return pruning.pruned(connection, run_ids)
+    return {row.run_id: row.pruned_at_ns for row in rows(store, "pruned_runs", run_ids=list(run_ids) or [-1])}
 
 
 def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
+
+
+def version_notes(store: Store, workload_id: int) -> pd.DataFrame:
+    """What was said of the versions of a workload, in their order: version_id, version, commit, note."""
+    return frame(store, "version_notes", {"workload_id": workload_id}).rename(columns={"commit_id": "commit"})
 
 
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
@@ -25,8 +25,7 @@ _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SampleArray:
+class SampleArray(Struct, frozen=True, eq=False):
     """The samples of a run: its `series_ids` ascending, and for each the value that is judged and the calls per step,
     nan where they are not counted.
     """

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, Breakdown, StepRow, Table
 from tracker.store.bulk import cleaned
+from tracker.store.samples.words import SUMMARY, UNPROFILED
 from tracker.units import format_bytes
 
 I64 = NDArray[np.int64]
@@ -37,8 +38,6 @@ RUN_LEVEL: Final[Mapping[str, str]] = {
 WHOLE_CAPTURE: Final = frozenset({"peak_allocated_bytes", "samples_per_second"})
 """Fields that the whole capture may know where its steps do not."""
 
-SUMMARY: Final = "summary"
-UNPROFILED: Final = "unprofiled"
 _WAYS: Final[Mapping[str, str]] = {"off": UNPROFILED, "summary": SUMMARY}
 
 
@@ -67,8 +66,7 @@ class SeriesKey(NamedTuple):
     part: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class RankRows:
+class RankRows(Struct, frozen=True):
     """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
     `way_of`.
     """
@@ -81,8 +79,7 @@ class RankRows:
     tables: Mapping[str, Table]
 
 
-@dataclass(frozen=True, slots=True)
-class Family:
+class Family(Struct, frozen=True):
     """Rows of one table under the series that they belong to: `series` indexes `keys`, -1 for none.
 
     `step`, `values`, `calls`: per row; MISSING where the source does not say. `calls` None: the series counts none.

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import MISSING, StepRow
@@ -23,8 +23,7 @@ _CELLS: Final = 4_000_000
 """Series x steps that are held at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Struct, frozen=True):
     """One row per series that the rank has. `numbers`: columns as in STATISTICS, per step, nan where unknown.
 
     `intermittent`: the median over the steps is 0, so that `value` is the mean. `steps`: how many they rest on.

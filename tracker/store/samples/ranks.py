@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.store.samples.families import RUN, SeriesKey
@@ -14,8 +14,7 @@ from tracker.store.samples.measured import MAX, MIN, STATISTICS, VALUE, Measured
 F64 = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Samples:
+class Samples(Struct, frozen=True):
     """One row per series of a run, in order of its keys. `numbers`: columns as in STATISTICS.
 
     `share`: value as a fraction of the step, nan for what is no time. `rank_spread`: (largest - smallest rank) / median

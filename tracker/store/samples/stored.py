@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +49,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
 
 
 def _breakdown(row: Any) -> Breakdown:
-    return Breakdown(**{field.name: getattr(row, field.name) for field in fields(Breakdown)})
+    return Breakdown(**{name: getattr(row, name) for name in Breakdown.__struct_fields__})
 
 
 def _dimensions(connection: Connection, run_id: int) -> tuple[dict[str, Table], dict[str, dict[int, int]]]:

@@ -6,10 +6,11 @@ Kernels name them, the trace knows their data type and tasks, communication.json
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import (
     I32,
@@ -48,8 +49,7 @@ _ON_CHIP: Final = "ON_CHIP"
 _LOCAL: Final = "LOCAL"
 
 
-@dataclass(frozen=True, slots=True)
-class Calls:
+class Calls(Struct, frozen=True):
     """The collective calls. `events`: DeviceEvents with their index; `unused`: records that no device event has."""
 
     events: DeviceEvents
@@ -60,8 +60,7 @@ class Calls:
     unused: int
 
 
-@dataclass(frozen=True, slots=True)
-class Told:
+class Told(Struct, frozen=True):
     """What other files tell of the calls: communication.json, communication_matrix.json, and who forms which group."""
 
     ops: Sequence[CommunicationOp]
@@ -69,8 +68,7 @@ class Told:
     metadata: Metadata
 
 
-@dataclass(slots=True)
-class _Call:
+class _Call(Struct):
     kind: str
     group: str
     data_type: str = ""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, DeviceEvents, DeviceKind, Strings
@@ -32,8 +32,7 @@ _NO_WORK: Final = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class TraceTasks:
+class TraceTasks(Struct, frozen=True):
     """The device side of a trace: tasks of the hardware, collectives, and their arrows; empty without a trace."""
 
     tasks: Table
@@ -42,8 +41,7 @@ class TraceTasks:
     lane_stream: I64
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceRows:
+class DeviceRows(Struct, frozen=True):
     """Device events without what collectives add. `trace_call`: row of the trace's collectives, or -1.
 
     `used_arrows`: rows of the arrows' starts; the correlation of an event is its place there plus 1.
@@ -84,7 +82,7 @@ def device_rows(kernels: Kernels | None, trace: TraceTasks, strings: Strings) ->
             connection = np.concatenate((connection, trace.collectives["connection"]))
     copies, copy_connection = _copies(trace, kernels, strings)
     everything = joined_rows((kernels, copies))
-    columns = {field.name: getattr(everything, field.name) for field in fields(Kernels)}
+    columns = {name: getattr(everything, name) for name in Kernels.__struct_fields__}
     connection = np.concatenate((connection, copy_connection))
     correlation, used = _arrows(columns, trace)
     by_connection = (correlation < 0) & (connection >= 0)
@@ -226,7 +224,7 @@ def _completed(kernels: Kernels, trace: TraceTasks) -> tuple[Kernels, I64]:
     unsaid = found & (stream < 0)
     stream[unsaid] = streams[row[unsaid]]
     connection[found] = both["connection"][row[found]]
-    columns = {field.name: getattr(kernels, field.name) for field in fields(Kernels)}
+    columns = {name: getattr(kernels, name) for name in Kernels.__struct_fields__}
     return Kernels(**{**columns, "stream": stream}), connection
 
 

@@ -6,10 +6,11 @@ torch_npu gives the framework and CANN a process each, but their lanes of one th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.profile import I32, I64, Frames, HostOps, Launches, LaunchLevel, Markers, Strings, empty
 from tracker.readers._ascend.trace.events import Trace
@@ -23,8 +24,7 @@ QUEUE_FLOW: Final = "async_task_queue"
 Table = Mapping[str, Array]
 
 
-@dataclass(frozen=True, slots=True)
-class Host:
+class Host(Struct, frozen=True):
     """What happened on the host. `queue`: Enqueue and Dequeue slices, which place allocations and lead to copies."""
 
     threads: tuple[str, ...]

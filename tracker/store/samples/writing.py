@@ -18,10 +18,8 @@ from tracker.store.samples.families import RankRows, SeriesKey, way_of
 from tracker.store.samples.measured import STATISTICS, measure
 from tracker.store.samples.ranks import Samples, combine
 from tracker.store.samples.stored import ranks_of
+from tracker.store.samples.words import SAMPLE_RULES
 from tracker.store.sql import statement
-
-SAMPLE_RULES: Final = 2
-"""Goes up with every change that can change a sample; stored with the run, so that older ones are made again."""
 
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
 _SERIES: Final = Dimension("series", (*_LINE, *SeriesKey._fields))
