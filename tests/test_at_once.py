@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import time
 
 import pytest
 
@@ -37,6 +38,17 @@ def started(monkeypatch):
     start_process = at_once.start_process
     monkeypatch.setattr(at_once, "start_process", start)
     return processes
+
+
+def has_ended(process):
+    """Whether it ended in the next seconds; it may still have to be waited for."""
+    end = time.monotonic() + 5
+    how = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    while process.returncode is None and os.waitid(os.P_PID, process.pid, how) is None:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def stored(folder, name, paths, options):
@@ -83,6 +95,20 @@ def test_processes_that_have_read_are_all_ended_before_any_is_waited_for(ranks, 
     monkeypatch.setattr(subprocess.Popen, "wait", lambda process, *how: did.append("wait") or wait(process, *how))
     at_once.read_all(ranks, IngestOptions())
     assert did == ["kill", "kill", "wait", "wait"]
+
+
+def test_what_was_read_ahead_is_written_before_its_processes_are_waited_for(ranks, started, monkeypatch):
+    """They are ended at once, and give their memory back while the database is written."""
+    did = []
+    with at_once.ahead(ranks, IngestOptions()):
+        kinds = {type(process) for process in started}
+        for kind in kinds:
+            kill, wait = kind.kill, kind.wait
+            monkeypatch.setattr(kind, "kill", lambda process, kill=kill: did.append("kill") or kill(process))
+            monkeypatch.setattr(kind, "wait", lambda process, wait=wait: did.append("wait") or wait(process))
+        at_once.read_all(ranks, IngestOptions())
+        did.append("write")
+    assert did == ["kill", "kill", "write", "wait", "wait"]
 
 
 def test_another_process_reads_on_for_one_that_died(tmp_path, ranks, started, monkeypatch):
@@ -172,7 +198,7 @@ def test_ranks_begun_ahead_are_read_once_and_are_the_same_run(tmp_path, ranks, s
         assert len(started) == 2
         ahead = stored(tmp_path, "ahead.db", ranks, IngestOptions(on_progress=lambda *_: None))
         assert len(started) == 2
-        assert all(process.returncode is not None for process in started)  # not only when the command ends
+        assert all(map(has_ended, started))  # not only when the command ends
     assert ahead == stored(tmp_path, "one.db", ranks, ALONE)
     assert all(process.returncode is not None for process in started)
 
@@ -216,7 +242,7 @@ def test_what_was_begun_under_other_options_is_read_anew(tmp_path, ranks, starte
     with at_once.ahead(ranks, IngestOptions(device="cpu")):
         device = at_once.read_all(ranks, IngestOptions()).pieces[0].capture.device
         assert len(started) == 4
-        assert all(process.returncode is not None for process in started)
+        assert all(map(has_ended, started))
     assert device.model == at_once.read_all(ranks, ALONE).pieces[0].capture.device.model
 
 

@@ -71,10 +71,12 @@ def test_sqlite_is_set_up_for_readers_beside_a_writer(tmp_path):
     with open_store(str(tmp_path / "a.db")) as store, store.connect() as connection:
         pragma = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
-            for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout")
+            for name in ("journal_mode", "foreign_keys", "synchronous", "busy_timeout", "cache_size")
         }
         wait = connect.BUSY_TIMEOUT_MS
-        assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": wait}
+        cache = -connect._CACHE_KIB
+        expected = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 1, "busy_timeout": wait}
+        assert pragma == expected | {"cache_size": cache}
 
 
 def test_a_reader_does_not_wait_for_a_writer(store):

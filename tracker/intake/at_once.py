@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
@@ -58,14 +58,14 @@ class _Contents(Struct, frozen=True):
 
     of: Sequence[tuple[Found, Future[_Content]]]
     ear: _Ear
+    readers_at_work: _Readers
 
 
 class _Begun(Struct, frozen=True):
-    """What was begun before it is asked for. `end` ends the processes."""
+    """What was begun before it is asked for."""
 
     options: IngestOptions
     contents: _Contents
-    end: ExitStack
 
 
 _AHEAD: Final[dict[tuple[Found, ...], _Begun]] = {}
@@ -96,9 +96,8 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
     if count < 2 and not _is_worth_a_copy(found, options):
         yield
         return
-    with ExitStack() as end:
-        contents = end.enter_context(_reading(found, options, count, may_fork=True))
-        _AHEAD[tuple(found)] = _Begun(_alone(options), contents, end)
+    with _reading(found, options, count, may_fork=True) as contents:
+        _AHEAD[tuple(found)] = _Begun(_alone(options), contents)
         try:
             yield
         finally:
@@ -120,10 +119,12 @@ def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[
     count = _processes_for(found, options)
     begun = _AHEAD.pop(tuple(found), None)
     if begun is not None:
-        with begun.end:  # neither is needed any longer: the processes that have read, those that read otherwise
+        try:
             if begun.options == _alone(options):
                 yield from _received(begun.contents, options)
                 return
+        finally:  # neither is needed any longer: the processes that have read, those that read otherwise
+            begun.contents.readers_at_work.give_up()
     if count < 2:
         yield from (read_pieces(item, options) for item in found)
     else:
@@ -184,7 +185,7 @@ def _reading(
                 readers_at_work.free.put(readers_at_work.another(process) if content is None else process)
 
         try:
-            yield _Contents([(item, threads.submit(read, item)) for item in found], ear)
+            yield _Contents([(item, threads.submit(read, item)) for item in found], ear, readers_at_work)
         finally:
             threads.shutdown(wait=False, cancel_futures=True)
 
@@ -226,21 +227,23 @@ class _Readers:
                 return self._started[-1]
         return dead
 
-    def close(self) -> None:
-        """End all of them, whatever they do."""
+    def give_up(self) -> None:
+        """End all of them, whatever they do, and wait for none: each takes a while to give its memory back."""
         with self._lock:
+            if self._closed:  # the system may have given their numbers to others
+                return
             self._closed = True
-        _end(self._started)
+        for process in self._started:
+            process.kill()
 
-
-def _end(processes: Sequence[Process]) -> None:
-    for process in processes:  # all first: each takes as long to end as it takes to give its memory back
-        process.kill()
-    for process in processes:
-        for end in (process.stdin, process.stdout):
-            with suppress(BrokenPipeError):
-                pipe(end).close()
-        process.wait()
+    def close(self) -> None:
+        """End all of them, and wait until they have."""
+        self.give_up()
+        for process in self._started:
+            for end in (process.stdin, process.stdout):
+                with suppress(BrokenPipeError):
+                    pipe(end).close()
+            process.wait()
 
 
 def _ask(process: Process, job: Any, hear: Callable[[int, int], None]) -> _Content:

@@ -1,3 +1,4 @@
+from .arrays import each_once
 from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Packed, Profile, Source
 from .events import (
     F64,
@@ -83,5 +84,6 @@ __all__ = [
     "StepTimes",
     "Strings",
     "Table",
+    "each_once",
     "empty",
 ]

@@ -62,18 +62,21 @@ def integers(name: str, values: NDArray[Any]) -> Column:
     >>> integers("calls", np.array([3, MISSING])).values
     [3, None]
     """
-    found: list[Any] = values.tolist()
-    if (values == MISSING).any():
-        found = [None if number == MISSING else number for number in found]
-    return Column(name, "int", found)
+    return Column(name, "int", _without(values, values == MISSING))
 
 
 def floats(name: str, values: NDArray[Any]) -> Column:
     """A column of real numbers; NaN becomes None."""
+    return Column(name, "float", _without(values, np.isnan(values)))
+
+
+def _without(values: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
+    """`values` as Python's own, None where they are missing."""
+    if missing.any():
+        values = values.astype(object)
+        values[missing] = None
     found: list[Any] = values.tolist()
-    if np.isnan(values).any():
-        found = [None if number != number else number for number in found]  # noqa: PLR0124 NaN alone differs from itself
-    return Column(name, "float", found)
+    return found
 
 
 def texts(name: str, values: Sequence[str]) -> Column:
@@ -82,8 +85,11 @@ def texts(name: str, values: Sequence[str]) -> Column:
 
 
 def cleaned(texts: Iterable[str]) -> list[str]:
-    """Each text as by `clean`; of many that are equal it looks at one."""
+    """Each text as by `clean`; of many that are equal it looks at one, and at none where all are plain."""
     texts = list(texts)
+    together = "".join(texts)
+    if together.isascii() and "\0" not in together:
+        return texts
     known = {text: clean(text) for text in set(texts)}
     return [known[text] for text in texts]
 
@@ -153,11 +159,14 @@ def _insert(
     mark = "?" if connection.dialect.name == "sqlite" else "%s"
     place = f"({', '.join([mark] * len(names))})"
     keep = f" ON CONFLICT ({or_keep}) DO NOTHING" if or_keep else ""
-    inserted = 0
+    inserted, size, statement = 0, 0, ""
     for values in batches:
-        # Only names of this package and placeholders are put together here.
-        places = ", ".join([place] * (len(values) // len(names)))
-        cursor.execute(f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}", values)  # noqa: S608
+        if len(values) != size:  # all batches but the last are of one size
+            size = len(values)
+            # Only names of this package and placeholders are put together here.
+            places = ", ".join([place] * (size // len(names)))
+            statement = f"INSERT INTO {table} ({', '.join(names)}) VALUES {places}{keep}"  # noqa: S608
+        cursor.execute(statement, values)
         inserted += cursor.rowcount
     return inserted
 

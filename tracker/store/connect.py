@@ -37,6 +37,9 @@ same run or label.
 CROWDED_TIMEOUT_S: Final = 60
 """How long we wait for a connection to a Postgres server that has none left; nodes of a large job come all at once."""
 
+_CACHE_KIB: Final = 16_384
+"""Pages that a connection to SQLite holds: what an ingest writes to again and again goes to the disk once."""
+
 _CONNECT_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 12
 _FIRST_PAUSE_S: Final = 0.02
@@ -323,6 +326,7 @@ def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

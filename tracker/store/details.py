@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, Final
 
 import numpy as np
@@ -136,11 +137,12 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
         groups.update(_group_keys(tables.get("communication")))
         stacks.update(clean(text) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
     op_keys, kernel_keys = (
-        {key for (of, *_), keys in own.items() if of == name for key in keys} for name in ("op_key", "kernel_key")
+        set(chain.from_iterable(keys for (of, *_), keys in own.items() if of == name))
+        for name in ("op_key", "kernel_key")
     )
     op_ids, stack_ids = op_keys_and_stacks(connection, op_keys, stacks)
     known = {"op_key": op_ids, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
-    arrays = {at: np.array([known[at[0]][key] for key in keys], dtype=np.int64) for at, keys in own.items()}
+    arrays = {at: np.array([*map(known[at[0]].__getitem__, keys)], dtype=np.int64) for at, keys in own.items()}
     return _Ids(ids(connection, PROCESS_GROUP, groups), stack_ids, arrays)
 
 

@@ -70,14 +70,16 @@ def op_keys_and_stacks(
     gives them. Their texts are stored in one go, for the sake of the order of writers.
     """
     keys, frames = set(op_keys), {stack: stack.split(BETWEEN_FRAMES)[::-1] for stack in stacks}
-    texts = ids(connection, OP_TEXT, {(text,) for text in chain.from_iterable((*keys, *frames.values()))})
-    numbers = {key: tuple(texts[text,] for text in key) for key in keys}
+    single = {text: (text,) for text in set(chain.from_iterable((*keys, *frames.values())))}
+    known = ids(connection, OP_TEXT, single.values())
+    texts = {text: known[key] for text, key in single.items()}
+    numbers = {key: tuple(map(texts.__getitem__, key)) for key in keys}
     found = _numbered(connection, "op_key", OP_KEY_COLUMNS, numbers.values())
     heads = dict.fromkeys(frames, 0)
     for depth in range(max(map(len, frames.values()), default=0)):
-        ends = {stack: (heads[stack], texts[own[depth],]) for stack, own in frames.items() if depth < len(own)}
-        known = _numbered(connection, "call_stack", ("parent_id", "frame_id"), ends.values())
-        heads.update((stack, known[end]) for stack, end in ends.items())
+        ends = {stack: (heads[stack], texts[own[depth]]) for stack, own in frames.items() if depth < len(own)}
+        stored = _numbered(connection, "call_stack", ("parent_id", "frame_id"), ends.values())
+        heads.update((stack, stored[end]) for stack, end in ends.items())
     return {key: found[own] for key, own in numbers.items()}, heads
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow
+from tracker.profile import I64, MISSING, PHASES, Breakdown, StepRow, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value
 from tracker.timeline.intervals import Spans, clip, intersect, join, subtract, union
 from tracker.timeline.joined import Joined, Work
@@ -121,7 +121,7 @@ def host_unions(joined: Joined) -> Unions:
     in_collectives = np.isin(ops.thread, ops.thread[collectives])
     alone = computes & ~in_collectives
     compute = union(ops.start_ns[alone], ops.end_ns[alone])
-    for thread in np.unique(ops.thread[collectives]).tolist():
+    for thread in each_once(ops.thread[collectives]).tolist():
         own = computes & (ops.thread == thread)
         waits = collectives[ops.thread[collectives] == thread]
         busy = union(ops.start_ns[own], ops.end_ns[own])

@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers
+from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
 from tracker.timeline.aggregate import distinct
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
@@ -131,7 +131,7 @@ def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
     inside = device.collective >= 0
     launched = op >= 0
     inside[launched] |= collective_op[op[launched]] >= 0
-    copies = is_copy & inside & np.isin(device.stream, np.unique(device.stream[kernels]))
+    copies = is_copy & inside & np.isin(device.stream, each_once(device.stream[kernels]))
     return np.where(kernels | copies, Work.COMMUNICATION, np.where(is_copy, Work.COPY, Work.COMPUTE)).astype(np.int64)
 
 

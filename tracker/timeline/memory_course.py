@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I32, I64, MISSING, Events, Table
+from tracker.profile import I32, I64, MISSING, Events, Table, each_once
 from tracker.timeline.aggregate import distinct, rows_by_value, texts_of
 from tracker.timeline.joined import Joined
 from tracker.timeline.steps import steps_at
@@ -69,7 +69,7 @@ def _sampled_first(events: Events) -> Course:
     """All samples, and the allocator events of components that were not sampled; where a counter is known."""
     points, allocations = _of_points(events), events.allocations
     known = allocations.total_allocated_bytes != MISSING
-    rows = np.flatnonzero(known & ~np.isin(allocations.component, np.unique(points.component)))
+    rows = np.flatnonzero(known & ~np.isin(allocations.component, each_once(points.component)))
     return _joined(_of_allocations(events, rows), points)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I64
+from tracker.profile import I64, each_once
 from tracker.timeline.joined import Joined
 
 
@@ -41,7 +41,7 @@ class Slots(Struct, frozen=True):
 def slots_of(pairs: Sequence[tuple[I64, I64]], code_count: int) -> Slots:
     """The slots of all given (step, code) pairs; codes are below `code_count`."""
     first_step = min((int(step.min(initial=0)) for step, _ in pairs), default=0)
-    ids = np.unique(np.concatenate([(step - first_step) * code_count + code for step, code in pairs]))
+    ids = each_once(np.concatenate([(step - first_step) * code_count + code for step, code in pairs]))
     return Slots(ids // code_count + first_step, ids % code_count, ids, code_count, first_step)
 
 

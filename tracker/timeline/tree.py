@@ -10,7 +10,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I32, I64
+from tracker.profile import I32, I64, each_once
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.nesting import NONE, nested
 
@@ -56,7 +56,7 @@ class Tree(Struct, frozen=True):
         """
         found = np.full(len(time_ns), NONE, dtype=np.int64)
         lanes, starts = self.thread[self.order], self.start_ns[self.order]
-        for lane in np.unique(thread).tolist():
+        for lane in each_once(thread).tolist():
             low, high = np.searchsorted(lanes, (lane, lane + 1)).tolist()
             asks = np.flatnonzero(thread == lane)
             last = np.searchsorted(starts[low:high], time_ns[asks], side="right") - 1

@@ -21,6 +21,7 @@ from tracker.profile import (
     Launches,
     Markers,
     Strings,
+    each_once,
 )
 from tracker.readers._collectives import CallTable
 from tracker.readers._device import device_events
@@ -152,9 +153,9 @@ class _Assembly:
         lost = self.process_of[thread] < 0
         if not lost.any():
             return
-        on_ops = np.isin(thread, np.unique(self.ops["thread"]))
+        on_ops = np.isin(thread, each_once(self.ops["thread"]))
         if on_ops.any() or not len(self.ops["thread"]):
-            self.process_of[np.unique(thread[lost])] = 0
+            self.process_of[each_once(thread[lost])] = 0
             return
         self.frames["thread"] = np.where(lost, self._main_thread(), thread).astype(np.int32)
 
@@ -182,7 +183,7 @@ class _Assembly:
         single = owns.sum(axis=0) == 1
         owner = np.where(single, owns.argmax(axis=0), -1)
         launches = np.bincount(launcher[launcher >= 0], minlength=self.process_count)
-        for ordinal in np.unique(self.device["ordinal"]):
+        for ordinal in each_once(self.device["ordinal"]):
             here = self.device["ordinal"] == ordinal
             votes = np.bincount(owner[here & single], minlength=self.process_count)
             owner[here & ~single] = votes.argmax() if votes.any() else launches.argmax()
@@ -206,7 +207,7 @@ class _Assembly:
 
     def parts(self) -> Iterator[Part]:
         for process in range(self.process_count):
-            ordinals = np.unique(self.device["ordinal"][self.device["process"] == process]).tolist()
+            ordinals = each_once(self.device["ordinal"][self.device["process"] == process]).tolist()
             for position, ordinal in enumerate(ordinals or [None]):
                 part = self._part(process, ordinal, ordinals, is_first=position == 0)
                 if part is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from tracker.profile import I32, I64, LaunchLevel
+from tracker.profile import I32, I64, LaunchLevel, each_once
 from tracker.readers._growing import Array
 
 Table = dict[str, Array]
@@ -55,7 +55,7 @@ def _arrows(thread: I32, time_ns: I64, flows: Mapping[str, Array]) -> I64:
     """
     found = np.full(len(thread), -1, dtype=np.int64)
     is_end = flows["is_end"] == 1
-    for lane in np.unique(thread).tolist():
+    for lane in each_once(thread).tolist():
         asks = np.flatnonzero(thread == lane)
         ends = np.flatnonzero(is_end & (flows["thread"] == lane))
         if not len(ends):

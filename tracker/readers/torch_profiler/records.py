@@ -6,7 +6,7 @@ to the same rows: what the compiled decoder takes is a part of what msgspec take
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.json import Decoder
 from numpy.typing import NDArray
 
-from tracker.profile import I32, I64, MISSING
+from tracker.profile import I32, I64, MISSING, each_once
 from tracker.readers._growing import as_int
 from tracker.readers.torch_profiler import native
 from tracker.readers.torch_profiler.kinds import ANNOTATIONS, FLOWS, FRAMES, KIND, LEVEL, MEMORY, OPS, SLICES, stream_of
@@ -86,7 +86,7 @@ class Records:
         slices = {category.encode(): kind for category, kind in SLICES.items()}
         # what a user gave as no UTF-8 is in no trace
         flows = {category.encode("utf-8", "surrogatepass"): number for number, category in enumerate(self._flows)}
-        self._decoder = native.module.Decoder(slices, flows, secrets.randbits(64))
+        self._decoder = native.module.Decoder(slices, flows, int.from_bytes(os.urandom(8), "little"))
         self._spellings: list[list[bytes]] = [[] for _ in range(6)]
         names, lanes, shapes, types, modules, stacks = self._spellings
         self._names = _Meanings(names, lambda raw: to.strings.code(_text(raw)))
@@ -197,7 +197,7 @@ class Records:
 
     def _add_flows(self, table: Table) -> None:
         to = self._to
-        met = np.unique(table["category"]).tolist()
+        met = each_once(table["category"]).tolist()
         codes = np.zeros(len(self._flows), dtype=np.int32)
         for number in met:
             category = self._flows[number]
