@@ -44,6 +44,11 @@ from tracker.judgement.follow.windows import Windows
 I64 = NDArray[np.int64]
 
 _NEW_BASELINE: Final = "what got better is the new baseline"
+_CREPT: Final = {
+    "suspected": "worse than the best level before, though no step from version to version counts",
+    "confirmed": "the runs of the version show it together",
+}
+"""Why a slow creep is a finding, by the kind of the transition: it is judged when its version is there."""
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
 
 
@@ -144,9 +149,11 @@ class Follower:
         own = (self.open.get((row, sign, "presence")) for sign in (1, -1))
         return bool(said.sign[row]) or any(one is not None and one.finding.state == "suspect" for one in own)
 
-    def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
+    def _new(self, key: Key, run: int, gates: dict[str, Any], baseline: tuple[int, ...] | None = None) -> Tracked:
+        """`baseline`: the runs that it is measured against; None: those of its window."""
         row, sign, change = key
-        baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
+        if baseline is None:
+            baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
         before = Finding(number=self._count_of(key))
         tracked = Tracked(row, sign, change, run, baseline, (run,), gates, life_of(self.watched, key, run), before)
         self.found.append(tracked)
@@ -308,23 +315,31 @@ class Follower:
         if run + 1 < len(runs) and runs[run + 1].version == runs[run].version:
             return
         first = next(place for place in range(run, -1, -1) if place == 0 or runs[place - 1].version < runs[run].version)
-        said = crept(self.watched, first, run, self.baselines.creeps_from)
+        said, best = crept(self.watched, first, run, self.baselines.creeps_from)
         for tracked in [one for one in self.open.values() if one.change == "creep"]:
             ratio = said.of(tracked.row)["ratio"]
             event = self._observed(run, None if ratio is None else math.log1p(ratio))
-            if ratio is not None:
-                tracked.effect, tracked.last = math.log1p(ratio), run
+            self._measure(tracked, range(first, run + 1))
             self._settle(tracked, tracked.take(replace(event, gone=is_gone(self.watched, tracked, run))), run + 1)
         for row in np.flatnonzero(said.sign).tolist():
             key: Key = (row, 1, "creep")
             if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
                 continue
-            tracked = self._new(key, first, said.of(row))
+            tracked = self._new(key, first, said.of(row), best[row])
             tracked.candidate = tuple(range(first, run + 1))
-            tracked.effect, tracked.last = math.log1p(tracked.gates["ratio"]), run
-            event = self._observed(first, tracked.effect)
-            tracked.take(replace(event, screens=True, confirms=True))
+            self._measure(tracked, tracked.candidate)
+            size = math.log1p(tracked.gates["ratio"])
+            tracked.take(replace(self._observed(first, size), screens=True))
+            tracked.take(replace(self._observed(run, size), confirms=True))
+            tracked.transitions = [replace(row, reason=_CREPT[row.kind]) for row in tracked.transitions]
             self.open[key] = tracked
+
+    def _measure(self, tracked: Tracked, columns: Iterable[int]) -> None:
+        """The effect of the last one of these runs that has the series."""
+        for run in columns:
+            effect = effect_of(self.watched, tracked, run)
+            if effect is not None:
+                tracked.effect, tracked.last = effect, run
 
     def _act(self, action: UserAction, run: int) -> None:
         same = [tracked for tracked in self.found if tracked.key == action.key]
