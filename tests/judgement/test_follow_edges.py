@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -239,3 +241,24 @@ def test_what_jumps_from_run_to_run_is_cleared_once_both_levels_are_known():
     lives = [kinds(tracked) for tracked in of(follow(line(values, [0] * 15 + [1] * 3)), LEVEL)]
     assert ["suspected", "cleared"] in lives
     assert not any("confirmed" in life for life in lives)
+
+
+@pytest.mark.parametrize(
+    ("later", "share", "because"),
+    [
+        (1.02, 0.5, r"effect (1\.9|2)[.\d]* %, at least 3 % counts"),
+        (0.9, 0.5, "they changed the other way"),
+        (1.04, 0.0012, r"contribution 0\.0(4|5)\d* %, at least 0\.1 % counts"),
+    ],
+)
+def test_a_suspicion_that_is_cleared_says_by_which_gate(later, share, because):
+    """An op of `share` of the step takes twice as long in one run, in the next two only `later` times."""
+    values = ops(11) / 1e9
+    values *= np.exp(-np.log(values) + np.log(values[:, :1]))
+    values *= np.exp(np.random.default_rng(1).normal(0, 0.0005, values.shape))
+    values[0] *= share / (1 - share) * values[1:].sum(axis=0) / values[0]
+    values[0, 8:] *= [2.0, later, later]
+    (tracked,) = of(follow(line(values, [0] * 8 + [1] * 3)), LEVEL)
+    cleared = tracked.transitions[1]
+    assert (cleared.kind, cleared.run) == ("cleared", 11)
+    assert re.fullmatch(f"the confirming runs do not show it: {because}", cleared.reason)
