@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tracker.detectors import arrays, rule
 from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
+from tracker.results.verdicts import BELOW_FLOOR
 
 
 class CallSplit(Struct, frozen=True):
@@ -58,7 +59,7 @@ def judge_presence(
     found = added | removed
     verdict = np.where(~found, "", np.where(~matters, rule.UNCHANGED, rule.SUSPECT if single else word))
     side = np.where(added, "only the candidate has it", "only the baseline has it")
-    reason = np.where(~found, "", np.where(matters, side, "below the contribution floor"))
+    reason = np.where(~found, "", np.where(matters, side, BELOW_FLOOR))
     return {"contribution": contribution, "verdict": verdict, "reason": reason}
 
 
@@ -98,9 +99,7 @@ def judge_calls(
     found = (more | fewer) & effect & matters
     word = np.where(single, rule.SUSPECT, np.where(more, rule.REGRESSED, rule.IMPROVED))
     verdict = np.where(few, rule.TOO_FEW_RUNS, np.where(found, word, rule.UNCHANGED))
-    changed = np.where(
-        matters, "fewer or more calls, but not in every run or by too little", "below the contribution floor"
-    )
+    changed = np.where(matters, "fewer or more calls, but not in every run or by too little", BELOW_FLOOR)
     reason = np.where(
         found, np.where(more, "more calls", "fewer calls"), np.where(before == after, "as many calls", changed)
     )
