@@ -179,3 +179,18 @@ def test_what_is_printed_for_one_of_two_workloads_works_as_it_is(tracker, tmp_pa
     last = tracker("versions", "--db", db).out.splitlines()[-1]
     assert last == "4 versions.  Next: tracker diff v1 v2 --workload gpt"
     assert tracker(*last.split("tracker ")[1].split(), "--db", db).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("step", "--metric", "foo"), "no series 'step' is left by --metric foo; its metrics are duration_ns"),
+        (("step", "--kind", "op"), "no series 'step' is left by --kind op; its kinds are run"),
+        (("aten::mul", "--shape", "*zz*"), "no series 'aten::mul' is left by --shape *zz*; its shapes are [["),
+        (("stepp", "--kind", "op"), "no series is called 'stepp'"),
+    ],
+)
+def test_a_filter_that_leaves_nothing_of_a_key_is_what_the_error_names(tracker, db, words, message):
+    done = tracker("history", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

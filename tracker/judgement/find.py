@@ -18,6 +18,10 @@ from tracker.store.judged import JudgedVersion, Line, LineRun
 
 _LIST = "tracker history '*' lists them"
 _PATTERN = "*?["
+_COLUMNS = {"shape": "input_shapes"}
+"""Filter -> the column it looks at, where that is called otherwise."""
+_NAMED = 5
+"""Values that an error names at most."""
 _LONGEST = 18
 """Digits of the longest number that a database can have."""
 
@@ -104,6 +108,7 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
         kind = _first_kind(kinds, options)
         matching = [frame[frame["kind"] == kind] for frame in matching]
     if all(frame.empty for frame in matching):
+        _check_filters(store, found, options)
         raise _nothing(all_of, options)
     return matching
 
@@ -137,6 +142,26 @@ def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
 def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:
     """Which texts are `pattern`, or match it."""
     return np.array([like(pattern)(text) for text in column], dtype=bool)
+
+
+def _check_filters(store: Store, found: Sequence[Place], options: HistoryOptions) -> None:
+    """UsageError where the key is known, and a filter leaves nothing of it: the filter is named, not the key."""
+    chosen = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
+    if options.key is None or not chosen:
+        return
+    known = pd.concat([queries.line_series(store, place.line) for place in found])
+    own = known["series_id"] == int(options.key) if _is_number(options.key) else _like(known["name"], options.key)
+    known = known[own]
+    for name, value in chosen.items():
+        left = _filtered(known, HistoryOptions(**{name: value}))
+        if left.empty and not known.empty:
+            there = list(dict.fromkeys(str(word) for word in known[_COLUMNS.get(name, name)] if word))
+            more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+            raise UsageError(
+                f"no series {options.key!r} is left by --{name} {value}",
+                remedy=f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}",
+            )
+        known = left
 
 
 def _nothing(all_of: Sequence[pd.DataFrame], options: HistoryOptions) -> UsageError:
