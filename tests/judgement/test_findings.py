@@ -9,6 +9,7 @@ from sqlalchemy import text
 from tests.judgement.made import runs
 from tracker.errors import UsageError
 from tracker.judgement import Wish, act, explain, findings, lines_of, settle, update
+from tracker.reports import render_explained
 from tracker.results import STATES, FindingsOptions
 from tracker.store import queries
 from tracker.store import runs as edits
@@ -332,3 +333,14 @@ def test_slow_creep_reads_the_same_in_every_number(store):
     assert told.runs["side"].tolist() == ["baseline"] * 12 + [""] * 12 + ["candidate"] * 4
     assert told.runs["effect"].tolist()[-1] == pytest.approx(row["effect"])
     assert told.gates.set_index("gate").loc["candidate runs", "limit"] == 2
+
+
+def test_what_recovers_says_what_it_waits_for(regressed):
+    """v3 has two good runs, all there are of it: a bad one may still come."""
+    slower(regressed, "v3", factor=1.0, start=6, count=2)
+    row = the_finding(regressed, states=("recovering",), direction="regression")
+    waits = "recovered with four good runs in a row, or when the next version begins and all of this one are good"
+    assert waits in render_explained(explain(regressed, row["finding_id"]), width=140)
+    slower(regressed, "v4", factor=1.0, start=8, count=1)
+    row = the_finding(regressed, states=("recovered",), direction="regression")
+    assert waits not in render_explained(explain(regressed, row["finding_id"]), width=140)

@@ -41,6 +41,13 @@ def test_a_whole_version_of_good_runs_ends_a_recovery_and_the_next_change_is_a_f
     assert second.finding.reopened == 0
 
 
+@pytest.mark.parametrize(("runs", "state"), [(15, "recovering"), (16, "recovered")])
+def test_whether_all_of_a_version_is_good_is_known_when_the_next_one_begins(runs, state):
+    """+40 % in version 3, all three runs of version 4 are back: a fourth may come, until there is one of version 5."""
+    (tracked,) = of(follow(line(nightly(1, 1, 1, 1.4)[:, :runs], NIGHTLY[:runs])), LEVEL)
+    assert tracked.finding.state == state
+
+
 def test_the_same_change_again_is_the_old_one_reopened_in_the_later_version():
     first, second = of(follow(line(nightly(1, 1, 1, 1.4, 1, 1.4), NIGHTLY)), LEVEL)
     assert versions_of(first)[-1] == ("recovered", 4)

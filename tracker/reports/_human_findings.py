@@ -32,6 +32,9 @@ _WITHOUT_INCIDENT: Final = {
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
+_RECOVERS: Final = (
+    "recovered with four good runs in a row, or when the next version begins and all of this one are good"
+)
 _GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 
@@ -256,6 +259,8 @@ def explained_header(found: ExplainedFinding) -> list[str]:
         )
     if row["state"] == "suspect":
         lines.append(f"seen in one run: {next_runs(row['confirm'])}")
+    if row["state"] == "recovering":
+        lines.append(_RECOVERS)
     if row["effect"] is not None:
         lines.append(f"the newest run that has it: {format_diff(row['effect'])} against the same baseline")
     return lines
