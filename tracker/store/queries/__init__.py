@@ -21,7 +21,14 @@ from tracker.store.queries.details import (
     ops,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
-from tracker.store.queries.findings import Regression, finding_events, findings, regressions
+from tracker.store.queries.findings import (
+    Regression,
+    finding_events,
+    findings,
+    line_events,
+    line_findings,
+    regressions,
+)
 from tracker.store.queries.history import (
     drifted,
     line_series,
@@ -68,6 +75,8 @@ __all__ = [
     "kernels",
     "labels_of",
     "latest",
+    "line_events",
+    "line_findings",
     "line_series",
     "lines",
     "memory",

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from tracker.lazy import pd
 from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
+from tracker.store.judged import Line
 from tracker.store.queries.frames import frame, frame_of, rows, whole
 
 
@@ -27,6 +28,16 @@ def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload
     wanted = {"all_findings": int(every), "finding_ids": [] if every else ids, "workload": workload}
     found = frame(store, "findings", wanted)
     return found[found["finding_id"].isin(ids)].reset_index(drop=True) if len(ids) > LISTED else found
+
+
+def line_findings(store: Store, line: Line) -> pd.DataFrame:
+    """The findings of a line, by the versions that began them. Columns: see sql/line_findings.sql."""
+    return frame(store, "line_findings", line.parameters)
+
+
+def line_events(store: Store, line: Line) -> pd.DataFrame:
+    """What happened to the findings of a line, finding by finding in order. Columns: see sql/line_events.sql."""
+    return frame(store, "line_events", line.parameters)
 
 
 def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
