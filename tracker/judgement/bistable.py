@@ -15,7 +15,7 @@ from tracker.judgement.follow.jumps import in_order, reason_of_jump
 from tracker.judgement.follow.watched import Watched, is_centred
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
-from tracker.store import Store, queries
+from tracker.store import Store
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 from tracker.store.judged import Line, LineRun
 
@@ -59,7 +59,7 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     if any(is_centred(family_of(kind, metric, part)) for kind, metric, _, _, part in asked):
         rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])  # they say what all of them share
     watched = _watched(rows, (past, newer.found, other.found), thresholds)
-    bad = bad_runs(older.store, older.line, _workload(older), older.runs)
+    bad = bad_runs(older.store, older.line, older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
     places = {key: row for row, key in enumerate(rows)}
     newer_runs, other_runs = range(count, end), range(end, watched.raw.shape[1])
@@ -98,11 +98,6 @@ def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
     end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
     last = runs[max(0, end - MODES_OF) : end]
     return None if line is None else _Older(side.store, side.known, line, runs, last)
-
-
-def _workload(older: _Older) -> str:
-    run_id = older.last[0].run_id
-    return queries.labels_of(older.store, [run_id])[run_id][0]
 
 
 def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
