@@ -54,7 +54,7 @@ class LineRun:
 
 @dataclass(frozen=True, slots=True)
 class SeriesTable:
-    """The series of a line: `ids` ascending, with a (kind, metric, name, input_shapes, part) for each."""
+    """Series of a line: `ids`, with a (kind, metric, name, input_shapes, part) for each."""
 
     ids: NDArray[np.int64]
     keys: Sequence[tuple[str, str, str, str, str]]
@@ -92,7 +92,7 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
-    """All series of a line."""
+    """All series of a line, by ascending ids."""
     rows = bulk.fetch(connection.execute(statement("line_series"), {**line.parameters, "name": None}))
     return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
@@ -114,10 +114,11 @@ def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTabl
 
 
 def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The places of those of `ids` that are `among` ascending ones, and which these are."""
+    """The places of those of `ids` that are `among` others, and which these are."""
     if not len(among):
         return np.zeros(0, dtype=np.int64), np.zeros(len(ids), dtype=bool)
-    place = np.minimum(np.searchsorted(among, ids), len(among) - 1)
+    order = np.argsort(among)
+    place = order[np.minimum(np.searchsorted(among, ids, sorter=order), len(among) - 1)]
     known = among[place] == ids
     return place[known], known
 
