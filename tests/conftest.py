@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 import uuid
 from collections.abc import Iterator
@@ -132,6 +133,20 @@ def memory_store() -> Iterator[Store]:
     """A store in memory, for tests that are not about the database."""
     with open_store("sqlite://") as opened:
         yield opened
+
+
+@pytest.fixture
+def soon() -> Iterator[None]:
+    """Fails a test that hangs, as one that opens a pipe would."""
+
+    def fail(*_: object) -> None:
+        pytest.fail("it hangs")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(5)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 def count_rows(store: Store) -> dict[str, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import socket
 import time
 from pathlib import Path
 
@@ -215,14 +216,11 @@ def test_what_another_user_may_read_is_left_alone_and_told_of(store, tmp_path, f
 
 def test_an_entry_that_cannot_be_read_is_not_given_up(store, tmp_path, folder, monkeypatch):
     entry = add(folder, labelled(tmp_path))
-    read = Path.read_bytes
 
     def refuse(path):
-        if path == entry:
-            raise PermissionError(13, "Permission denied")
-        return read(path)
+        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr(spool, "content", refuse)
     assert take_spooled(store, folder) == []
     (left,) = waiting(folder)
     assert (left.entry, left.why, left.is_barred) == (entry, "cannot be read (Permission denied)", True)
@@ -287,6 +285,36 @@ def test_a_file_that_is_no_entry_is_given_up_at_once(store: Store, tmp_path: Pat
     assert done.given_up
     assert (folder / "failed" / entry.name).read_text() == text
     assert [left.given_up for left in waiting(folder)] == [True]
+
+
+def put_link(path: Path) -> None:
+    target = path.with_name("elsewhere.json")
+    target.write_text('{"profile": "/gone"}')
+    path.symlink_to(target)
+
+
+def put_socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(os.path.relpath(path))  # the name of a socket may have 107 bytes
+
+
+NO_FILES = {"pipe": os.mkfifo, "link": put_link, "socket": put_socket}
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("put", NO_FILES.values(), ids=NO_FILES)
+def test_what_is_no_file_is_given_up_and_keeps_no_entry_waiting(memory_store, tmp_path, folder, put):
+    """Whoever may write into the spool put it there: opened as a file, a pipe would be waited at for ever."""
+    good = add(folder, labelled(tmp_path), now_ns=2)
+    bad = folder / f"0-1-0{spool.SUFFIX}"
+    put(bad)
+    assert [one.entry for one in waiting(folder)] == [bad, good]
+    given_up, taken = take_spooled(memory_store, folder)
+    problem = f"{bad}: is no entry of a spool: a link, a pipe or a device, no file"
+    assert (given_up.given_up, given_up.error.partition(";")[0]) == (True, problem)
+    assert taken.run_ids == (1,)
+    assert [one.entry for one in waiting(folder)] == [folder / "failed" / bad.name]
+    assert [one.entry for one in take_spooled(memory_store, folder, again=True)] == []
 
 
 def test_only_its_owner_can_read_a_spool(tmp_path: Path, folder: Path):

@@ -81,6 +81,10 @@ class StoreError(TrackerError):
     """A database that cannot be opened, is too old, too new, locked or read-only."""
 
 
+class NewerStoreError(StoreError):
+    """A database that a newer program has changed: this one must not write into it, now or later."""
+
+
 class UsageError(TrackerError):
     """An argument that names nothing, or names too much."""
 

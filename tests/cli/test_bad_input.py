@@ -89,6 +89,23 @@ def test_one_bad_file_keeps_all_files_of_the_call_out(tracker, db, tmp_path, tra
     assert content(db) == before
 
 
+REFUSED = {
+    "a bad file": lambda trace, bad: (bad, *INGEST),
+    "a bad file beside a good one": lambda trace, bad: (trace["v01"], bad, *INGEST),
+    "a version that could never be named": lambda trace, bad: (trace["v01"], "--version", "run:3", "--workload", "w"),
+    "a workload that is too long": lambda trace, bad: (trace["v01"], "--version", "v1", "--workload", "w" * 3000),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_an_ingest_that_is_refused_makes_no_database(tracker, empty_url, tmp_path, trace, case):
+    bad = file(tmp_path / "in" / "bad.pt.trace.json", good(trace)[:100_000])
+    done = tracker("ingest", *REFUSED[case](trace, bad), "--db", empty_url)
+    assert (done.code, done.out, done.err.count("\n")) == (2, "", 1), done
+    assert [path.name for path in tmp_path.iterdir()] == ["in"]
+    expect(tracker("runs", "--db", empty_url), "(there is no database at .*|.* holds no tables of tracker yet)")
+
+
 def test_folder_without_profiles(tracker, db, tmp_path):
     file(tmp_path / "in" / "notes.txt", "nothing here")
     before = content(db)

@@ -127,6 +127,12 @@ def test_a_profile_that_cannot_be_read_waits_and_the_exit_code_is_the_commands(j
     assert f"note: what is not read waits: tracker ingest --spooled {Path(entry).parent}" in done.stderr
 
 
+def test_a_job_whose_only_profile_cannot_be_read_makes_no_database(job):
+    run(*LABELS, "--", "sh", "-c", "head -c 300 made.json > prof/b.json")
+    assert len(queued(job)) == 1
+    assert not (job / "jobs.db").exists()
+
+
 def test_a_database_that_is_away_keeps_all_for_later(job, monkeypatch, tracker):
     monkeypatch.setenv("TRACKER_DB", str(job / "jobs.db"))  # the fixture `tracker` takes it away
     monkeypatch.setenv("TRACKER_SPOOL", str(job / "spool"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from tracker.compare.keys import KEY, numbered, places, values
+from tracker.compare.keys import numbered, places, ranks
 
 
 def test_places_are_those_of_the_first_coming_and_missing_is_a_key():
@@ -28,5 +28,9 @@ def test_equal_rows_of_two_frames_have_one_number():
     before = pd.DataFrame({"name": ["mm", "relu"], "shape": ["2", ""], "ns": [1, 2]})
     after = pd.DataFrame({"name": ["mm", "mm"], "shape": ["3", "2"], "ns": [3, 4]})
     (one, other), keys = numbered([before, after], ["name", "shape"])
-    assert (one[KEY].tolist(), other[KEY].tolist()) == ([0, 1], [2, 0])
-    assert list(values(keys, "name", "shape")) == [("mm", "2"), ("relu", ""), ("mm", "3")]
+    assert (one.tolist(), other.tolist()) == ([0, 1], [2, 0])
+    assert list(zip(keys["name"], keys["shape"], strict=True)) == [("mm", "2"), ("relu", ""), ("mm", "3")]
+
+
+def test_texts_rank_by_the_alphabet_and_what_is_missing_comes_last():
+    assert ranks(pd.array(["b", None, "", "a", "b"], dtype="string")).tolist() == [2, 3, 0, 1, 2]

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
+import numpy as np
 import pandas as pd
 import pytest
 
 from tracker.compare import means
+from tracker.compare.keys import numbered
 
 
-def weighted(run_ids: tuple[int, ...], weights: dict[int, float]) -> SimpleNamespace:
-    """A side with `weights`: run -> steps of its ranks."""
-    index = pd.Index(list(weights), name="run_id")
-    return SimpleNamespace(run_ids=run_ids, weights=pd.Series(list(weights.values()), index=index, dtype="float64"))
+def per_step(weights: dict[int, float], frame: pd.DataFrame) -> dict[str, float]:
+    """name -> ns of a side with `weights`: run -> steps of its ranks."""
+    (number,), keys = numbered([frame], ["name"])
+    side = SimpleNamespace(run_ids=tuple(weights), weights=weights)
+    found = means.per_step(side, frame, number, len(keys["name"]), ["ns"])
+    return dict(zip(keys["name"], found["ns"].tolist(), strict=True))
 
 
 def rows(*entries: tuple[int, str, float | None]) -> pd.DataFrame:
@@ -22,40 +27,43 @@ def rows(*entries: tuple[int, str, float | None]) -> pd.DataFrame:
 
 
 def test_a_sum_over_two_ranks_of_five_steps_is_divided_by_ten():
-    side = weighted((1,), {1: 10})
-    assert means.per_step(side, rows((1, "mm", 500)), ["name"], ["ns"])["ns"].to_dict() == {"mm": 50.0}
+    assert per_step({1: 10}, rows((1, "mm", 500))) == {"mm": 50.0}
 
 
 def test_several_rows_of_one_key_add_up_before_the_division():
-    side = weighted((1,), {1: 2})
-    frame = rows((1, "mm", 10), (1, "mm", 30))
-    assert means.per_step(side, frame, ["name"], ["ns"])["ns"].to_dict() == {"mm": 20.0}
+    assert per_step({1: 2}, rows((1, "mm", 10), (1, "mm", 30))) == {"mm": 20.0}
 
 
 def test_over_runs_the_median_counts_and_a_run_without_the_op_counts_as_zero():
-    side = weighted((1, 2, 3), {1: 1, 2: 1, 3: 1})
     frame = rows((1, "mm", 10), (2, "mm", 90), (3, "mm", 20), (2, "rare", 7))
-    assert means.per_step(side, frame, ["name"], ["ns"])["ns"].to_dict() == {"mm": 20.0, "rare": 0.0}
+    assert per_step({1: 1, 2: 1, 3: 1}, frame) == {"mm": 20.0, "rare": 0.0}
 
 
 def test_missing_stays_missing_and_is_not_zero():
-    side = weighted((1,), {1: 1})
-    found = means.per_step(side, rows((1, "mm", None)), ["name"], ["ns"])
-    assert pd.isna(found.loc["mm", "ns"])
+    assert math.isnan(per_step({1: 1}, rows((1, "mm", None)))["mm"])
 
 
 def test_missing_in_one_of_two_runs_leaves_the_other_to_speak():
-    side = weighted((1, 2), {1: 1, 2: 1})
-    found = means.per_step(side, rows((1, "mm", None), (2, "mm", 8)), ["name"], ["ns"])
-    assert found.loc["mm", "ns"] == 8.0
+    assert per_step({1: 1, 2: 1}, rows((1, "mm", None), (2, "mm", 8))) == {"mm": 8.0}
+
+
+def test_a_key_of_the_other_side_alone_is_missing():
+    side = SimpleNamespace(run_ids=(1,), weights={1: 1})
+    found = means.per_step(side, rows((1, "mm", 8)), np.array([1]), 2, ["ns"])
+    assert found["ns"].tolist() == pytest.approx([np.nan, 8.0], nan_ok=True)
 
 
 def test_the_dominant_text_carries_most_weight_and_ties_go_to_the_alphabet():
-    frame = pd.DataFrame({"name": ["a", "a", "a", "b", "b"], "module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
-    assert list(means.dominant(frame, ["name"], "module", "ns")) == ["p", "y"]
+    frame = pd.DataFrame({"module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
+    assert list(means.dominant(frame, np.array([0, 0, 0, 2, 2]), 3, "module", "ns")) == ["y", "", "p"]
+
+
+def test_distinct_texts_are_listed_once_in_order():
+    frame = pd.DataFrame({"types": ["int", "float", "int", "", "half"]})
+    assert list(means.distinct_texts(frame, np.array([0, 0, 0, 2, 2]), 3, "types")) == ["float | int", "", "half"]
 
 
 def test_extremes_are_over_everything():
-    frame = pd.DataFrame({"name": ["a", "a"], "min_ns": [3, 2], "max_ns": [5, 9]})
-    found = means.extremes(frame, ["name"], "min_ns", "max_ns")
-    assert found.iloc[0].tolist() == pytest.approx([2.0, 9.0])
+    frame = pd.DataFrame({"min_ns": [3, 2], "max_ns": [5, 9]})
+    found = means.extremes(frame, np.array([0, 0]), 1, "min_ns", "max_ns")
+    assert {name: values.tolist() for name, values in found.items()} == {"min_ns": [2.0], "max_ns": [9.0]}

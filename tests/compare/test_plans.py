@@ -116,6 +116,16 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
     assert len(asked) <= 26
 
 
+def test_the_trees_of_both_sides_are_asked_for_once(filled):
+    """Where ops went and others came, for a diff of trees as well."""
+    save(filled, "v6", runs=2, ops=[("mm", 150), ("gelu", 10)], kernels=[("gemm", 90)])
+    for by in ((), ("op",)):
+        with questions(filled) as asked:
+            diff = compare.diff(filled, "v5", "v6", options=DiffOptions(by=by))
+        assert [(one.removed, one.added) for one in diff.explanation.renames] == [("relu", "gelu")]
+        assert len([statement for statement, _ in asked if "FROM op_tree AS t" in statement]) == 1
+
+
 def test_a_matrix_asks_about_all_of_its_sides_together(filled):
     with questions(filled) as asked:
         compare.matrix(filled, ["v1", "v2", "v3", "v4", "v5"])

@@ -285,6 +285,20 @@ def test_a_digest_that_another_one_is_sending_by_now_is_not_settled_by_who_lost_
     assert [(one.state, one.settled_ns) for one in recorded(store)] == [("joined", NOW + 2), ("dead", NOW + 2)]
 
 
+def test_what_another_one_is_sending_by_now_is_not_counted_by_who_lost_it(store):
+    """The first stood still until its claim had ended; what became of the message is the other's to say."""
+    put(store, 2)
+
+    def lost(channel, message):
+        with store.begin() as connection:
+            connection.execute(sql("UPDATE notification SET claimed_by = 'other' WHERE claimed_by IS NOT NULL"))
+        return "it answered 500"
+
+    done = deliver(store, NOW, lost)
+    assert (done, done.problems) == (Delivered(), {})
+    assert [(one.state, one.attempts) for one in recorded(store)] == [("pending", 1)] * 2
+
+
 @pytest.mark.parametrize("text", ["{", "[]", '{"event": 1}', ""])
 def test_a_message_that_cannot_be_read_is_given_up_and_stops_no_other(store, text):
     settings = both_channels(store, 2)

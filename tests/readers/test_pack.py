@@ -141,7 +141,7 @@ def test_numbers_lie_byte_by_byte_as_the_format_says(pack):
 
 
 def test_every_number_that_the_database_wants_is_required_and_every_key_is_checked():
-    for name in ROW_COLUMNS:
+    for name in set(ROW_COLUMNS) - {"op_tree"}:  # which is stored as one value
         table = metadata.tables[name]
         spelled = {column.name.removesuffix("_id"): column for column in table.columns}
         wanted = {

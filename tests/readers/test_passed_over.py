@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import gzip
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from tracker.doctor import examine
 from tracker.errors import SourceError
 from tracker.intake import ingest, pack
 
+CAPTURES = Path(__file__).parents[1] / "data"
 NAME = "rank1.pt.trace.json.gz"
 NO_GZIP = "is named .gz, but is no gzip file, and no reader knows its content"
 CONTENTS = {
@@ -97,3 +100,32 @@ def test_a_gz_that_is_no_gzip_file_is_told_so(tmp_path):
     path.write_bytes(b"Epoch 1 [ok]\n")
     with pytest.raises(SourceError, match=f"gz: {NO_GZIP}; copy or export it again"):
         readers.claim(path)
+
+
+PARTS = {
+    "ascend_db": "profiler_info_4.json",
+    "ascend_text": "profiler_info_3.json",
+    "cann": "start_info.0",
+}
+"""Format -> a small file that stands in the folder of a capture beside what is measured."""
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize("format", PARTS)
+def test_a_pipe_in_the_folder_of_a_capture_is_refused_and_not_waited_at(tmp_path, format):
+    shutil.copytree(CAPTURES / format, tmp_path / "in")
+    (part,) = (tmp_path / "in").rglob(PARTS[format])
+    part.unlink()
+    os.mkfifo(part)
+    (failure,) = examine([tmp_path / "in"]).failures
+    assert failure.problem.startswith(f"{part}: is a pipe or a device, no file"), failure
+    with pytest.raises(SourceError, match=re.escape(f"{part}: is a pipe or a device, no file; save what it gives")):
+        pack([tmp_path / "in"])
+
+
+@pytest.mark.usefixtures("soon")
+def test_a_pipe_beside_profiles_is_passed_over(two_ranks, memory_store):
+    os.mkfifo(two_ranks / "rank2.pt.trace.json")
+    os.mkfifo(two_ranks / "rank1" / "tracker.json")
+    os.mkfifo(two_ranks / "rank0.pt.trace.json.tracker.json")
+    assert [run.ranks for run in ingest(memory_store, [two_ranks], version="v1", workload="w")] == [(0, 1)]

@@ -103,6 +103,14 @@ def test_several_processes_make_one_database(empty_url):
         assert count_rows(store)["capture"] == 9
 
 
+def test_writers_that_found_no_database_and_read_meanwhile_make_one_and_fill_it_both(empty_url):
+    with open_store(empty_url, late=True) as one, open_store(empty_url, late=True) as other:
+        assert (one.is_made, other.is_made) == (False, False)
+        at_once(lambda number: save((one, other)[number], "v1", ranks=1), 2)
+        assert (one.is_made, other.is_made) == (True, True)
+        assert len(queries.runs(one)) == len(queries.runs(other)) == 2
+
+
 def test_a_process_that_dies_halfway_leaves_nothing_and_blocks_nobody(store, database_url):
     code = """
         import os, sys

@@ -60,6 +60,17 @@ def test_postgres_knows_the_size_of_what_was_copied(memory_store, postgres_serve
     assert told == counts["sample"] > 0
 
 
+def test_rows_that_are_large_are_read_few_at_a_time(filled, tmp_path, monkeypatch):
+    monkeypatch.setattr(copying, "_PACKED_AT_ONCE", 3)
+    said = []
+    with open_store(str(tmp_path / "copy.db")) as copied:
+        copying.copy(filled, copied, on_progress=lambda table, *_: said.append(table))
+        assert everything(copied) == everything(filled)
+    assert said.count("op_tree") == 3, "of 8 rows, for 4 runs of 2 ranks"
+    assert said.count("sample_array") == 2
+    assert said.count("op") == 1, "of 16 rows"
+
+
 def test_rows_are_never_mixed(filled, tmp_path):
     with open_store(str(tmp_path / "copy.db")) as copied:
         save(copied, ops=OPS)

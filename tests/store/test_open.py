@@ -8,7 +8,9 @@ import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import psycopg
 import pytest
@@ -16,8 +18,8 @@ from sqlalchemy import text
 
 from tests.conftest import count_rows
 from tests.factories import save
-from tracker.errors import StoreError
-from tracker.store import connect, open_store, queries, schema
+from tracker.errors import NewerStoreError, StoreError
+from tracker.store import connect, open_store, queries, schema, urls
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +34,27 @@ def test_a_database_is_made_by_the_migrations_on_first_use(empty_url):
         save(store)
     with open_store(empty_url, create=False, read_only=True) as store:
         assert queries.latest(store) == 1
+
+
+def test_a_database_that_is_opened_late_is_made_when_it_is_first_used(empty_url, tmp_path):
+    open_store(empty_url, late=True).close()
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(StoreError, match=r"there is no database at|holds no tables of tracker yet"):
+        open_store(empty_url, create=False)
+    with open_store(empty_url, late=True) as store:
+        assert len(queries.runs(store)) == 0
+        save(store)
+    with open_store(empty_url, late=True) as store:
+        assert store.is_made
+        assert queries.latest(store) == 1
+
+
+def test_a_database_that_cannot_be_made_late_says_so_at_once(tmp_path):
+    with pytest.raises(StoreError, match=r"there is no folder .*gone; make it"):
+        open_store(str(tmp_path / "gone" / "a.db"), late=True)
+    (tmp_path / "notes.txt").write_text("to do: " * 20)
+    with pytest.raises(StoreError, match=r"notes.txt: it is not a SQLite database"):
+        open_store(str(tmp_path / "notes.txt"), late=True)
 
 
 def test_a_path_is_a_sqlite_file(tmp_path, monkeypatch):
@@ -92,6 +115,45 @@ def test_a_newer_database_names_both_and_the_remedy(database_url):
             f"is at schema 0099, newer than this tracker, which knows up to {schema.SCHEMA_HEAD}; "
             "upgrade tracker: pip install --upgrade tracker"
         )
+
+
+def test_a_writer_stops_when_its_database_is_upgraded_beside_it_by_a_newer_program(store, database_url):
+    """It would write rows that the newer program takes for its own kind."""
+    save(store)
+    stamp(database_url, "0099")
+    before = count_rows(store)
+    with pytest.raises(NewerStoreError, match="is at schema 0099, newer than this tracker, which knows up to"):
+        save(store)
+    assert count_rows(store) == before, "and it may still read"
+
+
+def test_an_upgrade_waits_for_who_writes_and_who_writes_for_an_upgrade(store, database_url, monkeypatch):
+    steps, is_upgrading, goes_on = [], Event(), Event()
+
+    def upgrade(connection):
+        steps.append("upgrade")
+        is_upgrading.set()
+        assert goes_on.wait(20)
+        connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
+
+    monkeypatch.setattr(schema, "upgrade", upgrade)
+    monkeypatch.setattr(schema, "needs_upgrade", lambda found, *_, **__: found != "0099")
+    with ThreadPoolExecutor(2) as pool:
+        with store.begin() as writing:
+            upgraded = pool.submit(connect.upgrade, database_url)
+            assert not is_upgrading.wait(0.2)
+            writing.execute(text("INSERT INTO workload (name) VALUES ('written before')"))
+            steps.append("written")
+        assert is_upgrading.wait(20)
+        monkeypatch.undo()
+        late = pool.submit(save, store)
+        with pytest.raises(TimeoutError):
+            late.result(0.2)
+        goes_on.set()
+        upgraded.result(20)
+        with pytest.raises(NewerStoreError):
+            late.result(20)
+    assert steps == ["written", "upgrade"]
 
 
 def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url, monkeypatch):
@@ -275,7 +337,7 @@ def test_a_server_that_is_not_there_is_one_line_without_the_password(scheme):
     ],
 )
 def test_a_password_in_the_query_is_not_shown(url):
-    with connect.Store(connect.open_engine(url), connect.parse_url(url)) as unreachable:
+    with connect.Store(connect.open_engine(url), urls.parse_url(url)) as unreachable:
         assert unreachable.url in ("postgresql://127.0.0.1:1/db", "postgresql://me:***@127.0.0.1:1/db")
         with pytest.raises(StoreError, match="ends here") as error, unreachable._explained():
             raise psycopg.OperationalError("it has s3cr3t2, s3cr3t and ends here")
@@ -299,4 +361,4 @@ def test_a_url_that_is_none_does_not_show_its_password(url):
 
 def test_the_home_of_nobody_is_a_name_like_any_other(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert connect.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")
+    assert urls.parse_url("~nobody-here/t.db").database == str(tmp_path / "~nobody-here" / "t.db")

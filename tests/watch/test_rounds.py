@@ -8,14 +8,15 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from sqlalchemy import text
 
 from tests.store.test_turns import until, waiting
 from tests.watch.world import DAY, HOUR, MINUTE, SECOND, SETTLED, World
-from tracker import judgement, notify
+from tracker import intake, judgement, notify
 from tracker.cli.demo import samples
 from tracker.config import Prune
 from tracker.detectors import rule
-from tracker.errors import StoreError, TrackerError
+from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.judgement import Wish, act
 from tracker.store import inbox, leases, open_store, queries, watchers
 from tracker.watch import rounds
@@ -158,6 +159,24 @@ def test_a_database_that_is_away_ends_a_round_at_its_second_job(world, monkeypat
         world.round()
     assert tried == ["scan", "ingest"]
     assert world.lines("failed") == ["scan: it is locked", "ingest: it is locked"]
+
+
+def test_a_round_of_an_older_program_ends_as_soon_as_the_database_is_upgraded(world, monkeypatch):
+    """What is being read then does not come in, and nobody writes down that it failed."""
+    world.profile("gpt/v1/a.json")
+    world.look()
+    read = intake.ingest
+
+    def upgraded_meanwhile(*words, **more):
+        with world.store.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
+        return read(*words, **more)
+
+    monkeypatch.setattr(intake, "ingest", upgraded_meanwhile)
+    with pytest.raises(NewerStoreError, match="is at schema 0099, newer than this tracker"):
+        world.after(SETTLED).round()
+    assert (world.states(), world.runs()) == ({"gpt/v1/a.json": "working"}, [])
+    assert world.lines("failed") == []
 
 
 def test_what_is_gone_for_long_is_forgotten_and_what_is_there_never(world):

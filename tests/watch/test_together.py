@@ -176,6 +176,17 @@ def test_a_watcher_outlives_the_loss_of_its_database(database_url, folder, watch
     assert "Traceback" not in log.read_text()
 
 
+def test_a_watcher_of_an_older_program_ends_when_its_database_is_upgraded(store, watcher, tmp_path):
+    wait_for(lambda: watchers.folders(store), watcher)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0099'"))
+    assert watcher.wait(PATIENCE_S) == 2
+    last = (tmp_path / "log").read_text().splitlines()[-1]
+    assert last.startswith("tracker: ")
+    assert "is at schema 0099, newer than this tracker" in last
+    assert last.endswith("; upgrade tracker: pip install --upgrade tracker")
+
+
 def test_a_locked_database_does_not_keep_a_watcher_from_ending(tmp_path, folder):
     """SQLite waits for a minute inside of its own code, where Python hears no signal."""
     database = tmp_path / "tracker.db"

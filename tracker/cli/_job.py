@@ -131,7 +131,7 @@ class Job:
         )
         results: list[IngestResult] = []
         left: list[Path] = []
-        with _store.writing(settings, create=True) as store:
+        with _store.writing(settings, create=True, late=True) as store:
             if len(found) > 1:
                 with suppress(SourceError, UsageError):  # one by one it tells which
                     results = read(store, found)

@@ -25,18 +25,18 @@ def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store 
         yield store
 
 
-def opened(database: str, *, create: bool, read_only: bool = False) -> Store:
-    """The database; a StoreError where its path is none that a file can have."""
+def opened(database: str, *, create: bool, read_only: bool = False, late: bool = False) -> Store:
+    """The database, as `open_store` opens it; a StoreError where its path is none that a file can have."""
     import logging
 
-    from tracker.store import connect, open_store
+    from tracker.store import open_store, urls
 
     # else it writes tracebacks to stderr of what it tidies up after an interrupt; errors that matter are raised
     logging.getLogger("sqlalchemy").addHandler(logging.NullHandler())
     try:
-        return open_store(database, create=create, read_only=read_only)
+        return open_store(database, create=create, read_only=read_only, late=late)
     except OSError as error:
-        name = connect.name_of(connect.parse_url(database)) if "://" in database else database
+        name = urls.name_of(urls.parse_url(database)) if "://" in database else database
         problem = f"{name}: the database cannot be opened ({error.strerror})"
         raise StoreError(problem, remedy="name another one with --db PATH") from error
 
@@ -49,11 +49,13 @@ def reading(settings: Settings) -> Iterator[Store]:
 
 
 @contextmanager
-def writing(settings: Settings, *, create: bool = False) -> Iterator[Store]:
-    """The database, opened for writing; with `create`, made on first use."""
+def writing(settings: Settings, *, create: bool = False, late: bool = False) -> Iterator[Store]:
+    """The database, opened for writing; with `create`, a missing one is made, with `late` when it is first used: not by
+    a command that is refused before.
+    """
     from tracker import config
 
     if create and settings.origin == "default":
         config.make_default_folder()
-    with opened(settings.database, create=create) as store:
+    with opened(settings.database, create=create, late=late) as store:
         yield store

@@ -114,16 +114,16 @@ def copy(
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.cli._progress import progress
-    from tracker.store import connect, copying
+    from tracker.store import copying, urls
     from tracker.units import counted
 
     for name, given in (("FROM", source), ("TO", target)):
         if not given:
             raise UsageError(f"{name} is empty", remedy="name a SQLite file, or postgresql://USER@HOST/NAME")
-    addresses = [connect.parse_url(config.load(named).database) for named in (source, target)]
+    addresses = [urls.parse_url(config.load(named).database) for named in (source, target)]
     if addresses[0] == addresses[1]:
         raise UsageError("FROM and TO are the same database", remedy="copy into a new, empty one")
-    if connect.in_memory(addresses[1]):
+    if urls.in_memory(addresses[1]):
         raise UsageError("TO is a database in memory, which ends with this command", remedy="name a SQLite file")
     reads, writes = (address.render_as_string(hide_password=False) for address in addresses)
     with (

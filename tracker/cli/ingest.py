@@ -174,9 +174,9 @@ def _take_in(
     with (
         _reading_on(dask) as read_with,
         progress(of_bytes=dask is None) as report,
-        _store.writing(settings, create=True) as store,
+        _store.writing(settings, create=True, late=True) as store,
     ):
-        before = recovered(store)
+        before = recovered(store) if store.is_made else frozenset()
         how = replace(chosen, on_progress=report, read_with=read_with)
         results = intake.ingest(store, paths, version=version, workload=workload, options=how)
         hints = order_hints(store, results)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.compare import knowing
+from tracker.compare.keys import places
 from tracker.lazy import pd
 from tracker.results import Bottleneck
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.compare.keys import I64
     from tracker.compare.sides import Loaded
 
 THRESHOLDS: Final = {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9}
@@ -59,10 +63,8 @@ def _bound(loading: float | None, utilisation: float | None) -> str | None:
 
 def _data_loading(side: Loaded) -> float | None:
     """Over the rows of steps that know both; the median over the runs."""
-    if side.steps["data_loading_ns"].isna().all():
-        return None
-    known = side.steps.dropna(subset=["data_loading_ns", "duration_ns"])
-    return _median_quotient(_by_run(known, "data_loading_ns"), _by_run(known, "duration_ns"))
+    runs, times, steps = _known(side.steps, "data_loading_ns", "duration_ns")
+    return _median_quotient(runs, times[0] * steps, times[1] * steps)
 
 
 def _utilisation(side: Loaded) -> float | None:
@@ -71,25 +73,31 @@ def _utilisation(side: Loaded) -> float | None:
     The device may outlast its last step: that time counts as well, or a single step with a full queue would be busy for
     longer than it lasts.
     """
-    known = side.steps[side.steps["timeline"] == "device"].dropna(subset=["duration_ns", "e2e_ns", "free_ns"])
-    if known.empty:
+    of_device = side.steps[side.steps["timeline"] == "device"]
+    runs, (duration, e2e, free, rank, step), steps = _known(
+        of_device, "duration_ns", "e2e_ns", "free_ns", "rank", "step"
+    )
+    if not len(runs):
         return _said(side)
-    busy = _by_run(known.assign(busy=known["e2e_ns"] - known["free_ns"]), "busy")
+    busy = (e2e - free) * steps
     if not side.has_markers:
-        return _median_quotient(busy, _by_run(known, "e2e_ns"))
-    last = known.sort_values("step").drop_duplicates(["run_id", "rank"], keep="last")
-    tail = (last["e2e_ns"] - last["duration_ns"]).clip(lower=0).groupby(last["run_id"]).sum()
-    found = _median_quotient(busy, _by_run(known, "duration_ns") + tail)
+        return _median_quotient(runs, busy, e2e * steps)
+    order = np.lexsort([step, rank, runs])
+    is_last = np.ones(len(order), dtype=bool)
+    is_last[:-1] = (np.diff(runs[order]) != 0) | (np.diff(rank[order]) != 0)
+    last = order[is_last]
+    whole = duration * steps
+    whole[last] += np.maximum(e2e - duration, 0)[last]
+    found = _median_quotient(runs, busy, whole)
     return None if found is None else min(found, 1.0)
 
 
 def _of_captures(side: Loaded) -> float | None:
     """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
-    known = side.captures[side.captures["timeline"] == "device"].dropna(subset=["e2e_ns", "free_ns"])
-    if side.is_part or known.empty:
+    if side.is_part:
         return None
-    known = known.assign(busy=known["e2e_ns"] - known["free_ns"], steps=1)
-    return _median_quotient(_by_run(known, "busy"), _by_run(known, "e2e_ns"))
+    runs, (e2e, free), _ = _known(side.captures[side.captures["timeline"] == "device"], "e2e_ns", "free_ns")
+    return _median_quotient(runs, e2e - free, e2e)
 
 
 def _outside_share(side: Loaded) -> float:
@@ -100,11 +108,15 @@ def _outside_share(side: Loaded) -> float:
     steps = side.steps
     if side.is_part:
         steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
-    inside = (steps["kernel_total_ns"] * steps["steps"]).groupby([steps["run_id"], steps["rank"]]).sum(min_count=1)
-    whole = side.captures.set_index(["run_id", "rank"])["kernel_total_ns"]
-    outside = (whole - inside).dropna()
-    total = whole.reindex(outside.index).sum()
-    return float(outside.sum() / total) if total else 0.0
+    inside: dict[tuple[int, int], int] = {}
+    runs, (rank, kernels), count = _known(steps, "rank", "kernel_total_ns")
+    for at, ns in zip(zip(runs.tolist(), rank.tolist(), strict=True), (kernels * count).tolist(), strict=True):
+        inside[at] = inside.get(at, 0) + ns
+    runs, (rank, kernels), _ = _known(side.captures, "rank", "kernel_total_ns")
+    ranks = zip(runs.tolist(), rank.tolist(), kernels.tolist(), strict=True)
+    known = [(whole, whole - inside[run_id, rank]) for run_id, rank, whole in ranks if (run_id, rank) in inside]
+    total = sum(whole for whole, _ in known)
+    return sum(outside for _, outside in known) / total if total else 0.0
 
 
 def _said(side: Loaded) -> float | None:
@@ -116,11 +128,20 @@ def _said(side: Loaded) -> float | None:
     return float(means.median()) / 100 if len(means) else None
 
 
-def _by_run(steps: pd.DataFrame, column: str) -> pd.Series:
-    """The sum over all steps and ranks; a row that is the mean of several steps counts as so many."""
-    return (steps[column] * steps["steps"]).groupby(steps["run_id"]).sum().astype("float64")
+def _known(rows: pd.DataFrame, *columns: str) -> tuple[I64, list[I64], I64]:
+    """Of the rows that know all these columns: their runs, the columns, and how many steps each is the mean of."""
+    known = ~np.logical_or.reduce([rows[name].isna() for name in columns])
+    runs, steps, *found = (
+        rows[name].to_numpy(dtype=np.int64, na_value=0)[known] for name in ("run_id", "steps", *columns)
+    )
+    return runs, found, steps
 
 
-def _median_quotient(part: pd.Series, whole: pd.Series) -> float | None:
-    quotient = (part / whole.where(whole > 0)).dropna()
-    return float(quotient.median()) if len(quotient) else None
+def _median_quotient(runs: I64, part: I64, whole: I64) -> float | None:
+    """The sum of `part` by that of `whole` in each run, over all steps and ranks; the median over the runs."""
+    place, first = places([runs])
+    parts, wholes = (np.zeros(len(first), dtype=np.int64) for _ in range(2))
+    np.add.at(parts, place, part)
+    np.add.at(wholes, place, whole)
+    quotients = parts[wholes > 0] / wholes[wholes > 0]
+    return float(np.median(quotients)) if len(quotients) else None

@@ -6,13 +6,18 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.compare import knowing, means, sums
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
+from tracker.compare.keys import places
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
 
 _TITLES: Final[Mapping[str, str]] = {
@@ -52,39 +57,53 @@ def category_sums(side: Loaded) -> Sums:
     """
     side = side.that_knows(knowing.TIMES)
     frame = side.ask(queries.kernels)
-    compute = frame[frame["category"].isin(list(_TITLES))]
-    cores = _cores_in_all_runs(side, compute)
-    copied = frame[frame["category"].isin(["copy", "memset"])][_COUNTED].assign(key="copy_ns")
-    keyed = pd.concat([*_keyed(compute[[*_COUNTED, "category"]], cores), copied])
-    per_run = means.per_run(side, keyed, ["key"], ["total_ns", "calls"])
-    found = sums.medians(side, per_run, "key")
-    times = {key: Sum(sums.known(row["total_ns"]), sums.known(row["calls"])) for key, row in found}
+    compute = _compute_kernels(side)
+    cores = _cores_in_all_runs(side, compute).to_numpy()
+    split = cores != ""
+    copied = frame[frame["category"].isin(["copy", "memset"])]
+    counted = [
+        (compute, compute["category"].to_numpy(dtype=object)),
+        (compute, np.full(len(compute), "operator_ns", dtype=object)),
+        (copied, np.full(len(copied), "copy_ns", dtype=object)),
+    ]
+    if split.any():
+        of_core = compute[split]
+        counted.append((of_core, (of_core["category"] + ":" + cores[split]).to_numpy(dtype=object)))
+        counted.append((of_core, "operator_" + cores[split] + "_ns"))
+    times = _sums_by_name(side, counted)
     # the time of copies is a union over each step, which the breakdown has
     copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
     if compute.empty:
         return copies
     npu = _on_npu(compute)
     names = [name for name in _TITLES if npu or name not in _NPU_ONLY]
-    names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if (cores != "").any()]
-    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused_sums(side, compute), **copies}
+    names += [f"{name}:{core}" for name in _BY_CORE for core in ("cube", "vector") if split.any()]
+    fused = fused_sums(side, compute) if CATEGORY in times else {}
+    return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused, **copies}
 
 
-def _keyed(compute: pd.DataFrame, cores: pd.Series) -> list[pd.DataFrame]:
-    """Compute kernels once for each row of the overall table in which they count, its name as `key`."""
-    split, core = compute[cores != ""], cores[cores != ""]
-    return [
-        compute.assign(key=compute["category"]),
-        compute.assign(key="operator_ns"),
-        split.assign(key=split["category"] + ":" + core),
-        split.assign(key="operator_" + core + "_ns"),
-    ]
+def _sums_by_name(side: Loaded, counted: Sequence[tuple[pd.DataFrame, NDArray[np.object_]]]) -> dict[str, Sum]:
+    """Kernels with the row of the overall table in which each counts: its sums by name."""
+    names = np.concatenate([own for _, own in counted])
+    rows = pd.concat([frame[_COUNTED] for frame, _ in counted])
+    number, first = places([names])
+    sums_of_side = means.per_step(side, rows, number, len(first), ["total_ns", "calls"])
+    numbers = zip(*sums_of_side.values(), strict=True)
+    return {name: Sum(*map(sums.known, own)) for name, own in zip(names[first], numbers, strict=True)}
+
+
+def _compute_kernels(side: Loaded) -> pd.DataFrame:
+    def compute() -> pd.DataFrame:
+        frame = side.ask(queries.kernels)
+        return frame[frame["category"].isin(list(_TITLES))]
+
+    return side.once("compute kernels", compute)
 
 
 def is_split(side: Loaded) -> bool | None:
     """Whether the kernel time of `side` is told apart into cube and vector; None where it has none on an NPU."""
     side = side.that_knows(knowing.TIMES)
-    frame = side.ask(queries.kernels)
-    compute = frame[frame["category"].isin(list(_TITLES))]
+    compute = _compute_kernels(side)
     if not _on_npu(compute):
         return None
     return bool((_cores_in_all_runs(side, compute) != "").any())

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.compare import join
+from tracker.compare.keys import taken
 from tracker.lazy import pd
 from tracker.profile import MODULE_CALLS
-from tracker.results import BOTH, COUNTER_KEY, DIFF_COLUMNS, REPEATED_COUNTERS
+from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -25,10 +28,10 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
         return join.nothing("counters")
     before, after = map(_medians, frames)
     joined = join.outer(before, after)
-    joined = joined[joined["status"] == BOTH]
-    delta = joined["candidate_mean"] - joined["baseline_mean"]
-    joined = joined.assign(delta=delta, diff=join.ratio(joined["baseline_mean"], joined["candidate_mean"]))
-    return join.by_size(joined, "diff", [])[list(DIFF_COLUMNS["counters"])]
+    joined = taken(joined, np.flatnonzero(joined["status"] == BOTH))
+    mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
+    joined |= {"delta": mean1 - mean0, "diff": join.ratio(mean0, mean1)}
+    return join.frame("counters", join.by_size(joined, "diff"))
 
 
 def of_side(side: Loaded, by: Sequence[str]) -> pd.DataFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracker.compare.keys import values
 from tracker.compare.sides import FILES
 from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
@@ -32,29 +33,30 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
 
 
 def _known(side: Loaded) -> dict[tuple[str, str], str]:
-    values: dict[tuple[str, str], set[str]] = {}
+    found: dict[tuple[str, str], set[str]] = {}
 
     def add(kind: str, key: str, value: object) -> None:
         if value is not None and not pd.isna(value) and str(value) != "":
-            values.setdefault((kind, key), set()).add(str(value))
+            found.setdefault((kind, key), set()).add(str(value))
 
-    for run in side.runs.itertuples():
-        add("workload", "workload", run.workload if run.workload != FILES else None)
-        add("device", "device", f"{run.vendor} {run.device}".strip())
-        add("capture", "format", run.format)
-        add("code", "commit", getattr(run, "commit", None))
-        add("capture", "naming rules", run.rules_version)
-    for fact in side.about(queries.facts).itertuples():
-        if fact.kind != "fact" or fact.key not in OF_A_RUN:
-            add("code" if fact.kind == "fact" and fact.key in OF_THE_CODE else fact.kind, fact.key, fact.value)
-    for capture in side.captures.itertuples():
-        add("host", "host", capture.host)
-        add("capture", "timeline", capture.timeline)
-        add("capture", "quality", capture.quality)
-        for key, value in queries.settings_of(capture.settings).items():
+    runs = values(side.runs, "workload", "vendor", "device", "format", "commit", "rules_version")
+    for workload, vendor, device, source, commit, rules in runs:
+        add("workload", "workload", workload if workload != FILES else None)
+        add("device", "device", f"{vendor} {device}".strip())
+        add("capture", "format", source)
+        add("code", "commit", commit)
+        add("capture", "naming rules", rules)
+    for kind, key, value in values(side.about(queries.facts), "kind", "key", "value"):
+        if kind != "fact" or key not in OF_A_RUN:
+            add("code" if kind == "fact" and key in OF_THE_CODE else kind, key, value)
+    for host, timeline, quality, settings in values(side.captures, "host", "timeline", "quality", "settings"):
+        add("host", "host", host)
+        add("capture", "timeline", timeline)
+        add("capture", "quality", quality)
+        for key, value in queries.settings_of(settings).items():
             add("setting", key, value)
     add("capture", "ranks", side.side.ranks)
     add("capture", "steps", side.side.steps)
     if side.chosen_steps is not None:
         add("capture", "chosen steps", format_numbers(side.chosen_steps))
-    return {key: " | ".join(sorted(texts)) for key, texts in values.items()}
+    return {key: " | ".join(sorted(texts)) for key, texts in found.items()}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
-from tracker.compare.keys import places
+from tracker.compare.keys import places, values
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -255,22 +255,23 @@ def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     )
 
 
-def _places(operators: Operators, names: pd.Series) -> dict[tuple[str, str], str]:
+def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str]:
     """Where each op of these names mostly runs: its module, then the line of the user's code in its most frequent call
     stack.
     """
-    places: dict[tuple[str, str], dict[str, None]] = {}
+    found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
-        own = rows["name"].isin(names)
+        own = rows[rows["name"].isin(names)]
+        number, first = places([own["name"], own["input_shapes"]])
+        keys = list(values(own.take(first), "name", "input_shapes"))
         for column in ("module", "call_stack"):
             if column not in rows:
                 continue
-            frame = rows.loc[own, ["name", "input_shapes", column, "own_ns"]]
-            for key, text in means.dominant(frame, ["name", "input_shapes"], column, "own_ns").items():
+            for key, text in zip(keys, means.dominant(own, number, len(first), column, "own_ns"), strict=True):
                 place = text if column == "module" else code_line(text)
                 if place:
-                    places.setdefault(key, {})[place] = None
-    return {key: ", ".join(texts) for key, texts in places.items()}
+                    found.setdefault(key, {})[place] = None
+    return {key: ", ".join(texts) for key, texts in found.items()}
 
 
 def code_line(call_stack: str) -> str:

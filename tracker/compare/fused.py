@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare import means, sums
+from tracker.compare.keys import places
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
 from tracker.units import NS_PER_US
@@ -35,18 +36,18 @@ def fused_sums(side: Loaded, compute: pd.DataFrame) -> Sums:
     vector unit. The rest is communication that no computing hides, and waiting for it.
     """
     fused = compute[compute["category"] == CATEGORY]
-    if fused.empty:
-        return {}
     computing = (_computing_ns(side, fused) * fused["calls"]).clip(upper=fused["total_ns"].astype("float64"))
     name = _PREFIX + fused["canonical_name"]
-    keyed = fused.assign(key=name, ns=fused["total_ns"].astype("float64"), computing=computing)
+    keyed = fused.assign(ns=fused["total_ns"].astype("float64"), computing=computing)
     keyed["rest"] = keyed["ns"] - computing
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
-    for key, row in means.per_step(side, keyed, ["key"], ["ns", "calls", *parts], parts).iterrows():
-        found[str(key)] = Sum(sums.known(row["ns"]), sums.known(row["calls"]))
-        found[f"{key}{_COMPUTING}"] = Sum(sums.known(row["computing"]))
-        found[f"{key}{_REST}"] = Sum(sums.known(row["rest"]))
+    number, first = places([name])
+    numbers = means.per_step(side, keyed, number, len(first), ["ns", "calls", *parts], parts)
+    for key, *row in zip(name.iloc[first], *numbers.values(), strict=True):
+        ns, calls, computing_ns, rest_ns = map(sums.known, row)
+        found[key] = Sum(ns, calls)
+        found[f"{key}{_COMPUTING}"], found[f"{key}{_REST}"] = Sum(computing_ns), Sum(rest_ns)
     return found
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracker.compare.keys import places, reals, values
+from tracker.compare.keys import length, places, ranks, reals, taken
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
+
+if TYPE_CHECKING:
+    from tracker.compare.keys import F64, I64, Columns
 
 _JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
 _TEXT_KEYS = frozenset(
@@ -34,107 +38,109 @@ def _dtype(name: str) -> str:
     return "Int64" if name in _NUMBER_KEYS else "object" if name in _JUDGED_TEXTS else "float64"
 
 
-def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
-    """Both frames (same index names, same columns) joined on their index; columns and order as in `matched`."""
-    index = baseline.index.union(candidate.index, sort=True)
-    sides = (side.set_axis(index.get_indexer(side.index)) for side in (baseline, candidate))
-    return matched(index.to_frame(index=False), *sides)
-
-
-def matched(keys: pd.DataFrame, baseline: pd.DataFrame, candidate: pd.DataFrame) -> pd.DataFrame:
-    """Two frames with the same columns, whose index are numbers of `keys` (see `keys.numbered`), side by side: the
-    keys, `status`, then `baseline_x`, `candidate_x` for each x; the index is that of `keys`.
-
-    A key on one side only is ADDED or REMOVED, and its numbers on the other side are NA.
-    """
-    sides = {"baseline": baseline, "candidate": candidate}
-    on_baseline, on_candidate = (np.isin(keys.index, side.index) for side in sides.values())
-    status = np.where(on_baseline & on_candidate, BOTH, np.where(on_candidate, ADDED, REMOVED))
-    aligned = {name: side.reindex(keys.index) for name, side in sides.items()}
-    values = {f"{name}_{column}": side[column] for column in baseline.columns for name, side in aligned.items()}
-    return pd.DataFrame({**keys, "status": status, **values})
-
-
-def with_difference(frame: pd.DataFrame, value: str, *, unit: str = "ns") -> pd.DataFrame:
-    """`frame` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
-    largest change first.
-
-    `diff` = candidate / baseline - 1; NA where the baseline is missing or 0 and where the candidate is missing.
-    """
-    baseline, candidate = frame[f"baseline_{value}"], frame[f"candidate_{value}"]
-    known = baseline.notna() | candidate.notna()
-    delta = (candidate.fillna(0.0) - baseline.fillna(0.0)).where(known)
-    result = frame.assign(**{f"delta_{unit}": delta, "diff": ratio(baseline, candidate)})
-    return by_size(result, f"delta_{unit}", [f"candidate_{value}", f"baseline_{value}"])
-
-
-def ratio(baseline: pd.Series, candidate: pd.Series) -> pd.Series:
-    """candidate / baseline - 1, NA where it says nothing (no baseline, or nothing on either side).
-
-    >>> ratio(pd.Series([2.0, 0.0, 5.0]), pd.Series([3.0, 1.0, None])).tolist()
-    [0.5, nan, nan]
-    """
-    return (candidate / baseline.where(baseline != 0) - 1).astype("float64")
+def frame(table: str, columns: Columns) -> pd.DataFrame:
+    """The frame `table` of a Diff; in its VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
+    empty = {name: np.full(length(columns), None if name in _JUDGED_TEXTS else np.nan) for name in VERDICT_COLUMNS}
+    return pd.DataFrame({name: columns[name] if name in columns else empty[name] for name in DIFF_COLUMNS[table]})
 
 
 def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with VERDICT_COLUMNS in which nothing stands yet: `verdicts` fills them."""
+    """`frame` with VERDICT_COLUMNS in which nothing stands yet."""
     return frame.assign(**{name: None if name in _JUDGED_TEXTS else np.nan for name in VERDICT_COLUMNS})
 
 
-def by_size(frame: pd.DataFrame, delta: str, ties: Sequence[str] = ()) -> pd.DataFrame:
-    """Rows by |`delta`| descending, NA last; ties by the larger of `ties`, then by the text columns and the numbers of
+def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> Columns:
+    """Both frames (same index names, same columns) joined on their index, as `matched` does it."""
+    index = baseline.index.union(candidate.index, sort=True)
+    numbers = [index.get_indexer(side.index) for side in (baseline, candidate)]
+    keys = {str(name): index.get_level_values(name).array for name in index.names}
+    aligned = [side.reindex(index) for side in (baseline, candidate)]
+    return matched(keys, numbers, [{str(name): reals(side[name]) for name in side} for side in aligned])
+
+
+def matched(keys: Columns, numbers: Sequence[I64], tables: Sequence[Mapping[str, F64]]) -> Columns:
+    """Two sides side by side: the keys, `status`, then `baseline_x`, `candidate_x` for each x of their `tables`, which
+    have a row per key. `numbers`: which keys a side has, see `keys.numbered`.
+
+    A key on one side only is ADDED or REMOVED, and its numbers on the other side are nan.
+    """
+    there = np.zeros((2, length(keys)), dtype=bool)
+    for own, number in zip(there, numbers, strict=True):
+        own[number] = True
+    status = np.where(there.all(axis=0), BOTH, np.where(there[1], ADDED, REMOVED))
+    sides = zip(("baseline", "candidate"), tables, strict=True)
+    return {**keys, "status": status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()}}
+
+
+def with_difference(columns: Columns, value: str, *, unit: str = "ns") -> Columns:
+    """`columns` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
+    largest change first.
+
+    `diff` = candidate / baseline - 1; nan where the baseline is missing or 0 and where the candidate is missing.
+    """
+    baseline, candidate = columns[f"baseline_{value}"], columns[f"candidate_{value}"]
+    delta = np.nan_to_num(candidate) - np.nan_to_num(baseline)
+    delta[np.isnan(baseline) & np.isnan(candidate)] = np.nan
+    result = {**columns, f"delta_{unit}": delta, "diff": ratio(baseline, candidate)}
+    return by_size(result, f"delta_{unit}", [f"candidate_{value}", f"baseline_{value}"])
+
+
+def ratio(baseline: F64, candidate: F64) -> F64:
+    """candidate / baseline - 1, nan where it says nothing (no baseline, or nothing on either side).
+
+    >>> ratio(np.array([2.0, 0.0, 5.0]), np.array([3.0, 1.0, np.nan])).tolist()
+    [0.5, nan, nan]
+    """
+    return candidate / np.where(baseline != 0, baseline, np.nan) - 1
+
+
+def by_size(columns: Columns, delta: str, ties: Sequence[str] = ()) -> Columns:
+    """Rows by |`delta`| descending, missing last; ties by the larger of `ties`, then by the texts and the numbers of
     the key, so that the order is total.
     """
-    size = np.round(np.abs(reals(frame[delta])), 6)
-    largest = np.fmax.reduce([reals(frame[name]) for name in ties]) if ties else size
+    size: F64 = np.round(np.abs(columns[delta]), 6)
+    largest: F64 = reduce(np.fmax, [columns[name] for name in ties]) if ties else size
     order = np.lexsort([-largest, -size])
     place, _ = places([size[order], largest[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
-    if len(tied):
-        rows = frame.take(order[tied])
-        told = [tuple(map(_missing_last, row)) for row in values(rows, *_telling(frame))]
-        order[tied] = [row[-1] for row in sorted(zip(place[tied].tolist(), told, order[tied].tolist(), strict=True))]
-    return frame.take(order).reset_index(drop=True)
+    rows = order[tied]
+    telling = [ranks(column.take(rows)) for column in _telling(columns)]
+    order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
+    return taken(columns, order)
 
 
-def _telling(frame: pd.DataFrame) -> list[str]:
-    """The columns of a frame that tell its rows from each other: the texts, then the numbers of the key."""
-    texts = [name for name, kind in frame.dtypes.items() if pd.api.types.is_string_dtype(kind)]
-    return [*texts, *(name for name in frame.columns if name in _NUMBER_KEYS)]
+def _telling(columns: Columns) -> list[Any]:
+    """The columns that tell rows from each other: the texts, then the numbers of the key."""
+    texts = [column for column in columns.values() if column.dtype.kind in "OU"]
+    return [*texts, *(column for name, column in columns.items() if name in _NUMBER_KEYS)]
 
 
-def _missing_last(value: Any) -> tuple[bool, Any]:
-    """A sort key."""
-    return (True, "") if pd.isna(value) else (False, value)
-
-
-def large(frame: pd.DataFrame, value: str, minimum_ns: int | None) -> pd.DataFrame:
+def large(columns: Columns, value: str, minimum_ns: int | None) -> Columns:
     """The rows in which `value` of one side is at least `minimum_ns`; all rows for None."""
     if minimum_ns is None:
-        return frame
-    largest = frame[[f"baseline_{value}", f"candidate_{value}"]].max(axis=1).fillna(0.0)
-    return frame[largest >= minimum_ns].reset_index(drop=True)
+        return columns
+    largest = np.fmax(columns[f"baseline_{value}"], columns[f"candidate_{value}"])
+    return taken(columns, np.flatnonzero(np.nan_to_num(largest) >= minimum_ns))
 
 
-def average(frame: pd.DataFrame, total: str, calls: str, into: str) -> pd.DataFrame:
-    """`frame` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, NA without calls."""
+def average(columns: Columns, total: str, calls: str, into: str) -> Columns:
+    """`columns` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, nan without calls."""
     added = {}
     for side in ("baseline", "candidate"):
-        count = frame[f"{side}_{calls}"]
-        added[f"{side}_{into}"] = frame[f"{side}_{total}"] / count.where(count > 0)
-    return frame.assign(**added)
+        count = columns[f"{side}_{calls}"]
+        added[f"{side}_{into}"] = columns[f"{side}_{total}"] / np.where(count > 0, count, np.nan)
+    return {**columns, **added}
 
 
-def split_calls(frame: pd.DataFrame) -> pd.DataFrame:
+def split_calls(columns: Columns) -> Columns:
     """The change of each row that is on both sides, split exactly: more calls at the old price, then the new price
     for the new calls.
 
-    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (JUDGEMENT section 1). NA where a
+    delta = (n1 - n0) * t0 + n1 * (t1 - t0), with n calls and t = ns / n of a side (JUDGEMENT section 1). nan where a
     side has no calls.
     """
-    calls0, calls1 = frame["baseline_calls"], frame["candidate_calls"]
-    price0 = frame["baseline_ns"] / calls0.where(calls0 > 0)
-    by_calls = ((calls1 - calls0) * price0).where((calls0 > 0) & (calls1 > 0))
-    delta = frame["candidate_ns"] - frame["baseline_ns"]
-    return frame.assign(calls_delta_ns=by_calls, per_call_delta_ns=delta - by_calls)
+    calls0, calls1 = columns["baseline_calls"], columns["candidate_calls"]
+    price0 = columns["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan)
+    by_calls = np.where(calls1 > 0, (calls1 - calls0) * price0, np.nan)
+    delta = columns["candidate_ns"] - columns["baseline_ns"]
+    return {**columns, "calls_delta_ns": by_calls, "per_call_delta_ns": delta - by_calls}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from tracker.lazy import pd
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 
-KEY: Final = "key"
-"""The column of `numbered`."""
+Columns = dict[str, Any]
+"""A table column by column: name -> an array of NumPy or pandas, all of the same length."""
 
 
 def places(columns: Sequence[Any]) -> tuple[I64, I64]:
@@ -41,12 +41,26 @@ def values(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(frame[name].to_numpy(dtype=object) for name in columns), strict=True)
 
 
-def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[pd.DataFrame], pd.DataFrame]:
-    """`frames` with the column KEY, in which rows that are equal in `key` have the same number, in whichever frame they
-    are; and the distinct keys, by number.
+def ranks(texts: Any) -> I64:
+    """Of each row the place of its text among the distinct ones in their order; what is missing comes last."""
+    found, distinct = pd.factorize(texts, sort=True)
+    return np.where(found < 0, len(distinct), found)
+
+
+def length(columns: Columns) -> int:
+    """How many rows there are."""
+    return len(next(iter(columns.values())))
+
+
+def taken(columns: Columns, rows: I64) -> Columns:
+    """These rows of all columns."""
+    return {name: column.take(rows) for name, column in columns.items()}
+
+
+def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[I64], Columns]:
+    """For each of `frames` the numbers of its rows: those that are equal in `key` have the same, in whichever frame
+    they are; and the distinct keys, by number.
     """
-    rows = pd.concat([frame[list(key)] for frame in frames], ignore_index=True)
-    number, first = places([rows[name] for name in key])
-    numbers = np.split(number, np.cumsum([len(frame) for frame in frames])[:-1])
-    keys = rows.take(first).reset_index(drop=True)
-    return [frame.assign(**{KEY: own}) for frame, own in zip(frames, numbers, strict=True)], keys
+    rows = {name: pd.concat([frame[name] for frame in frames], ignore_index=True).array for name in key}
+    number, first = places(list(rows.values()))
+    return np.split(number, np.cumsum([len(frame) for frame in frames])[:-1]), taken(rows, first)

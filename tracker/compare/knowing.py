@@ -7,6 +7,7 @@ unknown, so a mean leaves the rank out, above and below the line.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence, Set
 
     from numpy.typing import NDArray
 
@@ -32,6 +33,8 @@ MEMORY: Final = "has_memory"
 API: Final = "has_api"
 _TABLES: Final = (OPS, KERNELS, MEMORY, API)
 _RANK: Final = ["run_id", "rank"]
+Rank = tuple[int, int]
+"""A run and one of its ranks."""
 
 
 def part_that_knows(side: Loaded, what: str) -> Loaded:
@@ -40,22 +43,30 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
 
     All of `side` where nothing of it does: what none knows tells none apart.
     """
-    told = np.ones(len(side.steps), dtype=bool)
+    captures, steps = _ranks(side.captures), _ranks(side.steps)
+    told = np.ones(len(steps), dtype=bool)
     if what in _TABLES:
-        known = _are_of(side.captures, _with_table(side, what))
+        having = _with_table(side, what)
     else:
         told = side.steps[what].notna().to_numpy()
         least = told & side.steps[_LEAST_TOLD].notna().to_numpy()
         if what in (TIMES, EXPOSED) and least.any():
             told = least
-        without_steps = ~_are_of(side.captures, side.steps) & side.captures[what].notna().to_numpy()
-        known = _are_of(side.captures, side.steps[told]) | without_steps
-    told = told & _are_of(side.steps, side.captures[known])
+        without_steps = set(compress(captures, side.captures[what].notna())) - set(steps)
+        having = set(compress(steps, told)) | without_steps
+    known = _among(captures, having)
+    told = told & _among(steps, having)
     if not known.any() or (known.all() and told.all()):
         return side
+    return _part(side, known, told)
+
+
+def _part(side: Loaded, known: NDArray[np.bool_], told: NDArray[np.bool_]) -> Loaded:
+    """These captures and these steps of `side`."""
     steps = side.steps[told]
     captures = with_step_counts(side.captures[known].reset_index(drop=True), steps)
-    run_ids = tuple(run_id for run_id in side.run_ids if (captures["run_id"] == run_id).any())
+    left = set(captures["run_id"])
+    run_ids = tuple(run_id for run_id in side.run_ids if run_id in left)
     return replace(
         side,
         side=replace(side.side, run_ids=run_ids, runs=len(run_ids)),
@@ -82,18 +93,14 @@ def both(baseline: Loaded, candidate: Loaded, table: str, *, part: str | None = 
 def has(side: Loaded, table: str) -> bool:
     """Whether any rank of `side` knows its `table`: OPS, KERNELS, MEMORY, API, or COLLECTIVES."""
     if table in _TABLES:
-        return not _with_table(side, table).empty
+        return bool(_with_table(side, table))
     return bool(side.captures[table].notna().any())
 
 
-def _with_table(side: Loaded, table: str) -> pd.DataFrame:
-    """The captures that have `table`."""
-
-    def having() -> pd.DataFrame:
-        told = side.told()
-        return _only(side.captures, told[told[table] == 1])
-
-    return side.once(table, having)
+def _with_table(side: Loaded, table: str) -> set[Rank]:
+    """The ranks of `side` that have `table`."""
+    told = side.told()
+    return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
 
 
 def _emptied(side: Loaded) -> Loaded:
@@ -107,31 +114,32 @@ def with_step_counts(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFram
     return captures.assign(steps=counted.fillna(0).astype("Int64").to_numpy())
 
 
-def weights(captures: pd.DataFrame) -> pd.Series:
-    """run_id -> how many steps of ranks; a capture that holds no step counts as one. float64."""
-    return captures["steps"].clip(lower=1).groupby(captures["run_id"]).sum().astype("float64")
+def weights(captures: pd.DataFrame) -> dict[int, float]:
+    """run_id -> how many steps of ranks; a capture that holds no step counts as one."""
+    found: dict[int, float] = {}
+    for run_id, steps in zip(captures["run_id"].tolist(), captures["steps"].tolist(), strict=True):
+        found[run_id] = found.get(run_id, 0.0) + max(steps, 1)
+    return found
 
 
 def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
     """The rows of `frame` (columns run_id, rank) that are of one of `captures`."""
-    return _only(frame, captures).reset_index(drop=True)
+    own = _among(_ranks(frame), set(_ranks(captures)))
+    return frame if own.all() else frame[own].reset_index(drop=True)
 
 
-def without(captures: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """Those of `captures` that are not among the `others`."""
-    return captures[~_are_of(captures, others)]
+def without(captures: pd.DataFrame, others: pd.DataFrame) -> dict[int, list[int]]:
+    """run_id -> the ranks of `captures` that are not among the `others`."""
+    found: dict[int, list[int]] = {}
+    for run_id, rank in sorted(set(_ranks(captures)) - set(_ranks(others))):
+        found.setdefault(run_id, []).append(rank)
+    return found
 
 
-def _only(frame: pd.DataFrame, ranks: pd.DataFrame) -> pd.DataFrame:
-    return frame[_are_of(frame, ranks)]
+def _among(ranks: Sequence[Rank], known: Set[Rank]) -> NDArray[np.bool_]:
+    return np.array([rank in known for rank in ranks], dtype=bool)
 
 
-def _are_of(frame: pd.DataFrame, ranks: pd.DataFrame) -> NDArray[np.bool_]:
-    """Which rows of `frame` are of one of `ranks`."""
-    known = set(_pairs(ranks))
-    return np.fromiter((pair in known for pair in _pairs(frame)), dtype=bool, count=len(frame))
-
-
-def _pairs(frame: pd.DataFrame) -> Iterator[tuple[int, int]]:
-    run_ids, ranks = (frame[name].to_numpy(dtype="int64").tolist() for name in _RANK)
-    return zip(run_ids, ranks, strict=True)
+def _ranks(frame: pd.DataFrame) -> list[Rank]:
+    """The run and the rank of each row."""
+    return list(zip(*(frame[name].tolist() for name in _RANK), strict=True))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.compare import join, knowing
+from tracker.compare.keys import reals
 from tracker.compare.leaves import Wanted, plant
 from tracker.compare.operators import own_time
 from tracker.compare.tree import (
@@ -92,7 +93,7 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
     frame = pd.DataFrame(rows, columns=[*NODE, *_COMPARED])
     numbers = list(_COMPARED[1:])
     frame[numbers] = frame[numbers].astype("float64")
-    frame["diff"] = join.ratio(frame["baseline_ns"], frame["candidate_ns"])
+    frame["diff"] = join.ratio(reals(frame["baseline_ns"]), reals(frame["candidate_ns"]))
     frame = join.unjudged(frame)[list(TREE_DIFF_COLUMNS)]
     series = series_of(tree, options, verdicts)
     return verdicts.filled(frame, [series.get(node, NO_SERIES) for node in place])
@@ -205,9 +206,7 @@ def _means(side: Loaded, tree: Tree) -> dict[int, Numbers]:
     absent: Numbers = [0.0] * len(NUMBERS)
     found: dict[int, Numbers] = {}
     for node in nodes:
-        runs = [
-            (tree.values.get((run_id,), {}).get(node, absent), float(side.weights[run_id])) for run_id in side.run_ids
-        ]
+        runs = [(tree.values.get((run_id,), {}).get(node, absent), side.weights[run_id]) for run_id in side.run_ids]
         found[node] = [
             _median([value / weight for numbers, weight in runs if (value := numbers[place]) is not None])
             for place in range(len(NUMBERS))
@@ -248,4 +247,4 @@ def _step_time(side: Loaded, chosen: Mapping[str, int]) -> float | None:
 
 def _mean_step_time(side: Loaded) -> float | None:
     whole = _step_time(side, {})
-    return None if whole is None else whole / float(side.weights.sum())
+    return None if whole is None else whole / sum(side.weights.values())

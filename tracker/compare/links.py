@@ -97,6 +97,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
         frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)
         tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
+    joined = pd.DataFrame(joined)
     for name in _NUMBERS:
         number = joined[name].astype("Int64")
         joined[name] = number.where(number >= 0)

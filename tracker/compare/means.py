@@ -11,56 +11,69 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracker.compare.keys import places, reals, values
+from tracker.compare.keys import places, ranks, reals
 from tracker.lazy import pd
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.keys import F64, I64
     from tracker.compare.sides import Loaded
 
 
 def per_step(
-    side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str], whole: Sequence[str] = ()
-) -> pd.DataFrame:
-    """`sums` of `frame` per `key`, each the mean per step and rank, the median over the runs of `side` (float64).
+    side: Loaded, frame: pd.DataFrame, number: I64, count: int, sums: Sequence[str], whole: Sequence[str] = ()
+) -> dict[str, F64]:
+    """`sums` of `frame` per key, each the mean per step and rank, the median over the runs of `side`.
 
-    `side`: the part that knows these sums (`Loaded.that_knows`). `frame`: rows of its runs; several rows of one key add
-    up, as far as they are known: the sum is NA where none is; those in `whole` where any row of the key has NA in the
-    run. A run without the key counts as 0. Index: `key`.
+    `side`: the part that knows these sums (`Loaded.that_knows`). `frame`: rows of its runs; `number`: those of their
+    keys, of which there are `count` (`keys.numbered`). Several rows of one key add up, as far as they are known: the
+    sum is nan where none is; those in `whole` where any row of the key has NA in the run. A run without the key counts
+    as 0. A key without any row has nan.
     """
-    means, first = _means(side, frame, key, sums, whole)
-    if len(side.run_ids) == 1:
-        return pd.DataFrame(means, index=_index(frame, key, first))
-    return median_over_runs(side, pd.DataFrame(means, index=_index(frame, ["run_id", *key], first)), key)
+    runs = len(side.run_ids)
+    run = pd.Index(side.run_ids).get_indexer(frame["run_id"].to_numpy(dtype=np.int64))
+    weights = [side.weights[run_id] for run_id in side.run_ids]
+    there = np.bincount(number, minlength=count) > 0
+    found = {}
+    for name, totals in _totals(frame, number * runs + run, count * runs, sums, whole).items():
+        found[name] = np.full(count, np.nan)
+        found[name][there] = _medians(totals.reshape(count, runs)[there] / weights)
+    return found
 
 
 def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
     """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    means, first = _means(side, frame, key, sums)
-    return pd.DataFrame(means, index=_index(frame, ["run_id", *key], first))
-
-
-def _means(
-    side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str], whole: Sequence[str] = ()
-) -> tuple[dict[str, F64], I64]:
-    """The columns of `per_run`, NA where `whole` wants it, and the first row of each run and key."""
     place, first = places([frame[name] for name in ("run_id", *key)])
-    weights = side.weights.reindex(frame["run_id"].take(first)).to_numpy()
-    found = {}
+    own = frame[["run_id", *key]].take(first)
+    weights = [side.weights[run_id] for run_id in own["run_id"]]
+    means = {name: totals / weights for name, totals in _totals(frame, place, len(first), sums).items()}
+    return pd.DataFrame(means, index=pd.MultiIndex.from_frame(own))
+
+
+def _totals(
+    frame: pd.DataFrame, place: I64, count: int, sums: Sequence[str], whole: Sequence[str] = ()
+) -> dict[str, F64]:
+    """The `sums` of the rows of each of `count` places: 0 without rows, nan where none is known, or not all of those
+    in `whole`.
+    """
+    rows, found = np.bincount(place, minlength=count), {}
     for column in sums:
         numbers = reals(frame[column])
         known = ~np.isnan(numbers)
-        totals = np.bincount(place, np.where(known, numbers, 0.0), len(first))
-        least = np.bincount(place, minlength=len(first)) if column in whole else 1
-        told = np.bincount(place, known, len(first)) >= least
-        found[column] = np.where(told, totals, np.nan) / weights
-    return found, first
+        least = rows if column in whole else np.minimum(rows, 1)
+        told = np.bincount(place, known, count) >= least
+        found[column] = np.where(told, np.bincount(place, np.where(known, numbers, 0.0), count), np.nan)
+    return found
 
 
-def _index(frame: pd.DataFrame, key: Sequence[str], rows: I64) -> pd.Index:
-    """The keys of these rows of `frame`."""
-    own = frame[list(key)].take(rows)
-    return pd.Index(own[key[0]]) if len(key) == 1 else pd.MultiIndex.from_frame(own)
+def _medians(numbers: F64) -> F64:
+    """Of each row, leaving out nan: nan where all are."""
+    if numbers.shape[1] == 1:
+        return numbers[:, 0]
+    found, known = np.full(len(numbers), np.nan), ~np.isnan(numbers).all(axis=1)
+    found[known] = np.nanmedian(numbers[known], axis=1)
+    return found
 
 
 def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
@@ -76,49 +89,50 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     # absent is a true 0; NA of a row that is there stays NA
     table = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
     table[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
-    medians = np.full((len(keys), len(means.columns)), np.nan)
-    known = ~np.isnan(table).all(axis=1)
-    medians[known] = np.nanmedian(table.swapaxes(1, 2)[known], axis=1)
+    medians = {name: _medians(table[:, :, at]) for at, name in enumerate(means.columns)}
     return pd.DataFrame(medians, index=keys, columns=means.columns)
 
 
-def extremes(frame: pd.DataFrame, key: Sequence[str], low: str, high: str) -> pd.DataFrame:
-    """The smallest `low` and the largest `high` of each `key` over all runs, ranks and steps, as float64; index:
-    `key`.
-    """
-    place, first = places([frame[name] for name in key])
+def extremes(frame: pd.DataFrame, number: I64, count: int, low: str, high: str) -> dict[str, F64]:
+    """The smallest `low` and the largest `high` of each key over all runs, ranks and steps; keys as in `per_step`."""
     found = {}
     for column, extreme in ((low, np.fmin), (high, np.fmax)):
-        found[column] = np.full(len(first), np.nan)
-        extreme.at(found[column], place, reals(frame[column]))
-    return pd.DataFrame(found, index=_index(frame, key, first))
+        found[column] = np.full(count, np.nan)
+        extreme.at(found[column], number, reals(frame[column]))
+    return found
 
 
-def dominant(frame: pd.DataFrame, key: Sequence[str], text: str, weight: str) -> pd.Series:
-    """For each `key` the non-empty `text` that carries most `weight`; ties go to the first in the alphabet. Index:
-    `key`, in any order.
+def dominant(frame: pd.DataFrame, number: I64, count: int, text: str, weight: str) -> NDArray[np.object_]:
+    """For each key the non-empty `text` that carries most `weight`; ties go to the first in the alphabet; "" where
+    there is none. Keys as in `per_step`.
     """
-    told = [isinstance(value, str) and value != "" for (value,) in values(frame, text)]
-    known = frame[[*key, text, weight]].take(np.flatnonzero(told))
-    place, first = places([known[name] for name in (*key, text)])
-    pairs = known.take(first).assign(_weight=np.bincount(place, np.nan_to_num(reals(known[weight])), len(first)))
-    if pairs.duplicated(list(key)).any():
-        pairs = pairs.sort_values(["_weight", text], ascending=[False, True], kind="stable").drop_duplicates(list(key))
-    return pairs.set_index(list(key))[text]
+    texts = frame[text].fillna("").to_numpy(dtype=object)
+    told = np.flatnonzero(texts != "")
+    place, first = places([number[told], texts[told]])
+    carried = np.bincount(place, np.nan_to_num(reals(frame[weight]))[told], len(first))
+    own, names = number[told][first], texts[told][first]
+    order = np.lexsort([ranks(names), -carried, own])[::-1]
+    found = np.full(count, "", dtype=object)
+    found[own[order]] = names[order]  # the last one stays
+    return found
 
 
-def distinct_texts(frame: pd.DataFrame, key: Sequence[str], text: str) -> pd.Series:
-    """For each `key` its distinct `text` values in order, joined by ` | `. Index: `key`."""
-
-    def join(values: pd.Series) -> str:
-        return " | ".join(sorted(set(values) - {""}))
-
-    pairs = frame[[*key, text]].take(places([frame[name] for name in (*key, text)])[1])
-    repeated = pairs.duplicated(list(key), keep=False)
-    single = pairs[~repeated].set_index(list(key))[text]
-    if len(single) == len(pairs):
-        return single
-    return pd.concat([single, pairs[repeated].groupby(list(key), sort=False, dropna=False)[text].agg(join)])
+def distinct_texts(frame: pd.DataFrame, number: I64, count: int, text: str) -> NDArray[np.object_]:
+    """For each key its distinct `text` values in order, joined by ` | `; "" where there is none. Keys as in
+    `per_step`.
+    """
+    texts = frame[text].fillna("").to_numpy(dtype=object)
+    first = places([number, texts])[1]
+    own, names = number[first], texts[first]
+    found = np.full(count, "", dtype=object)
+    found[own] = names
+    several: dict[int, set[str]] = {}
+    repeated = np.bincount(own, minlength=count)[own] > 1
+    for key, name in zip(own[repeated].tolist(), names[repeated], strict=True):
+        several.setdefault(key, set()).add(name)
+    for key, distinct in several.items():
+        found[key] = " | ".join(sorted(distinct - {""}))
+    return found
 
 
 def rate(steps: pd.DataFrame, key: Sequence[str]) -> pd.Series:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker.compare import join, knowing, means
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import values
+from tracker.compare.keys import length, numbered, reals, values
 from tracker.compare.placed import core_names, with_cores
 from tracker.lazy import pd
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
@@ -92,12 +92,12 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
     before, after = (_means(frame, cores) for frame in stated)
-    table = join.outer(before, after)
+    table = pd.DataFrame(join.outer(before, after))
     table = table[table["status"] == BOTH].drop(columns="status")
     table = _with_kernel_times([with_cores(frame, cores) for frame in kernels], table)
     table = table.assign(kind=[kind_of(metric) for metric in table["metric"]])
     table["delta"] = table["candidate_mean"] - table["baseline_mean"]
-    table["diff"] = join.ratio(table["baseline_mean"], table["candidate_mean"])
+    table["diff"] = join.ratio(reals(table["baseline_mean"]), reals(table["candidate_mean"]))
     table = _with_shares(table)[list(DIFF_COLUMNS["kernel_metrics"])]
     why = {key: _sentence(rows) for key, rows in table.groupby(KERNEL, sort=False)}
     told = {key: text for key, text in why.items() if text}
@@ -127,14 +127,16 @@ def op_reasons(
     if not measured.why or not asked:
         return [""] * len(causes)
     key = ["op"] if by_name else ["op", "op_input_shapes"]
-    tables = []
-    for side, renames in zip(sides, (options.op_map, {}), strict=True):
-        timed = side.that_knows(knowing.TIMES)
-        frame = with_cores(canonical(timed.ask(queries.kernels), renames), measured.cores)
+    timed, frames = [side.that_knows(knowing.TIMES) for side in sides], []
+    for side, renames in zip(timed, (options.op_map, {}), strict=True):
+        frame = with_cores(canonical(side.ask(queries.kernels), renames), measured.cores)
         if options.match == "name":
             frame["op_input_shapes"] = ""
-        tables.append(means.per_step(timed, frame[frame["op"].isin(list(asked))], [*key, *KERNEL], ["ns"]))
-    joined = join.with_difference(join.outer(*tables), "ns")
+        frames.append(frame[frame["op"].isin(list(asked))])
+    numbers, keys = numbered(frames, [*key, *KERNEL])
+    parts = zip(timed, frames, numbers, strict=True)
+    tables = [means.per_step(*part, length(keys), ["ns"]) for part in parts]
+    joined = pd.DataFrame(join.with_difference(join.matched(keys, numbers, tables), "ns"))
     return [_reason(cause, joined, measured) if _per_call(cause) else "" for cause in causes]
 
 

@@ -85,9 +85,9 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
     found = []
     for side in {side.side.label: side for side in sides}.values():
         lacking = knowing.without(side.captures, side.that_knows(knowing.TIMES).captures)
-        for run_id, ranks in lacking.groupby("run_id")["rank"]:
+        for run_id, ranks in lacking.items():
             of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
-            named = f"rank {format_numbers(sorted(map(int, ranks)))}{of_run}"
+            named = f"rank {format_numbers(ranks)}{of_run}"
             found.append(
                 f"{side.side.label}: not all times of {named} are known; step, operators and kernels are means of the "
                 "other ranks."

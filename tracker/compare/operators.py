@@ -15,9 +15,8 @@ import numpy as np
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.keys import KEY, numbered, values
+from tracker.compare.keys import Columns, length, numbered, reals, taken
 from tracker.lazy import pd
-from tracker.results import DIFF_COLUMNS, OP_KEY
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -74,11 +73,12 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
     rows[0], parts[0] = _rename(rows[0], options.op_map), _rename(parts[0], options.op_map)
     if options.match == "name":
         rows, parts = ([frame.assign(input_shapes="") for frame in frames] for frames in (rows, parts))
-    ops = everything = _join_ops(baseline, candidate, rows)
+    ops = everything = _join_ops(sides, rows)
     if options.op or options.module:
-        ops = _join_ops(baseline, candidate, [_filtered(frame, options) for frame in rows])
+        ops = _join_ops(sides, [_filtered(frame, options) for frame in rows])
     ops = join.large(ops, "ns", options.minimum_ns)
-    return Operators(ops, everything, _join_details(baseline, candidate, parts, ops), *rows)
+    details = _join_details(sides, parts, ops)
+    return Operators(join.frame("ops", ops), join.frame("ops", everything), details, *rows)
 
 
 def _self_rows(side: Loaded) -> pd.DataFrame:
@@ -102,23 +102,20 @@ def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _join_ops(baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    (left, right), keys = numbered(rows, _MATCH)
-    joined = join.matched(
-        keys,
-        means.per_step(baseline, left, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
-        means.per_step(candidate, right, [KEY], _SUMS).rename(columns={"own_ns": "ns"}),
-    )
-    types = {
-        side: means.distinct_texts(frame, [KEY], "input_types").reindex(keys.index).fillna("")
-        for side, frame in (("before", left), ("after", right))
-    }
-    joined["input_types"] = [_changed(*pair) for pair in values(pd.DataFrame(types), "before", "after")]
-    mapped = means.distinct_texts(left, [KEY], "baseline_name").reindex(keys.index)
-    joined["baseline_name"] = mapped.where(mapped != "").to_numpy()
-    for name, frame in (("baseline", left), ("candidate", right)):
-        joined[f"{name}_total_calls"] = frame.groupby(KEY)["calls"].sum().astype("float64").reindex(keys.index)
-    return join.unjudged(join.with_difference(join.split_calls(joined), "ns"))[list(DIFF_COLUMNS["ops"])]
+def _join_ops(sides: Sequence[Loaded], rows: Sequence[pd.DataFrame]) -> Columns:
+    numbers, keys = numbered(rows, _MATCH)
+    count, tables, types = length(keys), [], []
+    for side, frame, number in zip(sides, rows, numbers, strict=True):
+        table = means.per_step(side, frame, number, count, _SUMS)
+        total_calls = np.bincount(number, np.nan_to_num(reals(frame["calls"])), count)
+        told = np.bincount(number, minlength=count) > 0
+        tables.append({**table, "ns": table["own_ns"], "total_calls": np.where(told, total_calls, np.nan)})
+        types.append(means.distinct_texts(frame, number, count, "input_types"))
+    joined = join.split_calls(join.matched(keys, numbers, tables))
+    mapped = means.distinct_texts(rows[0], numbers[0], count, "baseline_name")
+    joined["baseline_name"] = np.where(mapped != "", mapped, pd.NA)
+    joined["input_types"] = np.array([_changed(*pair) for pair in zip(*types, strict=True)], dtype=object)
+    return join.with_difference(joined, "ns")
 
 
 def _changed(before: str, after: str) -> str:
@@ -146,14 +143,16 @@ def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
     return list(zip(own["name"], own["input_shapes"], strict=True))
 
 
-def _join_details(
-    baseline: Loaded, candidate: Loaded, parts: Sequence[pd.DataFrame], ops: pd.DataFrame
-) -> pd.DataFrame:
-    frames, keys = numbered(parts, [*_MATCH, "kernel", "category"])
-    sides = zip((baseline, candidate), frames, strict=True)
-    joined = join.matched(keys, *(means.per_step(*pair, [KEY], ["calls", "ns"]) for pair in sides))
-    joined = joined.merge(ops[list(OP_KEY)], on=_MATCH, how="inner")
-    return join.with_difference(joined, "ns")[list(DIFF_COLUMNS["op_details"])]
+def _join_details(sides: Sequence[Loaded], parts: Sequence[pd.DataFrame], ops: Columns) -> pd.DataFrame:
+    numbers, keys = numbered(parts, [*_MATCH, "kernel", "category"])
+    own = zip(sides, parts, numbers, strict=True)
+    joined = join.matched(keys, numbers, [means.per_step(*part, length(keys), ["calls", "ns"]) for part in own])
+    (of_op, of_part), _ = numbered([pd.DataFrame(table) for table in (ops, keys)], _MATCH)
+    place = np.full(max(of_op.max(initial=-1), of_part.max(initial=-1)) + 1, -1)
+    place[of_op] = np.arange(len(of_op))
+    there = np.flatnonzero(place[of_part] >= 0)
+    types = ops["input_types"].take(place[of_part][there])
+    return join.frame("op_details", join.with_difference({**taken(joined, there), "input_types": types}, "ns"))
 
 
 def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tuple[str, str]]:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
+
+import numpy as np
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.group_pairs import Names, roles_by_size, with_roles
+from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import KEY, numbered
+from tracker.compare.keys import length, numbered
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.lazy import pd
-from tracker.results import API_KEY, COMMUNICATION_KEY, DIFF_COLUMNS, KERNEL_TYPE_KEY, MODULE_KEY
+from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_KEY, OP_KEY
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.compare.keys import I64, Columns
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
@@ -24,8 +27,6 @@ _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
 _PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns"]
 _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
 _EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
-_COMMUNICATION_PARTS: Final = frozenset((*_PARTS, *_EXPOSED_SUMS))
-"""Their sums over some of the calls would look like a smaller part of all calls."""
 
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
@@ -33,14 +34,15 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     launches most of it, `type` that of most of it; `why` is left empty.
     """
     sides, frames = _kernels(baseline, candidate, options)
-    frames, keys = numbered(paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1]), _KERNEL_MATCH)
-    joined = join.matched(keys, *(_timed(*pair, [KEY]) for pair in zip(sides, frames, strict=True)))
-    before, after = [means.dominant(frame, [KEY], "op", "ns").reindex(keys.index) for frame in frames]
-    joined["op"] = after.fillna(before).fillna("").to_numpy()
-    types = means.dominant(pd.concat([frame[[KEY, "type", "ns"]] for frame in frames]), [KEY], "type", "ns")
-    joined["type"] = types.reindex(keys.index).fillna("").to_numpy()
-    joined = join.with_difference(join.average(joined, "ns", "calls", "average_ns"), "ns").assign(why="")
-    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["kernels"])]
+    frames = paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1])
+    numbers, joined = _timed(sides, frames, _KERNEL_MATCH)
+    count = length(joined)
+    before, after = [means.dominant(*part, count, "op", "ns") for part in zip(frames, numbers, strict=True)]
+    both = pd.concat([frame[["type", "ns"]] for frame in frames])
+    joined["op"] = np.where(after != "", after, before)
+    joined["type"] = means.dominant(both, np.concatenate(numbers), count, "type", "ns")
+    joined["why"] = np.full(count, "", dtype=object)
+    return join.frame("kernels", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 
 
 def _kernels(
@@ -54,9 +56,23 @@ def _kernels(
     return sides, [matching(frame, "op", options.op) for frame in asked]
 
 
-def _timed(side: Loaded, frame: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
-    numbers = means.per_step(side, frame, key, ["calls", "ns"])
-    return numbers.join(means.extremes(frame, key, "min_ns", "max_ns"))
+def _timed(
+    sides: Sequence[Loaded],
+    frames: Sequence[pd.DataFrame],
+    key: Sequence[str],
+    sums: Sequence[str] = ("calls", "ns"),
+    whole: Sequence[str] = (),
+) -> tuple[list[I64], Columns]:
+    """The numbers of the keys of all `frames`, and the rows of both sides, the first two, matched by `key`, with `sums`
+    (see `means.per_step`), the average and the extremes of a call.
+    """
+    numbers, keys = numbered(frames, key)
+    tables = [
+        means.per_step(side, frame, number, length(keys), sums, whole)
+        | means.extremes(frame, number, length(keys), "min_ns", "max_ns")
+        for side, frame, number in zip(sides, frames, numbers, strict=False)
+    ]
+    return numbers, join.average(join.matched(keys, numbers[:2], tables), "ns", "calls", "average_ns")
 
 
 def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
@@ -69,48 +85,36 @@ def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> p
     typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
     if all(frame.empty for frame in typed):
         return join.nothing("kernel_types")
-    frames, keys = numbered(paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
-    tables = (_timed(*pair, [KEY]) for pair in zip(sides, frames, strict=True))
-    joined = join.with_difference(join.average(join.matched(keys, *tables), "ns", "calls", "average_ns"), "ns")
-    return join.large(joined, "ns", options.minimum_ns)[list(DIFF_COLUMNS["kernel_types"])]
+    _, joined = _timed(sides, paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
+    return join.frame("kernel_types", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 
 
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
-    key = list(COMMUNICATION_KEY)
-    sides, tables = knowing.both(baseline, candidate, knowing.COLLECTIVES), []
+    sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
     asked_of = (queries.communication, queries.communication_tasks)
     if all(side.ask(question).empty for side in sides for question in asked_of):
         return join.nothing("communication"), join.nothing("communication_details")
     roles = roles_by_size(*sides)
-    for side, names in zip(sides, roles, strict=True):
-        frame, numbers = _collectives(side, _COMMUNICATION_SUMS, options, names)
-        # what overlaps with compute is known of fewer ranks
-        _, exposed = _collectives(side.that_knows(knowing.EXPOSED), _EXPOSED_SUMS, options, names)
-        tables.append(numbers.join(exposed).join(means.extremes(frame, key, "min_ns", "max_ns")))
-    asked = [side.ask(queries.communication_tasks).rename(columns={"total_ns": "ns"}) for side in sides]
-    before, after = (_of_kind(with_roles(*pair), options) for pair in zip(asked, roles, strict=True))
-    frames = paired_planes(before, after, [*key, "name"])
-    tasks = [_timed(*pair, [*key, "name", "plane"]) for pair in zip(sides, frames, strict=True)]
-    whole, parts = (
-        join.with_difference(join.average(join.outer(*pair), "ns", "calls", "average_ns"), "ns")
-        for pair in (tables, tasks)
-    )
-    whole, parts = (_known_sizes(frame) for frame in (join.large(whole, "ns", options.minimum_ns), parts))
-    whole = join.unjudged(whole)
-    return whole[list(DIFF_COLUMNS["communication"])], parts[list(DIFF_COLUMNS["communication_details"])]
 
+    def asked(question: Callable[..., pd.DataFrame], sides: Sequence[Loaded]) -> list[pd.DataFrame]:
+        return [
+            _of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)
+        ]
 
-def _collectives(
-    side: Loaded, sums: Sequence[str], options: DiffOptions, roles: Names
-) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The collectives of a side, and the means of `sums`, parts only where they are known of all; index:
-    COMMUNICATION_KEY.
-    """
-    asked = with_roles(side.ask(queries.communication).rename(columns={"total_ns": "ns"}), roles)
-    frame = _of_kind(asked, options)
-    whole = [name for name in sums if name in _COMMUNICATION_PARTS]
-    return frame, means.per_step(side, frame, list(COMMUNICATION_KEY), sums, whole)
+    # what overlaps with compute is known of fewer ranks
+    told = [side.that_knows(knowing.EXPOSED) for side in sides]
+    frames, exposed = asked(queries.communication, sides), asked(queries.communication, told)
+    numbers, whole = _timed(sides, [*frames, *exposed], COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
+    for name, side, frame, number in zip(("baseline", "candidate"), told, exposed, numbers[2:], strict=True):
+        found = means.per_step(side, frame, number, length(whole), _EXPOSED_SUMS, _EXPOSED_SUMS)
+        whole |= {f"{name}_{column}": values for column, values in found.items()}
+    whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
+    key = [*COMMUNICATION_KEY, "name"]
+    before, after = asked(queries.communication_tasks, sides)
+    _, parts = _timed(sides, paired_planes(before, after, key), [*key, "plane"])
+    details = join.frame("communication_details", join.with_difference(parts, "ns"))
+    return _known_sizes(join.frame("communication", whole)), _known_sizes(details)
 
 
 def _known_sizes(frame: pd.DataFrame) -> pd.DataFrame:
@@ -120,38 +124,39 @@ def _known_sizes(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
-    frame = frame.assign(
-        group_size=frame["group_size"].fillna(-1), size_class_bytes=frame["size_class_bytes"].fillna(-1)
-    )
+    sizes = {name: frame[name].fillna(-1) for name in ("group_size", "size_class_bytes")}
+    frame = frame.assign(**sizes, ns=frame["total_ns"])
     return matching(matching(frame, "kind", options.kind), "group_role", options.group)
 
 
 def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
-    match = ["name", "input_shapes"] if options.match == "shape" else ["name"]
-    frames, tables, parts = [], [], []
-    sides = knowing.both(baseline, candidate, knowing.MEMORY)
+    sides, frames = knowing.both(baseline, candidate, knowing.MEMORY), []
     if all(side.ask(queries.memory).empty for side in sides):
         return join.nothing("memory"), join.nothing("memory_details")
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
-        frame = side.ask(queries.memory)
-        frame = frame.rename(columns={"op": "name"})
+        frame = side.ask(queries.memory).rename(columns={"op": "name"})
         frame["name"] = frame["name"].map(lambda name, renames=renames: renames.get(name, name))
-        frame = matching(frame, "name", options.op)
-        frames.append(frame)
-        tables.append(means.per_step(side, frame, match, ["bytes", "calls"]))
-        sums = ["bytes", "calls", "held_ns", "unreleased_bytes"]
-        parts.append(means.per_step(side, frame, [*match, "component"], sums))
-    whole, detail = (join.with_difference(join.outer(*pair), "bytes", unit="bytes") for pair in (tables, parts))
-    whole = join.unjudged(_typed(whole, frames, match))
-    return whole[list(DIFF_COLUMNS["memory"])], _typed(detail, frames, match)[list(DIFF_COLUMNS["memory_details"])]
+        if options.match == "name":
+            frame["input_shapes"] = pd.array([""] * len(frame), dtype="string")
+        frames.append(matching(frame, "name", options.op))
+    numbers, keys = numbered(frames, OP_KEY[:2])
+    both = pd.concat([frame[["input_types"]] for frame in frames])
+    types = pd.array(means.distinct_texts(both, np.concatenate(numbers), length(keys), "input_types"), dtype="string")
+    frames = [frame.assign(input_types=types.take(own)) for frame, own in zip(frames, numbers, strict=True)]
+    whole = _summed(sides, frames, OP_KEY, ["bytes", "calls"])
+    parts = _summed(sides, frames, [*OP_KEY, "component"], ["bytes", "calls", "held_ns", "unreleased_bytes"])
+    whole, parts = (join.with_difference(joined, "bytes", unit="bytes") for joined in (whole, parts))
+    return join.frame("memory", whole), join.frame("memory_details", parts)
 
 
-def _typed(joined: pd.DataFrame, frames: list[pd.DataFrame], match: list[str]) -> pd.DataFrame:
-    """`joined` with the input types of both sides, and empty shapes where ops were matched by name alone."""
-    types = means.distinct_texts(pd.concat([frame[[*match, "input_types"]] for frame in frames]), match, "input_types")
-    shaped = joined.assign(input_types="") if joined.empty else joined.join(types, on=match)
-    return shaped if "input_shapes" in match else shaped.assign(input_shapes="")
+def _summed(
+    sides: Sequence[Loaded], frames: Sequence[pd.DataFrame], key: Sequence[str], sums: Sequence[str]
+) -> Columns:
+    """The rows of both sides matched by `key`, with their `sums`."""
+    numbers, keys = numbered(frames, key)
+    parts = zip(sides, frames, numbers, strict=True)
+    return join.matched(keys, numbers, [means.per_step(*part, length(keys), sums) for part in parts])
 
 
 def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
@@ -164,19 +169,14 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     frames = [matching(frame, "module", options.module) for frame in placed]
     if all(frame.empty for frame in frames):
         return join.nothing("modules")
-    tables = [
-        means.per_step(side, frame.assign(ns=frame[own_time(side)]), list(MODULE_KEY), ["calls", "ns"])
-        for side, frame in zip(sides, frames, strict=True)
-    ]
-    joined = join.with_difference(join.outer(*tables), "ns")
-    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["modules"])]
+    timed = [frame.assign(ns=frame[own_time(side)]) for side, frame in zip(sides, frames, strict=True)]
+    joined = join.with_difference(_summed(sides, timed, MODULE_KEY, ["calls", "ns"]), "ns")
+    return join.frame("modules", join.large(joined, "ns", options.minimum_ns))
 
 
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     sides = knowing.both(baseline, candidate, knowing.API)
-    asked = [side.ask(queries.api).rename(columns={"total_ns": "ns"}) for side in sides]
-    frames, keys = numbered(asked, API_KEY)
-    tables = (means.per_step(*pair, [KEY], ["calls", "ns", "self_ns"]) for pair in zip(sides, frames, strict=True))
-    joined = join.with_difference(join.average(join.matched(keys, *tables), "ns", "calls", "average_ns"), "ns")
-    return join.unjudged(join.large(joined, "ns", options.minimum_ns))[list(DIFF_COLUMNS["api"])]
+    frames = [side.ask(queries.api).rename(columns={"total_ns": "ns"}) for side in sides]
+    joined = join.average(_summed(sides, frames, API_KEY, ["calls", "ns", "self_ns"]), "ns", "calls", "average_ns")
+    return join.frame("api", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import median
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -11,6 +12,7 @@ from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
+from tracker.compare.keys import reals, values
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
@@ -80,11 +82,11 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
         *(metric for metric in _REST if not (host and metric.name in _DEVICE_ONLY)),
         *peak_metrics(key for of_side in peaks for key in of_side),
     ]
-    frame = pd.DataFrame([_row(metric, numbers, found) for metric in metrics])
-    frame = frame[frame["baseline_value"].notna() | frame["candidate_value"].notna()].reset_index(drop=True)
-    frame["delta"] = frame["candidate_value"] - frame["baseline_value"]
-    frame["diff"] = join.ratio(frame["baseline_value"], frame["candidate_value"])
-    return join.unjudged(frame)[list(DIFF_COLUMNS["overall"])]
+    rows = [_row(metric, numbers, found) for metric in metrics]
+    known = [row for row in rows if row["baseline_value"] is not None or row["candidate_value"] is not None]
+    frame = pd.DataFrame(known, columns=list(DIFF_COLUMNS["overall"]))
+    before, after = (reals(frame[f"{side}_value"]) for side in ("baseline", "candidate"))
+    return join.unjudged(frame.assign(delta=after - before, diff=join.ratio(before, after)))
 
 
 def step_numbers(side: Loaded) -> dict[str, float]:
@@ -94,40 +96,39 @@ def step_numbers(side: Loaded) -> dict[str, float]:
     All numbers are of the same steps and ranks, those whose times are known, so that they add up. `step_ns` is the
     marker's duration (without markers the span of the capture). Keys are left out where the source does not say.
     """
-    medians = run_numbers(side).median(axis=0, skipna=True)
-    found = {str(name): float(value) for name, value in medians.items() if not pd.isna(value)}
+    found = {name: median(values) for name, values in run_numbers(side).items() if values}
     if found.get("e2e_ns") and "free_ns" in found:
         found["free_share"] = found["free_ns"] / found["e2e_ns"]
     return found
 
 
-def run_numbers(side: Loaded) -> pd.DataFrame:
-    """The same for each run by itself, as float64; index: run_id."""
+def run_numbers(side: Loaded) -> dict[str, list[float]]:
+    """The same for each run by itself, of the runs that know it."""
     return side.once("run_numbers", lambda: _run_numbers(side))
 
 
-def _run_numbers(side: Loaded) -> pd.DataFrame:
+def _run_numbers(side: Loaded) -> dict[str, list[float]]:
     steps = side.that_knows(knowing.TIMES).steps
     names = [name for name in steps.columns if name not in ("run_id", "rank", "step", "start_ns", "timeline", "steps")]
-    values = _numbers(steps, names)
+    numbers = _numbers(steps, names)
     # a row may be the mean of several steps
-    weights = np.where(np.isnan(values), 0.0, _numbers(steps, ["steps"]))
-    sums = np.where(np.isnan(values), 0.0, values) * weights
+    weights = np.where(np.isnan(numbers), 0.0, _numbers(steps, ["steps"]))
+    sums = np.nan_to_num(numbers) * weights
     peaks = _peaks(side)
-    rows, order = {}, sorted({*steps["run_id"], *peaks})
     rates = means.rate(steps, ["run_id"]) if steps["samples_per_second"].notna().any() else {}
     outside = _outside_steps(side) if side.chosen_steps is None else {}
     of_run = steps["run_id"].to_numpy(dtype=np.int64)
-    for run_id in order:
+    found: dict[str, list[float]] = {"step_ns": []}
+    for run_id in sorted({*of_run.tolist(), *peaks}):
         own = of_run == run_id
         with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known of it
             row = dict(zip(names, (sums[own].sum(axis=0) / weights[own].sum(axis=0)).tolist(), strict=True))
+        row["step_ns"] = row.pop("duration_ns")
         row["samples_per_second"] = float(rates.get(run_id, np.nan))
-        rows[run_id] = row | peaks.get(run_id, {}) | {"outside_steps_kernel_total_ns": outside.get(run_id, np.nan)}
-    columns = [*names, "outside_steps_kernel_total_ns"]
-    index = pd.Index(order, dtype="Int64", name="run_id")
-    table = [[rows[run_id][name] for name in columns] for run_id in order]
-    return pd.DataFrame(table, index=index, columns=columns, dtype="float64").rename(columns={"duration_ns": "step_ns"})
+        row |= peaks.get(run_id, {}) | {"outside_steps_kernel_total_ns": outside.get(run_id, np.nan)}
+        for name, value in row.items():
+            found.setdefault(name, []).extend([] if np.isnan(value) else [value])
+    return found
 
 
 def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
@@ -141,9 +142,9 @@ def _peaks(side: Loaded) -> dict[int, dict[str, float]]:
     names = ["peak_allocated_bytes", "peak_reserved_bytes"]
     known = side.captures if side.chosen_steps is None else side.steps
     found: dict[int, dict[str, float]] = {}
-    for run_id, values in zip(known["run_id"], _numbers(known, names).tolist(), strict=True):
+    for run_id, own in zip(known["run_id"].tolist(), _numbers(known, names).tolist(), strict=True):
         row = found.setdefault(run_id, dict.fromkeys(names, np.nan))
-        for name, value in zip(names, values, strict=True):
+        for name, value in zip(names, own, strict=True):
             row[name] = float(np.fmax(row[name], value))
     return found
 
@@ -154,10 +155,10 @@ def _outside_steps(side: Loaded) -> dict[int, float]:
     """
     inside: dict[tuple[int, int], list[tuple[Any, int]]] = {}
     columns = ("run_id", "rank", "kernel_total_ns", "steps")
-    for run_id, rank, ns, steps in zip(*(side.steps[name] for name in columns), strict=True):
+    for run_id, rank, ns, steps in values(side.steps, *columns):
         inside.setdefault((run_id, rank), []).append((ns, steps))
     found: dict[int, list[tuple[int, int]]] = {}
-    for run_id, rank, whole in zip(*(side.captures[name] for name in columns[:3]), strict=True):
+    for run_id, rank, whole in values(side.captures, *columns[:3]):
         own = inside.get((run_id, rank))
         if own and not pd.isna(whole) and not any(pd.isna(ns) for ns, _ in own):
             # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside

@@ -7,14 +7,17 @@ disk. A path is read into a database in memory, so that files and stored runs go
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from itertools import compress
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named, few_rows, named
+from tracker.compare.keys import values
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -24,6 +27,8 @@ from tracker.units import format_numbers, steps_words
 
 if TYPE_CHECKING:
     from tracker.intake import IngestOptions
+
+T = TypeVar("T")
 
 _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
@@ -63,14 +68,14 @@ class Loaded:
     captures: pd.DataFrame
     steps: pd.DataFrame
     ranks: tuple[int, ...] | None
-    weights: pd.Series
+    weights: Mapping[int, float]
     chosen_steps: tuple[int, ...] | None = None
     is_part: bool = False
     has_markers: bool = False
     warnings: tuple[str, ...] = ()
     is_selection: bool = False
     asked: Asked = field(default_factory=Asked)
-    answers: dict[tuple[object, ...], pd.DataFrame] = field(default_factory=dict)
+    answers: dict[tuple[object, ...], Any] = field(default_factory=dict)
     parts: dict[str, Loaded] = field(default_factory=dict)
 
     @property
@@ -114,13 +119,12 @@ class Loaded:
         if question not in _TABLES:
             return run_ids
         told = self.asked.about(run_ids, (queries.told,), lambda asked: queries.told(self.store, asked))
-        return sorted(set(told[told[_TABLES[question]] == 1]["run_id"]))
+        return sorted(set(compress(told["run_id"].tolist(), told[_TABLES[question]] == 1)))
 
     def op_tree(self) -> pd.DataFrame:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
-        return self._selected(
-            queries.op_tree(self.store, self.run_ids, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
-        )
+        tree = self.about(queries.op_tree, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
+        return self._selected(tree)
 
     def kernel_metrics(self) -> pd.DataFrame:
         """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
@@ -130,11 +134,12 @@ class Loaded:
         """Which ranks have rows in which tables; see `queries.told`."""
         return self.once("told", lambda: self.about(queries.told))
 
-    def once(self, name: str, make: Callable[[], pd.DataFrame]) -> pd.DataFrame:
-        """What `make` gives, made once for this side."""
+    def once(self, name: str, make: Callable[[], T]) -> T:
+        """What `make` gives, made once for this side; who asks leaves it as it is."""
         if (name,) not in self.answers:
             self.answers[name,] = make()
-        return self.answers[name,].copy(deep=False)
+        found: T = self.answers[name,]
+        return found
 
     def that_knows(self, what: str) -> Loaded:
         """The part of this side that knows `what`; see `knowing.part_that_knows`."""
@@ -319,14 +324,15 @@ def _loaded(
     captures = asked.about(run_ids, "captures", partial(queries.captures, store))
     captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
     steps = asked.about(run_ids, "steps", partial(queries.steps, store))
-    steps = steps.merge(captures[["run_id", "rank"]], on=["run_id", "rank"])
+    steps = knowing.of_captures(steps, captures)
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
         _require_steps(label, captures, steps, chosen)
         steps = steps[steps["step"].isin(list(chosen))].reset_index(drop=True)
         counted = knowing.with_step_counts(captures, steps)
         is_part, captures = bool((captures["steps"] > counted["steps"]).any()), counted
-    run_ids = tuple(run_id for run_id in run_ids if (captures["run_id"] == run_id).any())
+    left = set(captures["run_id"])
+    run_ids = tuple(run_id for run_id in run_ids if run_id in left)
     runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
     return Loaded(
@@ -388,8 +394,8 @@ def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd
     def words(column: str) -> str:
         return ", ".join(dict.fromkeys(str(value) for value in runs[column] if not pd.isna(value)))
 
-    devices = dict.fromkeys(f"{row.vendor} {row.device}".strip() for row in runs.itertuples())
-    timelines = set(captures["timeline"])
+    devices = dict.fromkeys(f"{vendor} {device}".strip() for vendor, device in values(runs, "vendor", "device"))
+    ranks = Counter(run_id for run_id, _ in set(values(captures, "run_id", "rank")))
     return Side(
         label=label,
         run_ids=run_ids,
@@ -398,7 +404,7 @@ def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd
         device=", ".join(devices),
         configuration=words("configuration"),
         runs=len(run_ids),
-        ranks=int(captures.groupby("run_id")["rank"].nunique().max()),
-        steps=int(captures.groupby("run_id")["steps"].max().max()),
-        timeline="device" if timelines == {"device"} else "host",
+        ranks=max(ranks.values()),
+        steps=int(captures["steps"].max()),
+        timeline="device" if set(captures["timeline"]) == {"device"} else "host",
     )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def total_range(side: Loaded, metric: str) -> tuple[float, float] | None:
     """Smallest and largest `metric` of the runs of `side`, None where none says it."""
-    values = run_numbers(side)[metric].dropna()
-    return (float(values.min()), float(values.max())) if len(values) else None
+    values = run_numbers(side).get(metric)
+    return (min(values), max(values)) if values else None
 
 
 def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:

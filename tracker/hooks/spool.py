@@ -240,6 +240,18 @@ def entries(spool: str) -> list[str]:
     return [os.path.join(spool, name) for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
 
+def content(entry: str) -> bytes:
+    """What an entry holds. OSError where another one put a link, a pipe, which would be waited at, or a device."""
+    with open(entry, "rb", opener=_as_it_is) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            raise OSError(errno.EPERM, "Not a file", entry)
+        return file.read()
+
+
+def _as_it_is(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
 def spools(below: str) -> list[str]:
     """The folders at or below `below` that hold entries, but for what was given up."""
     found = []
@@ -354,16 +366,11 @@ def deliver(spool: str, environ: Mapping[str, str]) -> None:
 
 
 def _is_ready(path: str) -> bool:
-    return is_ready(_read(path), time.time_ns())
-
-
-def _read(path: str) -> dict[str, Any]:
     try:
-        with open(path, encoding="utf-8") as file:
-            content = json.load(file)
+        entry = json.loads(content(path).decode("utf-8"))
     except (OSError, ValueError):  # taken meanwhile; or broken, which tracker will say
-        return {}
-    return content if isinstance(content, dict) else {}
+        return True
+    return not isinstance(entry, dict) or is_ready(entry, time.time_ns())
 
 
 def _call(spool: str, environ: Mapping[str, str]) -> None:

@@ -7,6 +7,7 @@ after ATTEMPTS tries it moves to the sub-folder `failed`, with its last error, a
 from __future__ import annotations
 
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -224,8 +225,11 @@ def _is_barred(entry: Entry) -> bool:
 
 def _read(path: Path) -> Entry:
     """SourceError for what is no entry, OSError for what cannot be read."""
+    if not stat.S_ISREG(path.lstat().st_mode):
+        problem = "is no entry of a spool: a link, a pipe or a device, no file"
+        raise SourceError(path, "", problem, remedy="see what put it there, and remove it")
     try:
-        entry = msgspec.json.decode(path.read_bytes(), type=Entry)
+        entry = msgspec.json.decode(spool.content(str(path)), type=Entry)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SourceError(path, "", f"is no entry of a spool ({error})", remedy=_REMEDY) from error
     for said in (entry.said, entry.otherwise):
@@ -296,7 +300,7 @@ def _problem(error: Exception) -> str:
 
 def _rewrite(path: Path, changed: Mapping[str, Any]) -> None:
     """Change fields of an entry; what a newer hook wrote into it stays."""
-    spool.replace(str(path), {**msgspec.json.decode(path.read_bytes()), **changed})
+    spool.replace(str(path), {**msgspec.json.decode(spool.content(str(path))), **changed})
 
 
 def _give_up(path: Path, done: Spooled) -> Spooled:

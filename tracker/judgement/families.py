@@ -23,7 +23,7 @@ the step that operators are a part of.
 THE_STEP: Final = frozenset({"step", "e2e", "compute"})
 """Run-level series that are the step, or what it computes: an incident with one of them is one of the step itself."""
 
-_LEAVES: Final = ("op", "kernel")
+LEAVES: Final = ("op", "kernel")
 """Kinds whose series say what all of them share: the first that has any."""
 
 UNCOUNTED: Final = frozenset({"module", "phase"})
@@ -56,7 +56,7 @@ def telling(values: NDArray[np.float64], rows: NDArray[np.int64], columns: Seque
 
 def leaf_of(families: Sequence[Family]) -> Family | None:
     """The family of leaves: ops where there are any, else kernels; device time before host time."""
-    found = sorted((_LEAVES.index(kind), metric, kind) for kind, metric, *_ in set(families) if kind in _LEAVES)
+    found = sorted((LEAVES.index(kind), metric, kind) for kind, metric, *_ in set(families) if kind in LEAVES)
     return (found[0][2], found[0][1]) if found else None
 
 

@@ -13,14 +13,15 @@ from tracker.detectors.vote import LAST_RUNS
 from tracker.errors import UsageError
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
-from tracker.judgement.families import leaf_of, unit_of
+from tracker.judgement.families import LEAVES, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.update import stale
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
+from tracker.store.judged import Line
 
-_LEAVES = 200
+_MOST_LEAVES = 200
 """Leaf series, the largest ones, that say what all operators of a run share."""
 
 _MOST = 500
@@ -33,6 +34,11 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     Reads only: versions whose judgement is out of date come without one, and the notes say so. UsageError where nothing
     is named, or too much.
     """
+    with store.reading():
+        return _history(store, options)
+
+
+def _history(store: Store, options: HistoryOptions) -> History:
     found = places(store, options)
     chosen = _drifted(store, found, options) if options.top is not None else named(store, found, options)
     pairs = [(place, frame) for place, frame in zip(found, chosen, strict=True) if not frame.empty]
@@ -40,8 +46,9 @@ def history(store: Store, *, options: HistoryOptions) -> History:
     if len(ids) > _MOST:
         raise UsageError(f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name")
     notes, runs, points, environment = [], [], [], []
-    versions = queries.versions(store, found[0].workload).set_index("version")
+    said = queries.version_notes(store, found[0].line.workload_id).set_index("version_id")
     diffs = queries.series_diffs(store, ids)
+    diffs["best_version"] = diffs["best_version_id"].map(said["version"])
     samples = queries.series_runs(store, ids, [run for place, _ in pairs for run in place.runs])
     for place, frame in pairs:
         changed = changes(store, place)
@@ -51,7 +58,7 @@ def history(store: Store, *, options: HistoryOptions) -> History:
         for series in frame.itertuples():
             own = samples[samples["series_id"] == series.series_id]
             runs.append(own)
-            points.append(_points(place, series, own, diffs, versions, changed, centre))
+            points.append(_points(place, series, own, diffs, said, changed, centre))
     series = pd.concat([_series(place, frame, samples) for place, frame in pairs], ignore_index=True)
     if options.top is None:
         series = _largest_first(series, samples)
@@ -127,12 +134,12 @@ def _points(
     series: Any,
     samples: pd.DataFrame,
     diffs: pd.DataFrame,
-    versions: pd.DataFrame,
+    said: pd.DataFrame,
     changed: pd.DataFrame,
     centre: dict[int, float],
 ) -> pd.DataFrame:
     """One row per version of the place."""
-    order = list(dict.fromkeys((run.version_id, run.version) for run in place.runs))
+    order = list(dict.fromkeys((run.version_id, run.version, run.pinned) for run in place.runs))
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
@@ -140,7 +147,7 @@ def _points(
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []
-    for version_id, version in order:
+    for version_id, version, pinned in order:
         runs = by_version.get_group(version_id) if version_id in by_version.groups else samples.iloc[:0]
         known = own.loc[version_id].to_dict() if version_id in own.index and version_id not in late else {}
         rows.append(
@@ -148,9 +155,9 @@ def _points(
                 **known,
                 "series_id": number,
                 "version": version,
-                "pinned": bool(versions.loc[version, "pinned"]),
-                "commit": versions.loc[version, "commit"],
-                "note": versions.loc[version, "note"],
+                "pinned": pinned,
+                "commit": said.loc[version_id, "commit"],
+                "note": said.loc[version_id, "note"],
                 "runs": len(runs),
                 "value": runs["per_step"].median() if len(runs) else pd.NA,
                 "minimum": runs["per_step"].min() if len(runs) else pd.NA,
@@ -185,16 +192,30 @@ def _centre(store: Store, place: Place) -> dict[int, float]:
     """What the largest leaves of the last runs share, per run, as a log."""
     runs = [run.run_id for run in place.runs[-LAST_RUNS:]]
     with store.connect() as connection:
-        leaf = leaf_of(judged.families_of(connection, place.line))
-        leaves = _largest(connection, runs, *leaf) if leaf else []
-        values = judged.values_in(connection, runs, sorted(leaves))
+        leaves = _leaves(connection, place.line)
+        largest = _largest(connection, leaves, runs)
+        values = judged.values_in(connection, runs, largest)
     return dict(zip(runs, shared_factor(values).tolist(), strict=True))
 
 
-def _largest(connection: Connection, runs: Sequence[int], kind: str, metric: str) -> list[int]:
-    """The largest leaves of the newest run that has any: a training log says nothing of operators."""
-    found = (judged.largest_of(connection, run, kind, metric, _LEAVES) for run in reversed(runs))
-    return next(filter(None, found), [])
+def _leaves(connection: Connection, line: Line) -> list[int]:
+    """The leaf series of a line, ascending."""
+    for kind in LEAVES:
+        of_metric = judged.ids_of(connection, line, kind)
+        leaf = leaf_of([(kind, metric) for metric in of_metric])
+        if leaf is not None:
+            return of_metric[leaf[1]]
+    return []
+
+
+def _largest(connection: Connection, leaves: Sequence[int], runs: Sequence[int]) -> list[int]:
+    """The largest leaves of the newest run that has any, ascending: a training log says nothing of operators."""
+    for run in reversed(runs) if leaves else ():
+        values = judged.values_in(connection, [run], leaves)[:, 0]
+        largest = np.argsort(-values, kind="stable")[: min(_MOST_LEAVES, np.count_nonzero(~np.isnan(values)))]
+        if len(largest):
+            return [leaves[place] for place in sorted(largest.tolist())]
+    return []
 
 
 def _runs(samples: pd.DataFrame) -> pd.DataFrame:

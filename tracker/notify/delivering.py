@@ -171,18 +171,20 @@ class _Round:
     def _failed(
         self, message: Undelivered, reason: str, *, for_good: bool = False, not_before_ns: int | None = None
     ) -> None:
-        self.problems[message.channel] = reason
         attempts = message.attempts + 1
         last = for_good or attempts >= MOST_ATTEMPTS
         next_ns = None if last else max(self.now_ns + backoff_ns(message.id, attempts), not_before_ns or 0)
-        self.store.transact(
+        ours = self.store.transact(
             partial(
                 notifications.mark_failed, number=message.id, who=self.who, error=reason, now_ns=self.now_ns,
                 next_ns=next_ns,
             )
         )  # fmt: skip
-        if not last:
+        if not (ours and last):
             self.stuck.setdefault(message.channel, set()).update(message.incidents)
+        if not ours:  # somebody else is sending it by now, and will say what became of it
+            return
+        self.problems[message.channel] = reason
         self.dead += last
         self.failed += not last
 

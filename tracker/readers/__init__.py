@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, Protocol, cast
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
 from tracker.readers._facts import short_word
-from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, open_source, read_head
+from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -224,8 +224,7 @@ def _existing(path: Path | str) -> Path:
     if not path.exists():
         raise SourceError(path, "", "no such file or folder", remedy="check the path")
     if not (path.is_file() or path.is_dir()):
-        # such as that of <(zcat a.json.gz), which can be read once only
-        raise SourceError(path, "", "is a pipe or a device, no file", remedy="save what it gives as a file")
+        raise no_file(path)
     return path
 
 

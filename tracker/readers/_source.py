@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import hashlib
+import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,9 +50,17 @@ class ReadOptions:
 def open_source(path: Path) -> BinaryIO:
     """The file at `path`, opened for reading only; a SourceError where it cannot be opened."""
     try:
+        if not stat.S_ISREG(path.stat().st_mode) and not path.is_dir():
+            raise no_file(path)  # a pipe would be waited at
         return path.open("rb")
     except OSError as error:
         raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
+
+
+def no_file(path: Path) -> SourceError:
+    """The error for what stands where a file should."""
+    # such as that of <(zcat a.json.gz), which can be read once only
+    return SourceError(path, "", "is a pipe or a device, no file", remedy="save what it gives as a file")
 
 
 def read_head(path: Path, size: int = 4096) -> bytes:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from tracker.errors import SourceError
 from tracker.profile import F64, I32, I64, MISSING, Strings
+from tracker.readers._source import open_source
 
 MAGIC: Final = b"SQLite format 3\0"
 EXPORT_AGAIN: Final = "copy the file again, or export the profile again"
@@ -208,12 +209,9 @@ def opened(path: Path) -> Iterator[Database]:
 
 
 def _check(path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-            size = file.seek(0, 2)
-    except OSError as error:
-        raise SourceError(path, "", f"cannot be opened: {error.strerror or error}") from error
+    with open_source(path) as file:
+        header = file.read(_HEADER_BYTES)
+        size = file.seek(0, 2)
     if not header.startswith(MAGIC):
         problem = "the file is empty" if not size else "is no SQLite database"
         raise SourceError(path, "", problem, remedy=EXPORT_AGAIN)

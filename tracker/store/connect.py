@@ -15,14 +15,16 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, TypeVar
 from urllib.parse import quote
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import StaticPool
 
 from tracker.errors import StoreError
 from tracker.store import schema
 from tracker.store.failures import Raced, explain, is_collision, is_crowded
+from tracker.store.sql import QUESTION
 from tracker.store.turns import turn
+from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
 
 _Result = TypeVar("_Result")
 
@@ -39,23 +41,23 @@ _CONNECT_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 12
 _FIRST_PAUSE_S: Final = 0.02
 _LONGEST_PAUSE_S: Final = 2.0
-_SECRETS: Final = ("password", "sslpassword")
-"""Parts of a Postgres URL's query that nobody may see."""
-
 _WRITES: Final = {"tracker_writes": True}
 
 
 class Store:
     """An open database. `url` names it in messages: a path, or a URL without its password and query. `keys`: the keys
-    of ops and kernels that were read, by table and number.
+    of ops and kernels that were read, by table and number. `migrates`: it makes its tables, or changes them.
     """
 
-    def __init__(self, engine: Engine, url: URL, *, read_only: bool = False) -> None:
+    def __init__(self, engine: Engine, url: URL, *, read_only: bool = False, migrates: bool = False) -> None:
         self.engine = engine
         self.url = name_of(url)
         self.read_only = read_only
-        self._secrets = _secrets(url)
-        self._file = _file_of(url)
+        self._migrates = migrates
+        self._make: Callable[[], None] | None = None
+        self._making = threading.Lock()
+        self._secrets = secrets_of(url)
+        self._file = file_of(url)
         self.keys: dict[str, dict[int, tuple[Any, ...]]] = {}
         self._held = threading.local()
         self._driver_error: type[Exception] = engine.dialect.loaded_dbapi.Error
@@ -65,9 +67,25 @@ class Store:
         """Which of the two databases this is."""
         return "sqlite" if self.engine.dialect.name == "sqlite" else "postgresql"
 
+    @property
+    def is_made(self) -> bool:
+        """Whether the database has its tables."""
+        return self._make is None
+
+    def make_later(self, make: Callable[[], None]) -> None:
+        """Have the tables made before the first reading or writing."""
+        self._make = make
+
+    def _be_made(self) -> None:
+        with self._making:
+            if self._make is not None:
+                self._make()
+                self._make = None
+
     @contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection to read with; all its queries see one state of a SQLite database."""
+        self._be_made()
         held = getattr(self._held, "connection", None)
         with self._explained(), nullcontext(held) if held is not None else self.engine.connect() as connection:
             yield connection
@@ -92,6 +110,7 @@ class Store:
         """
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
+        self._be_made()
         end = time.monotonic() + BUSY_TIMEOUT_MS / 1000
         with (
             nullcontext() if urgent else self.turn("writers", end),
@@ -99,6 +118,8 @@ class Store:
             self._explained(),
             self.engine.execution_options(**_WRITES).begin() as connection,
         ):
+            if not self._migrates:
+                schema.still_known(connection, self.url)
             yield connection
 
     @contextmanager
@@ -156,25 +177,18 @@ class Store:
             raise known from error
 
 
-def _file_of(url: URL) -> Path | None:
-    """The file of a SQLite database; None where it has none of a plain name."""
-    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
-        return None
-    return Path(str(url.database)).resolve()
-
-
 def _let_others_go_first(attempt: int) -> None:
     """A pause before another attempt, of random length: writers that collided must not meet again at once."""
     if attempt:
         time.sleep(random.uniform(0.0, min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2 ** min(attempt, 10))))
 
 
-def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False) -> Store:
+def open_store(url: str | None = None, *, create: bool = True, read_only: bool = False, late: bool = False) -> Store:
     """The database at `url`: a SQLAlchemy URL, the path of a SQLite file, or `sqlite://` for one in memory.
 
-    None is the database of the settings. With `create`, a missing one is made; tables are made and brought up to date
-    by the migrations. Raises StoreError where that cannot be, for a database that is newer than this program, and with
-    `read_only` for one that is missing or older.
+    None is the database of the settings. With `create`, a missing one is made, with `late` not before it is first used;
+    tables are made and brought up to date by the migrations. Raises StoreError where that cannot be, for a database
+    that is newer than this program, and with `read_only` for one that is missing or older.
     """
     if url is None:
         from tracker import config
@@ -183,21 +197,34 @@ def open_store(url: str | None = None, *, create: bool = True, read_only: bool =
     parsed = parse_url(url)
     if in_memory(parsed):
         store = Store(open_engine(parsed), parsed)
-        with store.begin() as connection:
+        with store.engine.begin() as connection:
             schema.make(connection)
         return store
     if parsed.get_backend_name() == "sqlite":
         _check_file(parsed, create=create and not read_only, read_only=read_only)
     store = Store(open_engine(parsed, read_only=read_only), parsed, read_only=read_only)
     try:
-        with store.connect() as connection:
-            stamp = schema.stamp(connection, store.url)
+        stamp = None if late and _is_missing(parsed) else _stamp(store)
         if schema.needs_upgrade(stamp, store.url, create=create, read_only=read_only):
-            _migrate(store, parsed)
+            if late and stamp is None:
+                store.make_later(lambda: _migrate(store, parsed))
+            else:
+                _migrate(store, parsed)
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _stamp(store: Store) -> str | None:
+    with store.connect() as connection:
+        return schema.stamp(connection, store.url)
+
+
+def _is_missing(url: URL) -> bool:
+    """Whether there is no file; to look into it would make an empty one."""
+    file = file_of(url)
+    return file is not None and not file.exists()
 
 
 def upgrade(url: str | None = None) -> tuple[str | None, str]:
@@ -210,57 +237,30 @@ def upgrade(url: str | None = None) -> tuple[str | None, str]:
     if parsed.get_backend_name() == "sqlite":
         _check_file(parsed, create=False, read_only=False)
     with Store(open_engine(parsed), parsed) as store:
-        with store.connect() as connection:
-            before = schema.stamp(connection, store.url)
+        before = _stamp(store)
         if schema.needs_upgrade(before, store.url, create=True, read_only=False):
             _migrate(store, parsed)
     return before, schema.SCHEMA_HEAD
 
 
-def parse_url(text: str) -> URL:
-    """`text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a password.
-
-    >>> parse_url("postgres://tracker@db.example/tracker").drivername
-    'postgresql+psycopg'
-    >>> parse_url("/data/tracker.db").render_as_string()
-    'sqlite:////data/tracker.db'
-    """
-    remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
-    if "://" not in text:
-        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).absolute()))
-    try:
-        url = make_url(text)
-    except (ArgumentError, ValueError) as error:
-        raise StoreError("the database URL cannot be read", remedy=remedy) from error
-    kind = url.drivername.partition("+")[0]
-    if kind in {"postgresql", "postgres"}:
-        return url.set(drivername="postgresql+psycopg")
-    if kind == "sqlite":
-        return url.set(drivername="sqlite")
-    raise StoreError(f"a {kind} database is neither SQLite nor Postgres", remedy=remedy)
-
-
-def open_engine(url: str | URL, *, read_only: bool = False, foreign_keys: bool = True) -> Engine:
-    """An engine with the settings that all of tracker relies on; it looks at no tables."""
+def open_engine(url: str | URL, *, read_only: bool = False, migrates: bool = False) -> Engine:
+    """An engine with the settings that all of tracker relies on; it looks at no tables. `migrates`: it changes them."""
     url = parse_url(url) if isinstance(url, str) else url
     if url.get_backend_name() == "postgresql":
         arguments: dict[str, Any] = {"connect_timeout": _CONNECT_TIMEOUT_S, "application_name": "tracker"}
         arguments = {key: value for key, value in arguments.items() if key not in url.query}
-        options = " ".join(_words(url.query.get("options", "")))
+        options = " ".join(words(url.query.get("options", "")))
         arguments |= {"options": options} if options else {}
-        engine = create_engine(url, connect_args=arguments)
-        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options)
+        # SQLAlchemy would ask each server for a type that none of our tables has
+        engine = create_engine(url, connect_args=arguments, use_native_hstore=False)
+        _set_up_postgres(engine, read_only, own_timeout="lock_timeout" in options, migrates=migrates)
         return engine
     if in_memory(url):
         engine = create_engine(url, poolclass=StaticPool, connect_args={"check_same_thread": False})
     else:
         engine = create_engine(_read_only_url(url) if read_only else url)
-    _set_up_sqlite(engine, foreign_keys)
+    _set_up_sqlite(engine, foreign_keys=not migrates)
     return engine
-
-
-def _words(values: str | tuple[str, ...]) -> list[str]:
-    return [values] if isinstance(values, str) else list(values)
 
 
 @contextmanager
@@ -277,18 +277,29 @@ def _given_up_when_lost(connection: Connection) -> Iterator[None]:
         raise
 
 
-def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> None:
+def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool, migrates: bool) -> None:
     """`own_timeout`: the URL says how long to wait for a lock."""
+    psycopg: Any = engine.dialect.loaded_dbapi
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # with each transaction: PgBouncer refuses options at the start, and lends a session to several clients
         settings = ["SET TRANSACTION READ ONLY"] if read_only else []
         settings += [] if own_timeout else [f"SET LOCAL lock_timeout = {BUSY_TIMEOUT_MS}"]
+        if connection.get_execution_options().get("tracker_writes", False) and not migrates:
+            # tables change before all of it, or behind it
+            settings.append(f"SELECT pg_advisory_xact_lock_shared({schema.ADVISORY_LOCK})")
         if settings:
             # by the driver: where rows are streamed, SQLAlchemy makes a cursor of the server for each statement
             with _given_up_when_lost(connection), closing(connection.connection.cursor()) as cursor:
                 cursor.execute("; ".join(settings))
+
+    @event.listens_for(engine, "before_cursor_execute")
+    def ask(_connection: object, cursor: Any, _statement: str, _parameters: object, context: Any, _many: bool) -> None:
+        # numbers and arrays come as bytes, which neither side has to write out and read as text; answers about tables
+        # of Postgres itself have types that only come as text
+        if context.execution_options.get(QUESTION):
+            cursor.format = psycopg.pq.Format.BINARY
 
     @event.listens_for(engine, "do_connect")
     def connect(dialect: Any, _record: object, positional: Sequence[Any], named: Mapping[str, Any]) -> Any:
@@ -304,7 +315,7 @@ def _set_up_postgres(engine: Engine, read_only: bool, *, own_timeout: bool) -> N
             _let_others_go_first(attempt)
 
 
-def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
+def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
     @event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         # The driver's own transactions start late and end at every schema change; `begin` below starts ours.
@@ -322,7 +333,7 @@ def _set_up_sqlite(engine: Engine, foreign_keys: bool) -> None:
 
 def _migrate(store: Store, url: URL) -> None:
     # Foreign keys stay off while SQLite tables are rebuilt; they are checked before the end of the transaction.
-    with Store(open_engine(url, foreign_keys=False), url) as migrating:
+    with Store(open_engine(url, migrates=True), url, migrates=True) as migrating:
         if migrating.dialect == "sqlite":
             with migrating._explained():
                 schema.use_write_ahead_log(migrating.engine, BUSY_TIMEOUT_MS)
@@ -364,23 +375,3 @@ def _read_only_url(url: URL) -> URL:
     if not _writable(path.parent) and not Path(f"{path}-wal").exists():
         query["immutable"] = "1"
     return URL.create("sqlite", database=f"file:{quote(str(path))}", query=query)
-
-
-def in_memory(url: URL) -> bool:
-    """Whether the database ends with the process that opens it."""
-    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
-
-
-def name_of(url: URL) -> str:
-    """What messages call a database: its path, or its URL without password and query."""
-    if url.get_backend_name() == "sqlite":
-        return url.database or "the database in memory"
-    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
-
-
-def _secrets(url: URL) -> frozenset[str]:
-    """What must not be shown of `url`, wherever it stands in it."""
-    found = [str(url.password or "")]
-    for key in _SECRETS:
-        found += _words(url.query.get(key, ()))
-    return frozenset(found) - {""}

@@ -29,6 +29,10 @@ from tracker.store.connect import Store
 from tracker.store.tables import metadata
 
 _ROWS_AT_ONCE: Final = 20_000
+_PACKED_AT_ONCE: Final = 100
+_PACKED: Final = frozenset({"op_tree", "sample_array"})
+"""Tables of which one row can hold a megabyte."""
+
 # BigInteger is an Integer: the special one first
 _KINDS: Final[Sequence[tuple[type[Any], bulk.Kind]]] = (
     (BigInteger, "int"), (Integer, "short"), (Double, "float"), (Boolean, "bool"), (Text, "text"),
@@ -85,8 +89,9 @@ def _require_empty(connection: Connection, target: Store) -> None:
 
 def _chunks(reading: Connection, table: Table) -> Iterator[list[Sequence[Any]]]:
     question: Select[Any] = select(*table.columns).order_by(*table.primary_key.columns)
-    with reading.execution_options(yield_per=_ROWS_AT_ONCE).execute(question) as rows:
-        for chunk in rows.partitions(_ROWS_AT_ONCE):
+    at_once = _PACKED_AT_ONCE if table.name in _PACKED else _ROWS_AT_ONCE
+    with reading.execution_options(yield_per=at_once).execute(question) as rows:
+        for chunk in rows.partitions(at_once):
             yield [tuple(row) for row in chunk]
 
 

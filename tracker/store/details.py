@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
+from tracker.store.contexts import packed
 from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, ids, op_keys_and_stacks
 
 NO_SIZE: Final = -1
@@ -24,7 +25,6 @@ _SORTED_BY: Final = {
     "kernel": ("step", "kernel_key", "op_key"),
     "kernel_metric": ("kernel_key",),
     "memory": ("step", "op_key"),
-    "op_tree": ("step", "node"),
 }
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
@@ -76,7 +76,8 @@ def load(connection: Connection, placed: Sequence[Placed]) -> None:
     for table in partitions.DETAIL_TABLES[1:]:
         for item in placed:
             if table in item.rows.tables:
-                bulk.load(connection, table, _columns(table, item, known))
+                columns = _packed_tree(item, known) if table == "op_tree" else _columns(table, item, known)
+                bulk.load(connection, table, columns)
 
 
 def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
@@ -164,6 +165,16 @@ def _group_keys(communication: Table | None) -> list[Key]:
 def _or_no_size(values: Any) -> NDArray[np.int64]:
     numbers = np.asarray(values, dtype=np.int64)
     return np.where(numbers == MISSING, NO_SIZE, numbers)
+
+
+def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
+    """The columns of op_tree, with one row for all calling contexts; none without any."""
+    rows = {name: np.asarray(values) for name, values in item.rows.tables["op_tree"].items()}
+    rows["op_key_id"] = known.of("op_key", item)[rows["op_key"]]
+    if not len(rows["step"]):
+        return []
+    contexts = Column("contexts", "binary", [packed(rows)])
+    return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), contexts]
 
 
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:

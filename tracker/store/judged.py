@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,18 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     they came in, where nobody knows when one of them did: with a clock for some no other order fits all.
     """
     rows = bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
-    return [
+    runs = [
         LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, ranks, timeline, started)
         for number, of, version, pinned, rules, ranks, pruned, timeline, started in rows
     ]
+    return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
+
+
+def _as_started(runs: list[LineRun]) -> list[LineRun]:
+    """The runs of a version, which stand as they came in."""
+    if any(run.started_at_ns is None for run in runs):
+        return runs
+    return sorted(runs, key=lambda run: run.started_at_ns or 0)
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
@@ -123,15 +132,13 @@ def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[
     return place[known], known
 
 
-def families_of(connection: Connection, line: Line) -> list[tuple[str, str]]:
-    """(kind, metric) of the series of a line."""
-    return [(row.kind, row.metric) for row in connection.execute(statement("line_families"), line.parameters)]
-
-
-def largest_of(connection: Connection, run_id: int, kind: str, metric: str, most: int) -> list[int]:
-    """The series of a kind and metric that are the largest in a run, at most so many, the largest first."""
-    wanted = {"run_id": run_id, "kind": kind, "metric": metric, "row_limit": most}
-    return [row[0] for row in bulk.fetch(connection.execute(statement("largest_series"), wanted))]
+def ids_of(connection: Connection, line: Line, kind: str) -> dict[str, list[int]]:
+    """Metric -> the series of a line that are of this kind, ascending."""
+    found: dict[str, list[int]] = {}
+    asked = {**line.parameters, "kind": kind}
+    for number, metric in bulk.fetch(connection.execute(statement("series_of_kind"), asked)):
+        found.setdefault(metric, []).append(number)
+    return found
 
 
 def values_in(connection: Connection, run_ids: Sequence[int], series_ids: Sequence[int]) -> F64:

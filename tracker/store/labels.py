@@ -90,7 +90,7 @@ def lock(connection: Connection, *parts: object) -> None:
 
 def workload_id(connection: Connection, name: str) -> int:
     """The workload called `name`."""
-    return _find_or_add(connection, _FIND_WORKLOAD, _ADD_WORKLOAD, {"name": _label("workload", name)})
+    return _find_or_add(connection, _FIND_WORKLOAD, _ADD_WORKLOAD, {"name": workload_name(name)})
 
 
 def device_id(connection: Connection, device: Device) -> int:
@@ -101,9 +101,7 @@ def device_id(connection: Connection, device: Device) -> int:
 
 def configuration_id(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
     """The configuration of `workload` with exactly these values."""
-    pairs = sorted((_label("configuration key", key), clean(value)) for key, value in values.items())
-    for _, value in pairs:
-        _check_plain("configuration value", value)
+    pairs = configuration_pairs(values)
     identity = {
         "workload_id": workload,
         "fingerprint": digest_of(part for pair in pairs for part in pair),
@@ -113,6 +111,19 @@ def configuration_id(connection: Connection, workload: int, values: Mapping[str,
     for key, value in pairs:
         connection.execute(_ADD_CONFIGURATION_VALUE, {"id": number, "key": key, "value": value})
     return number
+
+
+def workload_name(name: str) -> str:
+    """`name` as a workload is stored; UsageError where none is called so."""
+    return _label("workload", name)
+
+
+def configuration_pairs(values: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Keys and values as they are stored, in order; UsageError for those that cannot be."""
+    pairs = sorted((_label("configuration key", key), clean(value)) for key, value in values.items())
+    for _, value in pairs:
+        _check_plain("configuration value", value)
+    return pairs
 
 
 def version_label(label: str) -> str:

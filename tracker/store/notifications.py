@@ -251,13 +251,14 @@ def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
     connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
-def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> None:
-    """It could not be delivered: again at `next_ns`, or never (None). Nothing where the claim was lost meanwhile."""
+def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> bool:
+    """It could not be delivered: again at `next_ns`, or never (None). False, and nothing, where the claim was lost."""
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
     marked = connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None}).rowcount == 1
     if marked and next_ns is None:
         connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
+    return marked
 
 
 def give_up(connection: Connection, now_ns: int) -> int:

@@ -108,16 +108,14 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
     configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
     otherwise they are a new run.
     """
-    return store.transact(lambda connection: _save_all(connection, batch))
+    runs = [_incoming(record, captures, formats) for record, captures, formats in batch]
+    return store.transact(lambda connection: _save_all(connection, runs))
 
 
-def _save_all(
-    connection: Connection, batch: Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]
-) -> list[SavedRun]:
+def _save_all(connection: Connection, runs: Sequence[_Incoming]) -> list[SavedRun]:
     homes: list[_Home] = []
     to_load: list[details.Placed] = []
-    for record, captures, formats in batch:
-        incoming = _incoming(record, captures, formats)
+    for incoming in runs:
         fresh = _without_known(connection, incoming)
         _make_room(connection, fresh.pruned)
         to_load += fresh.pruned
@@ -151,9 +149,12 @@ def _saved(connection: Connection, home: _Home) -> SavedRun:
 
 
 def _incoming(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> _Incoming:
+    """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
     if not captures or any(capture.rows is None for capture in captures):
         raise ValueError("a run is saved from captures with rows")
     labels.version_label(record.version)
+    labels.workload_name(record.workload)
+    labels.configuration_pairs(record.configuration)
     ranks = [_rank(capture) for capture in captures]
     if len(set(ranks)) < len(ranks):
         raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")

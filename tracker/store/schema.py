@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, text
 
-from tracker.errors import StoreError
+from tracker.errors import NewerStoreError, StoreError
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0019"
+SCHEMA_HEAD: Final = "0020"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
@@ -72,17 +72,28 @@ def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool
         if create and not read_only:
             return True
         raise StoreError(f"{name} holds no tables of tracker yet", remedy="tracker ingest makes them")
-    if stamp > SCHEMA_HEAD:
-        raise StoreError(
-            f"{name} is at schema {stamp}, newer than this tracker, which knows up to {SCHEMA_HEAD}",
-            remedy="upgrade tracker: pip install --upgrade tracker",
-        )
+    refuse_newer(stamp, name)
     if read_only:
         raise StoreError(
             f"{name} is at schema {stamp}, older than {SCHEMA_HEAD}, which this tracker reads",
             remedy="bring it up to date with tracker db upgrade, and the same --db if you named it so",
         )
     return True
+
+
+def refuse_newer(stamp: str, name: str) -> None:
+    """NewerStoreError where this program does not know the schema."""
+    if stamp > SCHEMA_HEAD:
+        raise NewerStoreError(
+            f"{name} is at schema {stamp}, newer than this tracker, which knows up to {SCHEMA_HEAD}",
+            remedy="upgrade tracker: pip install --upgrade tracker",
+        )
+
+
+def still_known(connection: Connection, name: str) -> None:
+    """NewerStoreError where a newer program has upgraded the database since it was opened."""
+    if found := connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar():
+        refuse_newer(str(found), name)
 
 
 def ddl_file(dialect: str) -> Path:
@@ -110,7 +121,7 @@ def make_or_upgrade(connection: Connection, name: str) -> None:
     found = stamp(connection, name)
     if found is None:
         make(connection)
-    elif found != SCHEMA_HEAD:  # what another process made in the meantime is not made again
+    elif needs_upgrade(found, name, create=True, read_only=False):  # another process made what it is in the meantime
         upgrade(connection)
 
 

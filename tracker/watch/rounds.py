@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from tracker import judgement, notify
-from tracker.errors import StoreError, TrackerError
+from tracker.errors import NewerStoreError, StoreError, TrackerError
 from tracker.store import failures, findings, inbox, pruning, watchers
 from tracker.units import NS_PER_DAY, NS_PER_HOUR, counted
 from tracker.watch.alarms import raise_alarms
@@ -109,7 +109,8 @@ def nightly(work: Work) -> None:
 def once(work: Work) -> None:
     """One whole round. What fails keeps no other job from its work; it is said, and at the end a TrackerError.
 
-    Only a database that fails two jobs one after the other ends it: it is away, and each look at it may take a minute.
+    Only a database that fails two jobs one after the other ends it: it is away, and each look at it may take a minute;
+    and one that a newer program has upgraded, with its NewerStoreError.
     """
     failed: list[tuple[str, Exception]] = []
     away = False
@@ -117,6 +118,8 @@ def once(work: Work) -> None:
         try:
             with work.at(name):
                 ONCE.get(name, JOBS[name])(work)
+        except NewerStoreError:
+            raise
         except Exception as error:  # noqa: BLE001 no job may end the others
             failed.append((name, error))
             work.say(Event("failed", f"{name}: {described(error)}"))

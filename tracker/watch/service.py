@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracker import __version__, readers
 from tracker.config import Settings
-from tracker.errors import SourceError, StoreError, TrackerError, UsageError
+from tracker.errors import NewerStoreError, SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
 from tracker.store import Store, failures, inbox, watchers
 from tracker.store.leases import LIFETIME_NS
@@ -80,7 +80,7 @@ class Service:
             rounds.once(self.work)
 
     def run(self) -> None:
-        """Watch until a signal says to end."""
+        """Watch until a signal says to end. NewerStoreError where a newer program has upgraded the database."""
         with self._on_record(every_ns=self.work.settings.watch.every_ns):
             work, every = self.work, format_age(self.work.settings.watch.every_ns)
             work.say(Event("watcher", f"watches {counted(len(work.places), 'folder')} every {every}, {work.store.url}"))
@@ -110,6 +110,8 @@ class Service:
         try:
             with self.open_store(work.settings) as work.store, self._interruptible(), work.at(name):
                 _run(work, name)
+        except NewerStoreError:
+            raise
         except Exception as error:  # noqa: BLE001 no job may end the others
             self._failed(name, error)
         else:

@@ -53,16 +53,8 @@ CREATE TABLE op (
 CREATE TABLE op_tree (
     run_id BIGINT NOT NULL,
     rank BIGINT NOT NULL,
-    step BIGINT NOT NULL,
-    node BIGINT NOT NULL,
-    parent BIGINT NOT NULL,
-    op_key_id BIGINT NOT NULL,
-    calls BIGINT,
-    host_total_ns BIGINT,
-    device_total_ns BIGINT,
-    device_self_ns BIGINT,
-    kernel_count BIGINT,
-    CONSTRAINT pk_op_tree PRIMARY KEY (run_id, rank, step, node)
+    contexts BYTEA NOT NULL,
+    CONSTRAINT pk_op_tree PRIMARY KEY (run_id, rank)
 )
  PARTITION BY RANGE (run_id);
 

@@ -47,6 +47,7 @@ from tracker.store.queries.runs import (
     sources,
     steps,
     told,
+    version_notes,
     versions,
 )
 
@@ -96,6 +97,7 @@ __all__ = [
     "thresholds",
     "told",
     "unknown",
+    "version_notes",
     "versions",
     "with_values",
 ]

@@ -9,9 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tracker.errors import StoreError
 from tracker.lazy import pd
 
 I64 = NDArray[np.int64]
+
+
+def sums(values: NDArray[Any], starts: I64) -> NDArray[Any]:
+    """The sums along the last axis, from each of `starts` to the next; StoreError for a whole number too large."""
+    found = np.add.reduceat(values, starts, axis=-1)
+    if values.dtype == np.int64:
+        # what does not fit comes out wrong by 2**64
+        about = np.add.reduceat(values.astype(np.float64), starts, axis=-1)
+        if (np.abs(found - about) > 2.0**62).any():
+            raise StoreError("a sum is too large: 2**63 or more", remedy="ask for fewer ranks and steps")
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -26,8 +38,9 @@ class Column:
         """From what a driver gives: None is missing."""
         if None not in numbers:
             return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
-        missing = np.array([number is None for number in numbers], dtype=bool)
-        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
+        values = np.array(numbers, dtype=object)
+        missing = pd.isna(values)
+        return cls(np.where(missing, 0, values).astype(dtype), missing)
 
     def array(self) -> Any:
         """The same as a nullable array of pandas."""
@@ -50,7 +63,8 @@ class Column:
             limits = np.iinfo(np.int64)
             values = np.where(missing, limits.max if how is np.minimum else limits.min, values)
         unknown = (np.logical_or if how is np.add else np.logical_and).reduceat(missing, starts)
-        return Column(np.where(unknown, 0, how.reduceat(values, starts)).astype(values.dtype), unknown)
+        found = sums(values, starts) if how is np.add else how.reduceat(values, starts)
+        return Column(np.where(unknown, 0, found).astype(values.dtype), unknown)
 
     def shared(self, order: I64, starts: I64) -> Column:
         """For each row, in the old order, the sum of its group; groups as in `merged`."""

@@ -7,7 +7,7 @@ from typing import Any, Final, TypedDict, Unpack
 
 from tracker.lazy import pd
 from tracker.store.connect import Store
-from tracker.store.queries import ops_and_kernels
+from tracker.store.queries import contexts, ops_and_kernels
 from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, steps_parameters, whole
 
 _RANK_GRAIN: Final = ("stage", "rank")
@@ -95,12 +95,12 @@ def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -
 def op_tree(
     store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, in_steps: bool = False
 ) -> pd.DataFrame:
-    """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see sql/op_tree.sql.
+    """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see `contexts.op_tree`.
 
     With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
     """
-    parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks), **steps_parameters(steps, in_steps)}
-    return frame(store, "op_tree", parameters)
+    parameters = {"run_ids": whole(run_ids), **ranks_parameters(ranks)}
+    return contexts.op_tree(store, parameters, steps, in_steps=in_steps)
 
 
 def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

@@ -34,20 +34,21 @@ def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
 
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> pd.DataFrame:
     """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
-    and version_id, version: its label.
+    and of the run started_at_ns, version_id, version: its label.
     """
     found = frame_of(store, "series_runs", "series_ids", series_ids)
     place = {run.run_id: at for at, run in enumerate(runs)}
     places = np.array([place.get(run_id, -1) for run_id in found["run_id"].to_numpy(dtype="int64").tolist()], dtype=int)
     order = np.lexsort([places, found["series_id"].to_numpy(dtype="int64")])
     order = order[places[order] >= 0]
-    versions = [runs[at] for at in places[order].tolist()]
+    own = [runs[at] for at in places[order].tolist()]
     return (
         found.take(order)
         .reset_index(drop=True)
         .assign(
-            version_id=pd.array([run.version_id for run in versions], dtype="Int64"),
-            version=pd.array([run.version for run in versions], dtype="string"),
+            started_at_ns=pd.array([run.started_at_ns for run in own], dtype="Int64"),
+            version_id=pd.array([run.version_id for run in own], dtype="Int64"),
+            version=pd.array([run.version for run in own], dtype="string"),
         )
     )
 

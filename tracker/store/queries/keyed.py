@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -39,7 +40,7 @@ class Texts:
     def of(cls, ids: I64, known: Mapping[int, Sequence[str]], columns: Mapping[str, int]) -> Texts:
         """`known`: the texts of the key behind each number; `columns`: name -> which of these, all others aside."""
         numbers, inverse = np.unique(ids, return_inverse=True)
-        keys = [tuple(known[number][at] for at in columns.values()) for number in numbers.tolist()]
+        keys = list(map(itemgetter(*columns.values()), map(known.__getitem__, numbers.tolist())))
         distinct = sorted(set(keys))
         place = {key: at for at, key in enumerate(distinct)}
         places = np.array([place[key] for key in keys], dtype=np.int64)[inverse]
@@ -63,15 +64,15 @@ def keys_of(store: Store, table: Literal["op_key", "kernel_key"], ids: I64) -> M
             store.keys[table] = known
         with store.connect() as connection:
             rows = _op_keys(connection, missing) if table == "op_key" else _asked(connection, "kernel_keys", missing)
-        known.update({number: tuple(texts) for number, *texts in rows})
+        known.update({row[0]: row[1:] for row in rows})
     return known
 
 
 def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
     """The numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
-    rows = _asked(connection, "op_keys", ids)
-    texts: dict[int, str] = dict(_asked(connection, "op_texts", {number for row in rows for number in row[1:]}))
-    return [(row[0], *(texts[number] for number in row[1:])) for row in rows]
+    keys, *columns = zip(*_asked(connection, "op_keys", ids), strict=True)
+    texts: dict[int, str] = dict(_asked(connection, "op_texts", set().union(*columns)))
+    return list(zip(keys, *([texts[number] for number in column] for column in columns), strict=True))
 
 
 def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[Any]:

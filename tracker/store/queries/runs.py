@@ -71,6 +71,11 @@ def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
     return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
 
 
+def version_notes(store: Store, workload_id: int) -> pd.DataFrame:
+    """What was said of the versions of a workload, in their order: version_id, version, commit, note."""
+    return frame(store, "version_notes", {"workload_id": workload_id}).rename(columns={"commit_id": "commit"})
+
+
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:
     """Version of `workload` -> its place among them, from 0."""
     return {str(label): at for at, label in enumerate(versions(store, workload)["version"])}

@@ -9,6 +9,9 @@ from typing import Final
 
 from sqlalchemy import TextClause, bindparam, text
 
+QUESTION: Final = "tracker_question"
+"""The option of a statement by which it is known as one of these."""
+
 _LISTS: Final = frozenset(
     {"run_ids", "ranks", "steps", "digests", "finding_ids", "series_ids", "states", "message_ids"}
 )
@@ -25,7 +28,8 @@ def statement(name: str) -> TextClause:
     """The statement in `name`.sql."""
     body = _COMMENT.sub("", files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8"))
     lists = _LISTS & set(_PARAMETER.findall(body))
-    return text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
+    question = text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
+    return question.execution_options(**{QUESTION: True})
 
 
 @cache

@@ -1,5 +1,5 @@
 -- Which runs follow each other in this line? One row per active run, by the order of versions; those of a version as
--- they started, or as they came in (by number) where nobody knows when one of them did.
+-- they came in (by number).
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
 --   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; ranks: that came;
@@ -23,10 +23,4 @@ WHERE
     AND r.device_id = :device_id
     AND r.state = 'active'
 GROUP BY r.id, v.id
-ORDER BY
-    v.ordinal,
-    v.id,
-    CASE
-        WHEN COUNT(*) OVER (PARTITION BY v.id) = COUNT(r.started_at_ns) OVER (PARTITION BY v.id) THEN r.started_at_ns
-    END,
-    r.id
+ORDER BY v.ordinal, v.id, r.id

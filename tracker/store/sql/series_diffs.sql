@@ -2,8 +2,8 @@
 -- Parameters: series_ids (list)
 -- Columns: series_id, version_id; previous_diff, previous_p, previous_q, previous_verdict, previous_contribution,
 --   calls_verdict: against the version before; pinned_diff, pinned_p, pinned_q, pinned_verdict, pinned_contribution:
---   against the pinned one; best_version: label of the best one before; best_diff, best_p, best_q, best_verdict:
---   against it; rule_version. See the table diff_history
+--   against the pinned one; best_version_id: the best one before; best_diff, best_p, best_q, best_verdict: against it;
+--   rule_version. See the table diff_history
 SELECT
     d.series_id,
     d.version_id,
@@ -18,13 +18,12 @@ SELECT
     d.pinned_q,
     d.pinned_verdict,
     d.pinned_contribution,
-    v.label AS best_version,
+    d.best_version_id,
     d.best_diff,
     d.best_p,
     d.best_q,
     d.best_verdict,
     d.rule_version
 FROM diff_history AS d
-LEFT JOIN version AS v ON d.best_version_id = v.id
 WHERE d.series_id IN :series_ids
 ORDER BY d.series_id, d.version_id

@@ -1,11 +1,10 @@
--- What do active runs say of these series? One row per series and run.
+-- What do runs, in whatever state, say of these series? One row per series and run.
 -- Parameters: series_ids (list)
--- Columns: series_id, run_id; started_at_ns: of the run; per_step: the value that is judged; minimum, maximum: over the
---   steps; calls_per_step; rank_spread; steps; intermittent: see the table sample
+-- Columns: series_id, run_id; per_step: the value that is judged; minimum, maximum: over the steps; calls_per_step;
+--   rank_spread; steps; intermittent: see the table sample
 SELECT
     d.series_id,
     d.run_id,
-    r.started_at_ns,
     d.value AS per_step,
     d.min AS minimum,
     d.max AS maximum,
@@ -14,8 +13,5 @@ SELECT
     d.steps,
     d.intermittent
 FROM sample AS d
-INNER JOIN run AS r ON d.run_id = r.id
-WHERE
-    d.series_id IN :series_ids
-    AND r.state = 'active'
+WHERE d.series_id IN :series_ids
 ORDER BY d.series_id, d.run_id

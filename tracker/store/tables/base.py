@@ -66,6 +66,11 @@ def digest() -> Any:
     return Field(sa_type=LargeBinary, nullable=False)
 
 
+def packed() -> Any:
+    """Numbers of many rows as bytes."""
+    return Field(sa_type=LargeBinary, nullable=False)
+
+
 def value() -> Any:
     """A whole number (ns, bytes or a count) that may be missing."""
     return Field(default=None, sa_type=BigInteger, nullable=True)

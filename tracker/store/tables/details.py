@@ -1,4 +1,4 @@
-"""Per run, rank and step: one row per distinct thing, with counts and sums.
+"""Per run, rank and step: one row per distinct thing, with counts and sums; calling contexts are packed.
 
 Columns carry the names of `tracker.profile.ROW_COLUMNS`; a reference to a dimension ends in `_id`. `ordinal`: the
 position of the row in its capture, where the natural key holds text too long for an index.
@@ -9,8 +9,10 @@ from __future__ import annotations
 from tracker.store.tables.base import (
     DETAIL,
     Base,
+    Binary,
     BreakdownColumns,
     key,
+    packed,
     real,
     text_key,
     value,
@@ -56,21 +58,13 @@ class Op(Base, table=True):
 
 
 class OpTree(Base, table=True):
-    """The calls of one op in one calling context, which keeps its `node` in all steps; `parent` is -1 for a root."""
+    """The calls of each op in each calling context, of all steps of one rank in one row."""
 
     __tablename__ = "op_tree"
     __table_args__ = DETAIL
     run_id: int = key()
     rank: int = key()
-    step: int = key()
-    node: int = key()
-    parent: int = key(primary=False)
-    op_key_id: int = key(primary=False)
-    calls: int | None = value()
-    host_total_ns: int | None = value()
-    device_total_ns: int | None = value()
-    device_self_ns: int | None = value()
-    kernel_count: int | None = value()
+    contexts: Binary = packed()
 
 
 class Kernel(Base, table=True):

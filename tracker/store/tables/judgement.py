@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import REAL, Boolean, Double, Index, Integer, LargeBinary, UniqueConstraint
+from sqlalchemy import REAL, Boolean, Double, Index, Integer, UniqueConstraint
 from sqlmodel import Field
 
-from tracker.store.tables.base import ID, Base, Binary, digest, key, real, row_id, text_key, text_value
+from tracker.store.tables.base import ID, Base, Binary, digest, key, packed, real, row_id, text_key, text_value
 from tracker.store.tables.base import value as number
 
 
@@ -65,7 +65,7 @@ class SampleArray(Base, table=True):
 
     __tablename__ = "sample_array"
     run_id: int = Field(sa_type=ID, primary_key=True, nullable=False, sa_column_kwargs={"autoincrement": False})
-    numbers: Binary = Field(sa_type=LargeBinary, nullable=False)
+    numbers: Binary = packed()
 
 
 class Judged(Base, table=True):

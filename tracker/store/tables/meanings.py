@@ -16,8 +16,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "source.rank": "the lowest rank that the file holds",
     "step": "step number of the profiler's marker, or its own step id; -1: outside all; 0 where nothing says",
     "steps": "how many steps the row stands for: its numbers are their mean; NULL: one",
-    "node": "number of the calling context in its capture",
-    "parent": "the calling context around it; -1: none",
     "version.parent": "label of the version it was made from",
     "ordinal": "position of the row in its capture",
     "version.ordinal": "place in the order of versions, first ingest first",
@@ -292,7 +290,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "free_ns": "time in which the device did nothing",
     "kernel_count": "compute and communication kernels, no copies",
     "op.kernel_count": "device events that the op launched itself",
-    "op_tree.kernel_count": "device events launched in this calling context or below it",
+    "op_tree.contexts": "zlib of 8-byte numbers: how many contexts; their node, parent (-1: none), op_key_id and how "
+    "many rows each has; step, calls, host_total_ns, device_total_ns, device_self_ns and kernel_count (of a context "
+    "and those below it) of these rows. Each differs from the one before; see tracker/store/contexts.py",
     "kernel_total_ns": "plain sum of compute and communication kernel time",
     "compute_total_ns": "plain sum of compute kernel time",
     "communication_total_ns": "plain sum of communication kernel time",

@@ -1,0 +1,83 @@
+"""The calling contexts of one rank as one value: what all its steps say of them, packed.
+
+They are read only as a whole, and from step to step little of them changes: rows of them would take ten times the room.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+I64 = NDArray[np.int64]
+
+NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
+_CONTEXT: Final = ("node", "parent", "op_key_id")
+_STEP: Final = ("step", *NUMBERS)
+COLUMNS: Final = (*_CONTEXT, *_STEP)
+_HEAD: Final = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Contexts:
+    """The contexts of a rank by node, each with its `node`, `parent` and `op_key_id`; and row by row what a step says
+    of one, by context and step: the `place` of the context among them, the `step`, and `numbers`, one line for each
+    of NUMBERS, MISSING where the source does not say.
+    """
+
+    node: I64
+    parent: I64
+    op_key_id: I64
+    place: I64
+    step: I64
+    numbers: I64
+
+
+def packed(rows: Mapping[str, I64]) -> bytes:
+    """`rows`, in any order, with the columns of a context, of a step and NUMBERS: zlib of the number of contexts, of
+    their nodes, parents, op keys and how many rows each has, then of the steps and numbers of all rows.
+    """
+    order = np.lexsort([rows[name] for name in ("step", *reversed(_CONTEXT))])
+    of_rows = np.stack([rows[name][order] for name in _CONTEXT])
+    starts = np.flatnonzero(np.diff(of_rows, prepend=of_rows[:, :1] - 1).any(axis=0))
+    contexts = np.vstack([of_rows[:, starts], np.diff(starts, append=len(order))])
+    steps = np.stack([rows[name][order] for name in _STEP])
+    return zlib.compress(_HEAD.pack(len(starts)) + _bytes(contexts) + _bytes(steps))
+
+
+def unpacked(content: bytes) -> Contexts:
+    """What was `packed`; ValueError where the bytes are damaged."""
+    try:
+        plain = zlib.decompress(content)
+        (count,) = _HEAD.unpack_from(plain)
+    except (zlib.error, struct.error) as error:
+        raise ValueError("these bytes are no calling contexts") from error
+    end = _HEAD.size + 8 * (len(_CONTEXT) + 1) * count
+    node, parent, op_key_id, often = _numbers(plain[_HEAD.size : end], len(_CONTEXT) + 1)
+    step, *numbers = _numbers(plain[end:], len(_STEP))
+    place = np.repeat(np.arange(count), often)
+    if len(place) != len(step):
+        raise ValueError("contexts and their rows differ in number")
+    return Contexts(node, parent, op_key_id, place, step, np.stack(numbers))
+
+
+def _bytes(lines: I64) -> bytes:
+    """Lines of numbers, each as what it differs by from the one before (modulo 2**64, the sign in the lowest bit): the
+    lowest bytes of a line together, then the next ones. Most are 0.
+    """
+    differences = np.diff(lines, prepend=0)
+    codes = ((differences << 1) ^ (differences >> 63)).astype("<i8", order="C")
+    return codes.view(np.uint8).reshape(*lines.shape, 8).transpose(0, 2, 1).tobytes()
+
+
+def _numbers(content: bytes, lines: int) -> I64:
+    """The lines of numbers whose `_bytes` these are."""
+    by_byte = np.frombuffer(content, dtype=np.uint8).reshape(lines, 8, -1)
+    codes = np.ascontiguousarray(by_byte.transpose(0, 2, 1)).view("<u8")[..., 0]
+    differences = (codes >> np.uint64(1)).astype(np.int64) ^ -(codes & np.uint64(1)).astype(np.int64)
+    return np.cumsum(differences, axis=1)

@@ -1,0 +1,93 @@
+"""Calling contexts: they are stored packed, rank by rank, and summed up here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from tracker.errors import StoreError
+from tracker.lazy import pd
+from tracker.profile import MISSING
+from tracker.store.bulk import fetch
+from tracker.store.connect import Store
+from tracker.store.contexts import NUMBERS, Contexts, unpacked
+from tracker.store.queries.columns import I64, Column, sums
+from tracker.store.queries.frames import whole
+from tracker.store.queries.keyed import Texts, groups, keys_of
+from tracker.store.sql import statement
+
+_PLACE: Final = ("run_id", "rank", "stage", "node", "parent")
+_LINES: Final = (*_PLACE, "op_key_id", *NUMBERS)
+_OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2}
+
+Steps = Sequence[int] | None
+
+
+def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool) -> pd.DataFrame:
+    """One row per run, rank and calling context, in the order of their numbers, summed over `steps` (None: all),
+    without step -1 where `in_steps`. `parameters`: those of sql/op_tree.sql.
+
+    Columns: run_id, rank, stage (NA: none), node, parent (-1: none); name, input_shapes, input_types; calls;
+    host_total_ns: host time with the ops inside; device_total_ns: launched anywhere below; device_self_ns: by the op
+    itself; kernel_count: device events launched anywhere below. A sum is that of what is known, NA where nothing is.
+    """
+    nothing = np.zeros((len(_LINES), 0), dtype=np.int64)
+    lines = np.concatenate([nothing, *_ranks(store, parameters, steps, in_steps)], axis=1)
+    found = dict(zip(_LINES, lines, strict=True))
+    texts = Texts.of(found["op_key_id"], keys_of(store, "op_key", found["op_key_id"]), _OP)
+    order, starts = groups([*(found[name] for name in ("run_id", "rank", "node", "parent")), texts.places])
+    first = order[starts]
+    numbers = dict(zip(NUMBERS, _sums(lines[-len(NUMBERS) :, order], starts), strict=True))
+    return pd.DataFrame(
+        {
+            **{name: _array(found[name][first]) for name in _PLACE},
+            **texts.arrays(first),
+            **{name: _array(own) for name, own in numbers.items()},
+        }
+    )
+
+
+def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: bool) -> Iterator[I64]:
+    """The _LINES of each rank."""
+    if not parameters["run_ids"]:
+        return
+    with store.connect() as connection:
+        rows = fetch(connection.execute(statement("op_tree"), dict(parameters)))
+    for run_id, rank, stage, content in rows:
+        try:
+            contexts = unpacked(bytes(content))
+        except ValueError as error:
+            problem = f"{store.url}: the calling contexts of run {run_id}, rank {rank} are damaged"
+            raise StoreError(problem, remedy="restore the database from a copy") from error
+        summed = _summed(contexts, steps, in_steps)
+        place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
+        yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])
+
+
+def _summed(contexts: Contexts, steps: Steps, in_steps: bool) -> I64:
+    """Node, parent, op_key_id and NUMBERS of each context that is in one of the chosen steps."""
+    chosen = contexts.step >= (0 if in_steps else MISSING)
+    if steps is not None:
+        chosen &= np.isin(contexts.step, np.array(whole(steps), dtype=np.int64))
+    place = contexts.place[chosen]
+    starts = np.flatnonzero(np.diff(place, prepend=-1))
+    at = place[starts]
+    numbers = _sums(contexts.numbers[:, chosen], starts)
+    return np.vstack([contexts.node[at], contexts.parent[at], contexts.op_key_id[at], numbers])
+
+
+def _sums(numbers: I64, starts: I64) -> I64:
+    """Line by line, the sum of what is known from each of `starts` to the next; MISSING where nothing is."""
+    if len(starts) == numbers.shape[1]:
+        return numbers
+    missing = numbers == MISSING
+    found = sums(np.where(missing, 0, numbers), starts)
+    return np.where(np.logical_and.reduceat(missing, starts, axis=1), MISSING, found)
+
+
+def _array(values: I64) -> Any:
+    """A nullable array of pandas; MISSING is NA."""
+    missing = values == MISSING
+    return Column(np.where(missing, 0, values), missing).array()

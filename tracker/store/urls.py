@@ -1,0 +1,70 @@
+"""Addresses of databases: read from what a user writes, named in messages, without what nobody may see."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Final
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from tracker.errors import StoreError
+
+_SECRETS: Final = ("password", "sslpassword")
+"""Parts of a Postgres URL's query that nobody may see."""
+
+
+def parse_url(text: str) -> URL:
+    """`text` as a URL of one of the two drivers; StoreError for anything else, without showing what may be a password.
+
+    >>> parse_url("postgres://tracker@db.example/tracker").drivername
+    'postgresql+psycopg'
+    >>> parse_url("/data/tracker.db").render_as_string()
+    'sqlite:////data/tracker.db'
+    """
+    remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
+    if "://" not in text:
+        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).absolute()))
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError) as error:
+        raise StoreError("the database URL cannot be read", remedy=remedy) from error
+    kind = url.drivername.partition("+")[0]
+    if kind in {"postgresql", "postgres"}:
+        return url.set(drivername="postgresql+psycopg")
+    if kind == "sqlite":
+        return url.set(drivername="sqlite")
+    raise StoreError(f"a {kind} database is neither SQLite nor Postgres", remedy=remedy)
+
+
+def in_memory(url: URL) -> bool:
+    """Whether the database ends with the process that opens it."""
+    return url.get_backend_name() == "sqlite" and url.database in (None, "", ":memory:")
+
+
+def file_of(url: URL) -> Path | None:
+    """The file of a SQLite database; None where it has none of a plain name."""
+    if url.get_backend_name() != "sqlite" or in_memory(url) or (url.database or "").startswith("file:"):
+        return None
+    return Path(str(url.database)).resolve()
+
+
+def name_of(url: URL) -> str:
+    """What messages call a database: its path, or its URL without password and query."""
+    if url.get_backend_name() == "sqlite":
+        return url.database or "the database in memory"
+    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+
+
+def secrets_of(url: URL) -> frozenset[str]:
+    """What must not be shown of `url`, wherever it stands in it."""
+    found = [str(url.password or "")]
+    for key in _SECRETS:
+        found += words(url.query.get(key, ()))
+    return frozenset(found) - {""}
+
+
+def words(values: str | tuple[str, ...]) -> list[str]:
+    """The values of a key in the query of a URL, which may give it more than once."""
+    return [values] if isinstance(values, str) else list(values)
