@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass, field
+from itertools import compress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,7 +95,7 @@ class Known:
         if line not in self.series:
             found = judged.series_of(connection, line)
             order = sorted(range(len(found.keys)), key=found.keys.__getitem__)
-            self.series[line] = SeriesTable(found.ids[order], tuple(found.keys[row] for row in order))
+            self.series[line] = SeriesTable(found.ids[order], tuple([found.keys[row] for row in order]))
         return self.series[line]
 
     def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
@@ -133,9 +134,12 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
     for line, places in up_to_date.items():
         series = known.series_of(connection, line)
         values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
-        there = np.flatnonzero(~np.isnan(values).all(axis=1))
-        keys = series.keys if len(there) == len(series.keys) else [series.keys[row] for row in there.tolist()]
-        parts.append(_Part(keys, places, values.T[:, there].T, calls.T[:, there].T))
+        there = np.asarray(~np.isnan(values).all(axis=1))
+        if there.all():
+            parts.append(_Part(series.keys, places, values, calls))
+        else:
+            keys = list(compress(series.keys, there.tolist()))
+            parts.append(_Part(keys, places, values.T[:, there].T, calls.T[:, there].T))
     return _together(parts, tuple(told[run_id].timeline for run_id in run_ids))
 
 
