@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tracker.detectors import arrays, rule
 from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
+from tracker.detectors.verdicts import Rung, ladder
 
 
 class CallSplit(Struct, frozen=True):
@@ -96,14 +97,16 @@ def judge_calls(
     few = (runs[0] == 0) | (runs[1] == 0)
     single = np.minimum(*runs) == 1
     found = (more | fewer) & effect & matters
-    word = np.where(single, rule.SUSPECT, np.where(more, rule.REGRESSED, rule.IMPROVED))
-    verdict = np.where(few, rule.TOO_FEW_RUNS, np.where(found, word, rule.UNCHANGED))
-    changed = np.where(
-        matters, "fewer or more calls, but not in every run or by too little", "below the contribution floor"
-    )
-    reason = np.where(
-        found, np.where(more, "more calls", "fewer calls"), np.where(before == after, "as many calls", changed)
-    )
+    cause = np.where(more, "more calls", "fewer calls")
+    rungs: list[Rung] = [
+        (few, rule.TOO_FEW_RUNS, "a side without the series"),
+        (found & single, rule.SUSPECT, cause),
+        (found & more, rule.REGRESSED, cause),
+        (found, rule.IMPROVED, cause),
+        (before == after, rule.UNCHANGED, "as many calls"),
+        (matters, rule.UNCHANGED, "fewer or more calls, but not in every run or by too little"),
+    ]
+    verdict, reason = ladder(rungs, rule.UNCHANGED, "below the contribution floor")
     return {
         "baseline_calls": before,
         "candidate_calls": after,
@@ -111,7 +114,7 @@ def judge_calls(
         "by_time_per_call": split.by_time_per_call,
         "contribution": contribution,
         "verdict": verdict,
-        "reason": np.where(few, "a side without the series", reason),
+        "reason": reason,
     }
 
 

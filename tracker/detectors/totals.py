@@ -14,7 +14,7 @@ from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_ro
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
-from tracker.detectors.verdicts import exceeded, ladder
+from tracker.detectors.verdicts import Rung, exceeded, ladder
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
@@ -138,7 +138,7 @@ def _words(
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
     inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING
     pair = np.maximum(before, after) == 1
-    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+    rungs: list[Rung] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),
         (finding & single, rule.SUSPECT, cause),
         (finding & (raw.d > 0), rule.REGRESSED, cause),

@@ -14,6 +14,9 @@ from tracker.detectors._distributions import t_exceeded
 from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
 
+Rung = tuple[BOOL, str, str | NDArray[np.str_]]
+"""Where it holds, and the verdict and the reason, or the reason of each, that it gives: see `ladder`."""
+
 
 class Evidence(Struct, frozen=True):
     """What the runs say of each series; one element per series in every field.
@@ -81,7 +84,7 @@ def _ladder(
     unknown = np.isnan(e.standard_error)
     passes = effect & matters
     single = fewer == 1
-    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+    rungs: list[Rung] = [
         (e.baseline_runs == 0, rule.TOO_FEW_RUNS, "no baseline run has it"),
         (e.candidate_runs == 0, rule.TOO_FEW_RUNS, "no candidate run has it"),
         (unknown, rule.TOO_FEW_RUNS, "one run against one: nothing says how much it varies"),
@@ -97,9 +100,7 @@ def _ladder(
     return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
 
 
-def ladder(
-    rungs: Sequence[tuple[BOOL, str, str | NDArray[np.str_]]], verdict: str, reason: str
-) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+def ladder(rungs: Sequence[Rung], verdict: str, reason: str) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
     """Verdict and reason per series, of the first rung (condition, verdict, reason or reasons) whose condition holds.
 
     `verdict`, `reason`: where none does.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 from msgspec import Struct, field
@@ -108,16 +109,18 @@ def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thres
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
     """Values and calls of the runs of all `sides`, a row per key, nan for series that a side does not have."""
-    if all(tuple(side.keys) == tuple(keys) for side in sides):
-        return np.hstack([side.values for side in sides]), np.hstack([side.calls for side in sides])
-    place = {key: at for at, key in enumerate(keys)}
-    found = [_in_rows(side, place) for side in sides]
+    found = []
+    for own, same in groupby(sides, key=lambda side: side.keys):  # sides of one line mostly have the same series
+        values, calls = map(np.hstack, zip(*((side.values, side.calls) for side in same), strict=True))
+        found.append((values, calls) if own == tuple(keys) else _in_rows(keys, own, values, calls))
     return np.hstack([values for values, _ in found]), np.hstack([calls for _, calls in found])
 
 
-def _in_rows(side: ChosenRuns, place: Mapping[Key, int]) -> tuple[F64, F64]:
-    there = [at for at, key in enumerate(side.keys) if key in place]
-    rows = [place[side.keys[at]] for at in there]
-    values, calls = np.full((2, side.values.shape[1], len(place)), np.nan)
-    values[:, rows], calls[:, rows] = side.values.T[:, there], side.calls.T[:, there]
-    return values.T, calls.T
+def _in_rows(keys: Sequence[Key], own: Sequence[Key], values: F64, calls: F64) -> tuple[F64, F64]:
+    """`values` and `calls` of series `own`, a row for each of `keys`."""
+    place = {key: at for at, key in enumerate(keys)}
+    there = [at for at, key in enumerate(own) if key in place]
+    rows = [place[own[at]] for at in there]
+    found = np.full((2, values.shape[1], len(keys)), np.nan)
+    found[0][:, rows], found[1][:, rows] = values.T[:, there], calls.T[:, there]
+    return found[0].T, found[1].T
