@@ -25,6 +25,8 @@ from tracker.compare.sides import load_all, needs_store
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tracker.store import Store
 
 
@@ -78,10 +80,10 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         )
 
 
-def _op_names(found: operators.Operators) -> list[str]:
+def _op_names(found: operators.Operators) -> Iterator[str]:
     """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
-    rows = (found.baseline_rows, found.candidate_rows, found.everything)
-    return [str(name) for frame in rows for name in frame["name"].unique()]
+    for rows in (found.baseline_rows, found.candidate_rows, found.everything):
+        yield from rows["name"].unique()
 
 
 def _metric(baseline: str, candidate: str) -> str:

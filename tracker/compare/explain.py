@@ -8,10 +8,12 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
+
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
-from tracker.compare.keys import places, values
+from tracker.compare.keys import places, ranks, reals, values
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -27,6 +29,11 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
+_CAUSE: Final = (
+    "name", "input_shapes", "status", "delta_ns", "calls_delta_ns", "per_call_delta_ns", "baseline_calls",
+    "candidate_calls", "baseline_ns", "candidate_ns",
+)  # fmt: skip
+"""What of an op makes it a cause."""
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
 _NO_SUMS: Final = "medians over runs do not add up"
@@ -116,7 +123,7 @@ def _causes(
     """The largest ops, and the largest names of ops; each with where it runs and its verdict, or without one whether
     it stands out of the runs.
     """
-    largest = operators.everything.head(_MAX_CAUSES)
+    largest = operators.everything[list(_CAUSE)].head(_MAX_CAUSES)
     where = _places(operators, largest["name"])
     causes = [
         replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
@@ -239,17 +246,16 @@ def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
     place, first = places([ops["name"]])
-    rolled = ops[columns].groupby(place).sum(min_count=1).assign(name=ops["name"].take(first).to_numpy())
-    size = rolled["delta_ns"].abs()
-    if most is not None:
-        rolled = rolled[size >= size.nlargest(most).min()]
-    rolled = rolled.assign(_size=size).sort_values(["_size", "name"], ascending=[False, True]).head(most)
+    names = ops["name"].to_numpy(dtype=object)[first]
+    rolled = ops[columns].groupby(place).sum(min_count=1)
+    order = np.lexsort([ranks(names), -np.abs(reals(rolled["delta_ns"]))])[:most]
+    rolled = rolled.iloc[order].assign(name=names[order])
     calls0 = rolled["baseline_calls"]
     price0 = rolled["baseline_ns"] / calls0.where(calls0 > 0)
     by_calls = (rolled["candidate_calls"] - calls0) * price0
     return rolled.assign(
         input_shapes="",
-        status=rolled["name"].map(status_of_names(ops[ops["name"].isin(rolled["name"])])),
+        status=rolled["name"].map(status_of_names(ops.loc[ops["name"].isin(rolled["name"]), ["name", "status"]])),
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
     )
@@ -261,12 +267,11 @@ def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str
     """
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
-        own = rows[rows["name"].isin(names)]
+        columns = [name for name in ("module", "call_stack") if name in rows]
+        own = rows.loc[rows["name"].isin(names), ["name", "input_shapes", "own_ns", *columns]]
         number, first = places([own["name"], own["input_shapes"]])
         keys = list(values(own.take(first), "name", "input_shapes"))
-        for column in ("module", "call_stack"):
-            if column not in rows:
-                continue
+        for column in columns:
             for key, text in zip(keys, means.dominant(own, number, len(first), column, "own_ns"), strict=True):
                 place = text if column == "module" else code_line(text)
                 if place:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -99,7 +98,7 @@ def by_size(columns: Columns, delta: str, ties: Sequence[str] = ()) -> Columns:
     the key, so that the order is total.
     """
     size: F64 = np.round(np.abs(columns[delta]), 6)
-    largest: F64 = reduce(np.fmax, [columns[name] for name in ties]) if ties else size
+    largest = np.fmax(*(columns[name] for name in ties)) if ties else size
     order = np.lexsort([-largest, -size])
     place, _ = places([size[order], largest[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place

@@ -85,6 +85,8 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     sides = (baseline, candidate)
     if any(side.is_part for side in sides):  # the profiler does not say in which step
         return nothing
+    if not any(side.has_rows(queries.kernel_metrics) for side in sides):
+        return nothing
     stated = [canonical(side.kernel_metrics()) for side in sides]
     if any(frame.empty for frame in stated):
         notes = () if all(frame.empty for frame in stated) else (_lacking(sides, stated),)

@@ -20,6 +20,8 @@ from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions, Side
 
@@ -78,7 +80,8 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
         ops = _join_ops(sides, [_filtered(frame, options) for frame in rows])
     ops = join.large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
-    return Operators(join.frame("ops", ops), join.frame("ops", everything), details, *rows)
+    whole = join.frame("ops", everything)
+    return Operators(whole if ops is everything else join.frame("ops", ops), whole, details, *rows)
 
 
 def _self_rows(side: Loaded) -> pd.DataFrame:
@@ -114,15 +117,14 @@ def _join_ops(sides: Sequence[Loaded], rows: Sequence[pd.DataFrame]) -> Columns:
     joined = join.split_calls(join.matched(keys, numbers, tables))
     mapped = means.distinct_texts(rows[0], numbers[0], count, "baseline_name")
     joined["baseline_name"] = np.where(mapped != "", mapped, pd.NA)
-    joined["input_types"] = np.array([_changed(*pair) for pair in zip(*types, strict=True)], dtype=object)
+    joined["input_types"] = _changed(*types)
     return join.with_difference(joined, "ns")
 
 
-def _changed(before: str, after: str) -> str:
+def _changed(before: NDArray[np.object_], after: NDArray[np.object_]) -> NDArray[np.object_]:
     """One text for both sides; where both have one and they differ, `before -> after`."""
-    if not before or not after or before == after:
-        return after or before
-    return f"{before} -> {after}"
+    differ = (before != "") & (after != "") & (before != after)
+    return np.where(differ, before + " -> " + after, np.where(after != "", after, before))
 
 
 def _kernel_parts(side: Loaded, keys: set[tuple[str, str]] | None = None) -> pd.DataFrame:

@@ -93,7 +93,7 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
     asked_of = (queries.communication, queries.communication_tasks)
-    if all(side.ask(question).empty for side in sides for question in asked_of):
+    if all(side.lacks(question) for side in sides for question in asked_of):
         return join.nothing("communication"), join.nothing("communication_details")
     roles = roles_by_size(*sides)
 
@@ -132,7 +132,7 @@ def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
 def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
     sides, frames = knowing.both(baseline, candidate, knowing.MEMORY), []
-    if all(side.ask(queries.memory).empty for side in sides):
+    if all(side.lacks(queries.memory) for side in sides):
         return join.nothing("memory"), join.nothing("memory_details")
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         frame = side.ask(queries.memory).rename(columns={"op": "name"})
@@ -177,6 +177,8 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     sides = knowing.both(baseline, candidate, knowing.API)
+    if all(side.lacks(queries.api) for side in sides):
+        return join.nothing("api")
     frames = [side.ask(queries.api).rename(columns={"total_ns": "ns"}) for side in sides]
     joined = join.average(_summed(sides, frames, API_KEY, ["calls", "ns", "self_ns"]), "ns", "calls", "average_ns")
     return join.frame("api", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
