@@ -81,7 +81,7 @@ def with_difference(columns: Columns, value: str, *, unit: str = "ns") -> Column
     delta = np.nan_to_num(candidate) - np.nan_to_num(baseline)
     delta[np.isnan(baseline) & np.isnan(candidate)] = np.nan
     result = {**columns, f"delta_{unit}": delta, "diff": ratio(baseline, candidate)}
-    return by_size(result, f"delta_{unit}", [f"candidate_{value}", f"baseline_{value}"])
+    return by_size(result, f"delta_{unit}", np.fmax(baseline, candidate))
 
 
 def ratio(baseline: F64, candidate: F64) -> F64:
@@ -93,12 +93,12 @@ def ratio(baseline: F64, candidate: F64) -> F64:
     return candidate / np.where(baseline != 0, baseline, np.nan) - 1
 
 
-def by_size(columns: Columns, delta: str, ties: Sequence[str] = ()) -> Columns:
-    """Rows by |`delta`| descending, missing last; ties by the larger of `ties`, then by the texts and the numbers of
-    the key, so that the order is total.
+def by_size(columns: Columns, delta: str, largest: F64 | None = None) -> Columns:
+    """Rows by |`delta`| descending, missing last; ties by the `largest` number of a row, then by the texts and the
+    numbers of the key, so that the order is total.
     """
     size: F64 = np.round(np.abs(columns[delta]), 6)
-    largest = np.fmax(*(columns[name] for name in ties)) if ties else size
+    largest = size if largest is None else largest
     order = np.lexsort([-largest, -size])
     place, _ = places([size[order], largest[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
