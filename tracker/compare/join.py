@@ -97,7 +97,8 @@ def by_size(columns: Columns, delta: str, largest: F64 | None = None) -> Columns
     """Rows by |`delta`| descending, missing last; ties by the `largest` number of a row, then by the texts and the
     numbers of the key, so that the order is total.
     """
-    size: F64 = np.round(np.abs(columns[delta]), 6)
+    change: F64 = columns[delta]
+    size = np.round(np.abs(change), 6)
     largest = size if largest is None else largest
     order = np.lexsort([-largest, -size])
     place, _ = places([size[order], largest[order]])
