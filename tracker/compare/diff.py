@@ -50,7 +50,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
         measured = metrics.measure(left, right)
-        kernels, kernel_metrics = metrics.of_kernels(measured, others.kernels(left, right, options))
+        kernels, kernel_types = others.kernels(left, right, options)
+        kernels, kernel_metrics = metrics.of_kernels(measured, kernels)
         judged = verdicts.judge(left, right, options)
         return Diff(
             baseline=left.side,
@@ -61,7 +62,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             ops=judged.into("ops", found.ops),
             op_details=found.details,
             kernels=judged.into("kernels", kernels),
-            kernel_types=others.kernel_types(left, right, options),
+            kernel_types=kernel_types,
             kernel_metrics=kernel_metrics,
             communication=judged.into("communication", exchange),
             communication_details=exchange_details,

@@ -93,19 +93,20 @@ def ratio(baseline: F64, candidate: F64) -> F64:
     return candidate / np.where(baseline != 0, baseline, np.nan) - 1
 
 
-def by_size(columns: Columns, delta: str, largest: F64 | None = None) -> Columns:
-    """Rows by |`delta`| descending, missing last; ties by the `largest` number of a row, then by the texts and the
+def by_size(columns: Columns, delta: str, larger: F64 | None = None) -> Columns:
+    """Rows by |`delta`| descending, missing last; ties by the `larger` number of a row, then by the texts and the
     numbers of the key, so that the order is total.
     """
     change: F64 = columns[delta]
     size = np.round(np.abs(change), 6)
-    largest = size if largest is None else largest
-    order = np.lexsort([-largest, -size])
-    place, _ = places([size[order], largest[order]])
+    second = size if larger is None else larger
+    order = np.lexsort([-second, -size])
+    place, _ = places([size[order], second[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
-    rows = order[tied]
-    telling = [ranks(column.take(rows)) for column in _telling(columns)]
-    order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
+    if len(tied):
+        rows = order[tied]
+        telling = [ranks(column.take(rows)) for column in _telling(columns)]
+        order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
     return taken(columns, order)
 
 

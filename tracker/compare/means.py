@@ -107,12 +107,13 @@ def dominant(frame: pd.DataFrame, number: I64, count: int, text: str, weight: st
     there is none. Keys as in `per_step`.
     """
     texts = frame[text].fillna("").to_numpy(dtype=object)
-    told = np.flatnonzero(texts != "")
+    found, told = np.full(count, "", dtype=object), np.flatnonzero(texts != "")
+    if not len(told):
+        return found
     place, first = places([number[told], texts[told]])
     carried = np.bincount(place, np.nan_to_num(reals(frame[weight]))[told], len(first))
     own, names = number[told][first], texts[told][first]
     order = np.lexsort([ranks(names), -carried, own])[::-1]
-    found = np.full(count, "", dtype=object)
     found[own[order]] = names[order]  # the last one stays
     return found
 

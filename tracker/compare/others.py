@@ -29,12 +29,16 @@ _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
 _EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
 
 
-def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
+def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `kernels` frame of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
-    launches most of it, `type` that of most of it; `why` is left empty.
+    launches most of it, `type` that of most of it; `why` is left empty. And its `kernel_types`.
     """
-    sides, frames = _kernels(baseline, candidate, options)
-    frames = paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1])
+    sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
+    asked = [
+        canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
+    ]
+    found = [matching(frame, "op", options.op) for frame in asked]
+    frames = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     numbers, joined = _timed(sides, frames, _KERNEL_MATCH)
     count = length(joined)
     before, after = [means.dominant(*part, count, "op", "ns") for part in zip(frames, numbers, strict=True)]
@@ -42,18 +46,21 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     joined["op"] = np.where(after != "", after, before)
     joined["type"] = means.dominant(both, np.concatenate(numbers), count, "type", "ns")
     joined["why"] = np.full(count, "", dtype=object)
-    return join.frame("kernels", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
+    large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
+    return join.frame("kernels", large), _kernel_types(sides, found, options)
 
 
-def _kernels(
-    baseline: Loaded, candidate: Loaded, options: DiffOptions
-) -> tuple[tuple[Loaded, ...], list[pd.DataFrame]]:
-    """The parts of both sides that know their kernels, and these kernels."""
-    sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
-    asked = [
-        canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
-    ]
-    return sides, [matching(frame, "op", options.op) for frame in asked]
+def _kernel_types(sides: Sequence[Loaded], found: Sequence[pd.DataFrame], options: DiffOptions) -> pd.DataFrame:
+    """The `kernel_types` frame of a Diff: what an NPU's profiler calls the type of a kernel, on each type of core.
+
+    Without rows where neither side knows types (GPUs; Ascend's Level0). Collectives are left out, as in
+    op_statistic.csv: `communication` has them.
+    """
+    typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
+    if all(frame.empty for frame in typed):
+        return join.nothing("kernel_types")
+    _, joined = _timed(sides, paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
+    return join.frame("kernel_types", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 
 
 def _timed(
@@ -73,20 +80,6 @@ def _timed(
         for side, frame, number in zip(sides, frames, numbers, strict=False)
     ]
     return numbers, join.average(join.matched(keys, numbers[:2], tables), "ns", "calls", "average_ns")
-
-
-def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
-    """The `kernel_types` frame of a Diff: what an NPU's profiler calls the type of a kernel, on each type of core.
-
-    Without rows where neither side knows types (GPUs; Ascend's Level0). Collectives are left out, as in
-    op_statistic.csv: `communication` has them.
-    """
-    sides, found = _kernels(baseline, candidate, options)
-    typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
-    if all(frame.empty for frame in typed):
-        return join.nothing("kernel_types")
-    _, joined = _timed(sides, paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
-    return join.frame("kernel_types", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 
 
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -110,7 +110,7 @@ class Loaded:
 
     def has_rows(self, question: Callable[..., pd.DataFrame]) -> bool:
         """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
-        return bool(self._with_rows(question, self.run_ids))
+        return question not in _TABLES or bool((self.told()[_TABLES[question]] == 1).any())
 
     def about(self, question: Callable[..., pd.DataFrame], **chosen: Any) -> pd.DataFrame:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
