@@ -10,7 +10,7 @@ import numpy as np
 
 from tracker.compare import knowing, means, sums
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
-from tracker.compare.keys import places
+from tracker.compare.keys import Numbered, places
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
 from tracker.store import queries
@@ -59,15 +59,15 @@ def category_sums(side: Loaded) -> Sums:
     cores = _cores_in_all_runs(side, compute).to_numpy()
     split = cores != ""
     copied = kernels[kernels["category"].isin(["copy", "memset"])]
+    category = compute["category"].to_numpy(dtype=object)
     counted = [
-        (compute, compute["category"].to_numpy(dtype=object)),
+        (compute, category),
         (compute, np.full(len(compute), "operator_ns", dtype=object)),
         (copied, np.full(len(copied), "copy_ns", dtype=object)),
     ]
     if split.any():
-        of_core = compute[split]
-        counted.append((of_core, (of_core["category"] + ":" + cores[split]).to_numpy(dtype=object)))
-        counted.append((of_core, "operator_" + cores[split] + "_ns"))
+        of_core, core = compute[split], cores[split]
+        counted += [(of_core, category[split] + ":" + core), (of_core, "operator_" + core + "_ns")]
     times = {name: own for rows, names in counted for name, own in _sums_by_name(side, rows, names).items()}
     # the time of copies is a union over each step, which the breakdown has
     copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
@@ -83,7 +83,7 @@ def category_sums(side: Loaded) -> Sums:
 def _sums_by_name(side: Loaded, kernels: pd.DataFrame, names: NDArray[np.object_]) -> dict[str, Sum]:
     """The sums of kernels by the names of the rows of the overall table in which they count."""
     number, first = places([names])
-    numbers = means.per_step(side, kernels, number, len(first), ["total_ns", "calls"])
+    numbers = means.per_step(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
     rows = zip(names[first], *numbers.values(), strict=True)
     return {name: Sum(sums.known(ns), sums.known(calls)) for name, ns, calls in rows}
 

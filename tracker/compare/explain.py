@@ -13,7 +13,7 @@ import numpy as np
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
-from tracker.compare.keys import places, ranks, reals, values
+from tracker.compare.keys import numbered, places, ranks, reals
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
-_CAUSE: Final = (
-    "name", "input_shapes", "status", "delta_ns", "calls_delta_ns", "per_call_delta_ns", "baseline_calls",
-    "candidate_calls", "baseline_ns", "candidate_ns",
-)  # fmt: skip
-"""What of an op makes it a cause."""
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
 _NO_SUMS: Final = "medians over runs do not add up"
@@ -123,7 +118,7 @@ def _causes(
     """The largest ops, and the largest names of ops; each with where it runs and its verdict, or without one whether
     it stands out of the runs.
     """
-    largest = operators.everything[list(_CAUSE)].head(_MAX_CAUSES)
+    largest = operators.everything.head(_MAX_CAUSES)
     where = _places(operators, largest["name"])
     causes = [
         replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
@@ -268,14 +263,13 @@ def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
         columns = [name for name in ("module", "call_stack") if name in rows]
-        own = rows.loc[rows["name"].isin(names), ["name", "input_shapes", "own_ns", *columns]]
-        number, first = places([own["name"], own["input_shapes"]])
-        keys = list(values(own.take(first), "name", "input_shapes"))
+        chosen = rows.loc[rows["name"].isin(names), ["name", "input_shapes", "own_ns", *columns]]
+        (own,), keys = numbered([chosen], ["name", "input_shapes"])
         for column in columns:
-            for key, text in zip(keys, means.dominant(own, number, len(first), column, "own_ns"), strict=True):
+            for *key, text in zip(*keys.values(), means.dominant(own, column, "own_ns"), strict=True):
                 place = text if column == "module" else code_line(text)
                 if place:
-                    found.setdefault(key, {})[place] = None
+                    found.setdefault(tuple(key), {})[place] = None
     return {key: ", ".join(texts) for key, texts in found.items()}
 
 
