@@ -99,8 +99,12 @@ def has(side: Loaded, table: str) -> bool:
 
 def _with_table(side: Loaded, table: str) -> set[Rank]:
     """The ranks of `side` that have `table`."""
-    told = side.told()
-    return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
+
+    def having() -> set[Rank]:
+        told = side.told()
+        return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
+
+    return side.once(table, having)
 
 
 def _emptied(side: Loaded) -> Loaded:

@@ -106,6 +106,14 @@ class Loaded(Struct, frozen=True, eq=False):
                 self.answers[asked] = self.about(question, **chosen, **few)
         return self.answers[asked].copy(deep=False)
 
+    def lacks(self, question: Callable[..., pd.DataFrame]) -> bool:
+        """Whether the answer to a question is empty; nothing is asked where no run has rows in its table."""
+        return not self.has_rows(question) or self.ask(question).empty
+
+    def has_rows(self, question: Callable[..., pd.DataFrame]) -> bool:
+        """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
+        return question not in _TABLES or bool((self.told()[_TABLES[question]] == 1).any())
+
     def about(self, question: Callable[..., pd.DataFrame], **chosen: Any) -> pd.DataFrame:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
         once for all sides that are compared.
