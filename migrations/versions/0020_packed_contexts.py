@@ -1,6 +1,6 @@
 """The calling contexts of a rank as one packed row of op_tree, which takes a tenth of the room of thousands of rows.
 
-The room that this frees in a SQLite file is used by the next runs, and given back when `tracker prune` drops details.
+The room that this frees in a SQLite file is used by the next runs; `tracker prune --compact` gives it back.
 """
 
 from __future__ import annotations

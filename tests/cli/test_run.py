@@ -77,6 +77,18 @@ def test_a_command_that_leaves_no_profile_is_told(job):
     assert not (job / "jobs.db").exists()
 
 
+def test_a_profile_that_no_reader_knows_is_told_in_the_words_of_an_ingest(job, tracker):
+    """Such as one that the profiler could not write, on a disk that was full."""
+    done = run(*LABELS, "--", "sh", "-c", "cp made.json prof/a.json; echo no gzip > prof/b.pt.trace.json.gz")
+    problem = "is named .gz, but is no gzip file, and no reader knows its content"
+    warning = f"warning: prof/b.pt.trace.json.gz: {problem}; it was passed over, although its name says torch_profiler"
+    assert warning in done.stderr.splitlines()
+    assert warning in tracker("ingest", "prof", "--version", "v1", "--workload", "toy").err.splitlines()
+    again = run(*LABELS, "--", "touch", "prof/b.pt.trace.json.gz")
+    assert again.stderr.splitlines() == [warning, "warning: the job left no new profile in prof"]
+    assert run(*LABELS, "--", "true").stderr == "warning: the job left no new profile in prof\n", "it lay there before"
+
+
 def test_the_environment_and_the_version_are_those_of_the_job(job, monkeypatch):
     for line in ("init -q", "commit -q --allow-empty -m a", "tag v7 -m a"):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *line.split()], check=True)

@@ -178,8 +178,8 @@ def judged_row(diff, unit="ns", verdict="REGRESSED"):
     return gated(key, diff, verdict, unit)
 
 
-def gated(key, diff=0.2, verdict="REGRESSED", unit="ns"):
-    return GatedRow("overall", key[2], "", verdict, "failed", unit, 1.0, 1.0 + diff, diff, 0.01, "", key)
+def gated(key, diff=0.2, verdict="REGRESSED", unit="ns", calls=None):
+    return GatedRow("overall", key[2], "", verdict, "failed", unit, 1.0, 1.0 + diff, diff, 0.01, "", key, calls)
 
 
 def known_row(row, ratio, change="level"):
@@ -244,6 +244,29 @@ def test_known_time_says_nothing_of_calls_that_became_more_since():
     assert not known(TIME, calls=(2.0, 2.0)).covers(more_calls)
     assert known(TIME, calls=(2.0, 3.0)).covers(more_calls)
     assert known(TIME, calls=(2.0, 2.0)).covers(gated(TIME, verdict="REGRESSED, more calls"))
+
+
+@pytest.mark.parametrize("change", ["level", "calls"])
+def test_calls_that_grow_further_than_what_is_known_are_news(change):
+    """Known: 2 calls became 4, a time once and a half as long. As many are no news, nor is 1 more in 20; 8 are."""
+    finding = known(TIME, 0.5 if change == "level" else 1.0, change, calls=(2.0, 4.0))
+    verdicts = ("UNCHANGED, more calls", "REGRESSED, more calls") if change == "level" else ("UNCHANGED, more calls",)
+    for verdict in verdicts:
+        assert finding.covers(gated(TIME, 0.2, verdict, calls=1.0))
+        assert finding.covers(gated(TIME, 0.2, verdict, calls=1.1))
+        assert not finding.covers(gated(TIME, 0.2, verdict, calls=3.0))
+    assert finding.covers(gated(TIME, 0.2, calls=3.0)) == (change == "level"), "calls that nothing was said of"
+
+
+def test_calls_that_grow_on_in_the_same_time_are_news_beside_a_finding_of_calls(store):
+    """mm is called 2, 4, then 16 times per step, always in 1000 ns all together."""
+    for number, calls in enumerate((2, 4, 16)):
+        for at, noise in enumerate((0, 10, -10)):
+            start = 10**18 + (3 * number + at) * 10**12
+            save(store, f"v{number + 1}", ops=[("mm", 1000 + noise, {"calls": calls}), ("add", 5000)], step_ns=9000,
+                 steps=2, started_at_ns=start)  # fmt: skip
+    update(store, lines_of(store))
+    assert names(gate(store, "v1", "v3", "new", only=("operator",))) == ["mm"]
 
 
 def test_more_memory_is_news_beside_a_time_that_is_known(store):

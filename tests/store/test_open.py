@@ -348,6 +348,17 @@ def test_a_password_in_the_query_is_not_shown(url):
     )
 
 
+def test_a_server_that_only_the_query_names_is_named():
+    """As by the folder of its socket: else two servers of one machine have one name."""
+    names = {
+        "postgresql:///db?host=/run/a": "postgresql:///db?host=/run/a",
+        "postgresql://me:s3cr3t@/db?sslmode=disable&port=5433&host=/run/b": "postgresql://me:***@/db?host=/run/b&port=5433",
+        "postgresql:///db?host=one:5432&host=two:5433": "postgresql:///db?host=one:5432&host=two:5433",
+        "postgresql://h:1/db?application_name=ci": "postgresql://h:1/db",
+    }
+    assert {text: urls.name_of(urls.parse_url(text)) for text in names} == names
+
+
 def test_a_database_that_the_server_does_not_have_is_named(postgres_server):
     with pytest.raises(StoreError, match=r"cannot be reached|no such database"):
         open_store(postgres_server.url("nowhere"))

@@ -16,6 +16,7 @@ from tracker.errors import SourceError, UsageError
 
 if TYPE_CHECKING:
     from tracker.intake import IngestResult, Sidecar
+    from tracker.readers import Seen
 
 _GIT_S: Final = 10.0
 
@@ -59,8 +60,12 @@ class Job:
     def read_profiles(self) -> None:
         """Ingest what the job left: first it is queued, so that nothing is lost if this is killed meanwhile."""
         from tracker.cli._output import tell
+        from tracker.readers import misnamed
 
-        found = self._new()
+        looks = self._new()
+        found = list(dict.fromkeys(look.path for look in looks if look.claims or look.problem))
+        for warning in filter(None, [misnamed(look.path, self.format) for look in looks if look.path not in found]):
+            tell(f"warning: {warning}")
         if not found:
             tell(f"warning: the job left no new profile in {self.profiles}")
             return
@@ -77,8 +82,8 @@ class Job:
             spool = next(iter(entries.values())).parent
             tell(f"note: what is not read waits: tracker ingest --spooled {spool}")
 
-    def _new(self) -> list[Path]:
-        """The profiles in the folder that are new or have changed: files, and folders with such files in them."""
+    def _new(self) -> list[Seen]:
+        """What is new in the folder or has changed, a profile or not: files, and folders with such files in them."""
         from tracker import readers
 
         if not self.profiles.exists():
@@ -86,8 +91,7 @@ class Job:
         now = _files(self.profiles)
         changed = [Path(path) for path, state in now.items() if self._before.get(path) != state]
         around = {parent for path in changed for parent in (path, *path.parents)}
-        looks = readers.survey(self.profiles, self.format)
-        return [*dict.fromkeys(look.path for look in looks if look.path in around and (look.claims or look.problem))]
+        return [look for look in readers.survey(self.profiles, self.format) if look.path in around]
 
     def _environment(self) -> Sidecar:
         """What is known of the job from outside: its commit, host, job id and variables."""

@@ -45,7 +45,7 @@ _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 class Known(Struct, frozen=True):
     """A regression that was found before the candidate. `largest`: how much worse, as a log, it may be without being
     worse than it was; None where it came (ADDED), and there is nothing to compare it with. `change`: of a finding: one
-    of calls says nothing of time. `more_calls`: with it the calls became more.
+    of calls says nothing of time. `more_calls`: with it the calls became more. `most_calls`: as `largest`, of calls.
     """
 
     finding_id: int
@@ -53,10 +53,11 @@ class Known(Struct, frozen=True):
     largest: float | None
     change: str
     more_calls: bool
+    most_calls: float | None
 
     def covers(self, row: GatedRow) -> bool:
         """Whether something that fails is this regression, and no worse: time says nothing of memory, nor of calls."""
-        if not self._is_of(row):
+        if not self._is_of(row) or self._is_outgrown_by(row):
             return False
         of_time = row.verdict in (rule.REGRESSED, rule.ADDED, f"{rule.REGRESSED}{_MORE_CALLS}")
         if self.change == "calls":
@@ -67,6 +68,12 @@ class Known(Struct, frozen=True):
             return True
         slower = 1.0 + row.diff if row.unit != "per_second" else math.inf if row.diff <= -1 else 1.0 / (1.0 + row.diff)
         return slower <= math.exp(self.largest)
+
+    def _is_outgrown_by(self, row: GatedRow) -> bool:
+        """Whether it is called more often, and further beyond the baseline than with this regression."""
+        if not row.verdict.endswith(_MORE_CALLS) or row.calls_diff is None or self.most_calls is None:
+            return False
+        return 1.0 + row.calls_diff > math.exp(self.most_calls)
 
     def _is_of(self, row: GatedRow) -> bool:
         """Whether both are of one series, or this one of the op that brought the other."""
@@ -156,7 +163,7 @@ def _row(row: Row, section: str, diff: Diff, renamed: set[str], sizes: Mapping[s
     word = f"{verdict}{_MORE_CALLS}" if outcome == "failed" and calls == rule.REGRESSED else verdict
     return GatedRow(
         section, name, detail, word, outcome, unit, row[f"baseline_{of}"], row[f"candidate_{of}"], row["judged_diff"],
-        row["q"], why or str(row["reason"] or ""), key,
+        row["q"], why or str(row["reason"] or ""), key, _ratio(row.get("baseline_calls"), row.get("candidate_calls")),
     )  # fmt: skip
 
 
@@ -251,14 +258,19 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
 def known_of(row: Row) -> Known:
     """A finding, a row of sql/findings.sql, as what is known of its series."""
     before, after = row["baseline_calls"], row["candidate_calls"]
-    more_calls = pd.notna(before) and pd.notna(after) and after > before
-    return Known(int(row["finding_id"]), key_of_finding(row), _largest(row), row["change"], bool(more_calls))
+    calls = math.log(after / before) if pd.notna(before) and pd.notna(after) and min(before, after) > 0 else None
+    more_calls = calls is not None and calls > 0
+    most_calls = None if calls is None else _grown(max(calls, 0.0))
+    return Known(int(row["finding_id"]), key_of_finding(row), _largest(row), row["change"], more_calls, most_calls)
 
 
 def _largest(row: Row) -> float | None:
     """Beyond it a finding has become worse (JUDGEMENT 6)."""
     if row["change"] == "presence" or pd.isna(row["ratio"]):
         return None
-    size = abs(math.log1p(row["ratio"]))
+    return _grown(abs(math.log1p(row["ratio"])))
+
+
+def _grown(size: float) -> float:
     life = LifeRule()
     return size + max(life.effect, life.worse_share * size)

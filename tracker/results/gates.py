@@ -26,7 +26,7 @@ _NAMED: Final = 3
 class GatedRow(Struct, frozen=True):
     """One thing that was judged. `section`: a word of SECTIONS, or `finding`; `detail`: what else tells it from others
     of its name; `baseline`, `candidate` in `unit` (ns, bytes, count, ratio, per_second); `diff`: the judged one;
-    `remark`: the reason of its verdict, or of its outcome.
+    `remark`: the reason of its verdict, or of its outcome. `calls_diff`: of its calls; None where they are not known.
     """
 
     section: str
@@ -41,6 +41,7 @@ class GatedRow(Struct, frozen=True):
     q: float | None
     remark: str
     key: Key
+    calls_diff: float | None = None
 
     @property
     def delta(self) -> float:

@@ -13,9 +13,8 @@ from typing import Final
 import numpy as np
 from isal import isal_zlib
 from msgspec import Struct
-from numpy.typing import NDArray
 
-I64 = NDArray[np.int64]
+from tracker.profile import I64
 
 NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
 _LEVEL: Final = 1

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
 
 from sqlalchemy import URL, make_url
 from sqlalchemy.exc import ArgumentError
 
 from tracker.errors import StoreError
+
+_SERVER: Final = ("host", "port")
+"""Parts of a Postgres URL's query that say where the server is, the folder of its socket for example."""
 
 _SECRETS: Final = ("password", "sslpassword")
 """Parts of a Postgres URL's query that nobody may see."""
@@ -51,10 +55,17 @@ def file_of(url: URL) -> Path | None:
 
 
 def name_of(url: URL) -> str:
-    """What messages call a database: its path, or its URL without password and query."""
+    """What messages call a database: its path, or its URL without password and query; but for the server, which the
+    query may name instead.
+
+    >>> name_of(parse_url("postgresql://me:s3cr3t@/db?host=/run/a&password=s3cr3t"))
+    'postgresql://me:***@/db?host=/run/a'
+    """
     if url.get_backend_name() == "sqlite":
         return url.database or "the database in memory"
-    return url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+    name = url.set(drivername="postgresql", query={}).render_as_string(hide_password=True)
+    server = [(key, value) for key in _SERVER for value in words(url.query.get(key, ()))]
+    return f"{name}?{urlencode(server, safe='/:')}" if server else name
 
 
 def secrets_of(url: URL) -> frozenset[str]:
