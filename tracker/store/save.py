@@ -10,10 +10,11 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source
-from tracker.store import details, facts, labels, samples
+from tracker.store import details, facts, labels
 from tracker.store.bulk import clean, insert
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
+from tracker.store.samples import refresh
 from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(
@@ -125,7 +126,7 @@ def _save_all(connection: Connection, runs: Sequence[_Incoming]) -> list[SavedRu
             for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
         ]
     details.load(connection, to_load)
-    samples.refresh(connection, {item.run_id for item in to_load}, to_load)
+    refresh(connection, {item.run_id for item in to_load}, to_load)
     return [_saved(connection, home) for home in homes]
 
 
