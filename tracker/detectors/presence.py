@@ -97,12 +97,12 @@ def judge_calls(
     few = (runs[0] == 0) | (runs[1] == 0)
     single = np.minimum(*runs) == 1
     found = (more | fewer) & effect & matters
-    cause = np.where(more, "more calls", "fewer calls")
     rungs: list[Rung] = [
         (few, rule.TOO_FEW_RUNS, "a side without the series"),
-        (found & single, rule.SUSPECT, cause),
-        (found & more, rule.REGRESSED, cause),
-        (found, rule.IMPROVED, cause),
+        (found & single & more, rule.SUSPECT, "more calls"),
+        (found & single, rule.SUSPECT, "fewer calls"),
+        (found & more, rule.REGRESSED, "more calls"),
+        (found, rule.IMPROVED, "fewer calls"),
         (before == after, rule.UNCHANGED, "as many calls"),
         (matters, rule.UNCHANGED, "fewer or more calls, but not in every run or by too little"),
     ]

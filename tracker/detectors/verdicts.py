@@ -14,8 +14,8 @@ from tracker.detectors._distributions import t_exceeded
 from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
 
-Rung = tuple[BOOL, str, str | NDArray[np.str_]]
-"""Where it holds, and the verdict and the reason, or the reason of each, that it gives: see `ladder`."""
+Rung = tuple[BOOL, str, str]
+"""Where it holds, and the verdict and the reason that it gives: see `ladder`."""
 
 
 class Evidence(Struct, frozen=True):
@@ -101,17 +101,11 @@ def _ladder(
 
 
 def ladder(rungs: Sequence[Rung], verdict: str, reason: str) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """Verdict and reason per series, of the first rung (condition, verdict, reason or reasons) whose condition holds.
-
-    `verdict`, `reason`: where none does.
-    """
-    shape = rungs[0][0].shape
-    conditions = [condition for condition, _, _ in rungs]
-    words, reasons = (
-        np.select(conditions, [np.broadcast_to(np.asarray(rung[part], dtype=object), shape) for rung in rungs], last)
-        for part, last in ((1, np.full(shape, verdict, dtype=object)), (2, np.full(shape, reason, dtype=object)))
-    )
-    return words, reasons
+    """Verdict and reason per series, of the first rung whose condition holds; `verdict`, `reason`: where none does."""
+    first = np.select([condition for condition, _, _ in rungs], range(len(rungs)), len(rungs))
+    words = [(word, why) for _, word, why in rungs] + [(verdict, reason)]
+    verdicts_of, reasons_of = (np.array(column, dtype=object) for column in zip(*words, strict=True))
+    return verdicts_of[first], reasons_of[first]
 
 
 def _tail_of_discoveries(e: Evidence, alpha: float) -> float:
