@@ -8,6 +8,10 @@ from xml.etree import ElementTree
 import pytest
 from openpyxl import load_workbook
 
+from tests.factories import save
+from tracker.judgement import lines_of, update
+from tracker.store import open_store
+
 
 def test_history_shows_the_line_of_an_op_and_where_it_stands(tracker, db):
     lines = tracker("history", "aten::mul", "--db", db).out.splitlines()
@@ -157,3 +161,36 @@ def test_a_folder_that_is_no_repository_is_an_error(tracker, db, tmp_path):
     done = tracker("versions", "order", "--from-git", tmp_path / "nosuch", "--db", db)
     assert done.code == 2
     assert "cannot be read as a git repository" in done.err
+
+
+def test_what_is_printed_for_one_of_two_workloads_works_as_it_is(tracker, tmp_path):
+    """gpt and bert in one database: a number alone is enough, and two versions are compared in their workload."""
+    db = tmp_path / "t.db"
+    with open_store(str(db)) as store:
+        for workload in ("gpt", "bert"):
+            for version in ("v1", "v2"):
+                save(store, version, workload=workload, ops=[("mm", 100)])
+        update(store, lines_of(store))
+    several = tracker("history", "mm", "--workload", "bert", "--kind", "op", "--format", "json", "--db", db)
+    (series,) = json.loads(several.out)["series"]
+    own = tracker("history", str(series["series_id"]), "--db", db)
+    assert (own.code, own.out.splitlines()[0].split(":")[1].split(",")[0]) == (0, " bert")
+    assert "there are several workloads" in tracker("history", "999999", "--db", db).err
+    last = tracker("versions", "--db", db).out.splitlines()[-1]
+    assert last == "4 versions.  Next: tracker diff v1 v2 --workload gpt"
+    assert tracker(*last.split("tracker ")[1].split(), "--db", db).code == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("step", "--metric", "foo"), "no series 'step' is left by --metric foo; its metrics are duration_ns"),
+        (("step", "--kind", "op"), "no series 'step' is left by --kind op; its kinds are run"),
+        (("aten::mul", "--shape", "*zz*"), "no series 'aten::mul' is left by --shape *zz*; its shapes are [["),
+        (("stepp", "--kind", "op"), "no series is called 'stepp'"),
+    ],
+)
+def test_a_filter_that_leaves_nothing_of_a_key_is_what_the_error_names(tracker, db, words, message):
+    done = tracker("history", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err

@@ -91,6 +91,25 @@ def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
     assert {row["reason"] for row in listed} == {"eight repeats"}
 
 
+def test_the_limits_of_runs_that_state_no_configuration_are_shown_and_taken_back(tracker, changed):
+    tracker("calibrate", "v1", "--splits", "5", "--apply", "--reason", "eight repeats", "--db", changed)
+    place = ("--kind", "op", "--device", "h100", "--db", changed)
+    done = tracker("thresholds", "set", "min_ratio=10%", *place, "--reason", "bistable")
+    assert "a threshold that is set for a configuration goes before it" in done.err
+    out = tracker("thresholds", "--db", changed).out
+    own = [line for line in out.splitlines() if " op " in line]
+    assert ["none stated" in line for line in own] == [False, True], "two lines for two places"
+    assert out.splitlines()[-1].endswith("none stated: --config ''")
+    done = tracker("thresholds", "unset", "min_ratio", *place)
+    again = tracker("thresholds", "unset", "min_ratio", *place)
+    assert (done.code, again.code) == (0, 2)
+    assert "tracker thresholds lists what is set; of none stated: --config ''" in again.err
+    assert tracker("thresholds", "unset", "min_ratio", *place, "--config", "").code == 0
+    assert [line for line in tracker("thresholds", "--db", changed).out.splitlines() if " op " in line] == []
+    set_again = tracker("thresholds", "set", "min_ratio=10%", *place, "--config", "", "--reason", "x")
+    assert (set_again.code, set_again.err) == (0, "")
+
+
 def test_the_help_says_what_holds(tracker):
     """The help is written out, so that it costs nothing to start; it says the same as the limits themselves."""
     from tracker.results import THRESHOLDS

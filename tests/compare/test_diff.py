@@ -236,13 +236,22 @@ def test_an_op_that_does_not_stand_out_of_the_runs_is_not_named(store: Store):
     assert (result.explanation.baseline_range_ns, result.explanation.candidate_range_ns) == ((110, 151), (150, 191))
 
 
-def test_data_loading_is_named_when_it_carries_the_change(store: Store):
-    for version, loading, step_ns in (("v1", 100, 1000), ("v2", 300, 1200)):
+@pytest.mark.parametrize(
+    ("timeline", "later_ns", "said"),
+    [
+        ("device", 1200, "data loading +200 ns (100 % of the change)"),
+        ("device", 1160, "data loading +200 ns (125 % of the change, part of it beside device work)"),
+        ("host", 1160, "data loading +200 ns (125 % of the change)"),
+    ],
+)
+def test_data_loading_is_named_when_it_carries_the_change(store: Store, timeline, later_ns, said):
+    for version, loading, step_ns in (("v1", 100, 1000), ("v2", 300, later_ns)):
         made = capture(steps=[3], ops=[("mm", 100)], step_ns=step_ns)
-        numbers = replace(made.rows.steps[0].breakdown, data_loading_ns=loading)
-        rows = replace(made.rows, steps=(replace(made.rows.steps[0], breakdown=numbers),))
+        numbers = replace(made.rows.steps[0].breakdown, data_loading_ns=loading, timeline=timeline)
+        whole = replace(made.rows.overall, timeline=timeline)
+        rows = replace(made.rows, overall=whole, steps=(replace(made.rows.steps[0], breakdown=numbers),))
         save_run(store, record(version), [replace(made, rows=rows)], formats=["torch_profiler"])
-    assert "data loading +200 ns (100 % of the change)" in diff(store, "v1", "v2").explanation.answer
+    assert said in diff(store, "v1", "v2").explanation.answer
 
 
 def test_a_side_of_different_models_is_told(store: Store):

@@ -318,3 +318,17 @@ def test_what_all_operators_share_is_a_cause_where_it_moved_further_than_it_does
     (incident,) = findings(store).incidents.to_dict("records")
     assert incident["shared_factor"] == pytest.approx(shared - 1, abs=0.003)
     assert incident["causes"] == words
+
+
+def test_slow_creep_reads_the_same_in_every_number(store):
+    """+1.8 % per version of 4 runs; v6 is 9 % above v0 to v2, the best level."""
+    for number in range(7):
+        runs(store, f"v{number}", {"op07": 1.018**number}, start=4 * number, count=4)
+    follow(store)
+    row = the_finding(store, kind="op")
+    assert (row["change"], row["version"], row["good_version"]) == ("creep", "v6", "v2")
+    assert row["delta"] / row["baseline_value"] == pytest.approx(row["ratio"], abs=0.01)
+    told = explain(store, row["finding_id"])
+    assert told.runs["side"].tolist() == ["baseline"] * 12 + [""] * 12 + ["candidate"] * 4
+    assert told.runs["effect"].tolist()[-1] == pytest.approx(row["effect"])
+    assert told.gates.set_index("gate").loc["candidate runs", "limit"] == 2

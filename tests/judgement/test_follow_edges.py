@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,24 @@ def test_what_is_called_wrong_late_makes_no_bad_run_a_baseline():
     assert worse.finding.state in ("new", "persisting"), "the runs of the regression are none to measure by"
 
 
+def test_creep_is_told_against_the_best_level_that_it_is_judged_by():
+    """+2 % per version of 3 runs: by v5 8 % against the best level, which is v1 with its neighbours v0 and v2."""
+    values, versions = ops(21), [at // 3 for at in range(21)]
+    values[0] = 2e6 * 1.02 ** np.array(versions)
+    values[0, 20] *= 1.005
+    watched = line(values, versions)
+    (tracked,) = of(follow(watched), (0, 1, "creep"))
+    assert (tracked.baseline, tracked.candidate) == (tuple(range(9)), (15, 16, 17)), "no run is on both sides"
+    before, after = (np.log(watched.centred[0, list(side)]).mean() for side in (tracked.baseline, tracked.candidate))
+    assert tracked.gates["ratio"] == pytest.approx(np.expm1(after - before), abs=1e-9)
+    assert tracked.gates["ratio"] == pytest.approx(1.02**4 - 1, abs=0.01)
+    assert tracked.last == 20
+    assert tracked.effect == pytest.approx(np.log(watched.centred[0, 20]) - before), "of the newest run alone"
+    began, told = (watched.runs[place].run_id for place in (15, 17))
+    assert [(row.kind, row.run) for row in tracked.transitions[:2]] == [("suspected", began), ("confirmed", told)]
+    assert tracked.transitions[1].reason == "the runs of the version show it together"
+
+
 def test_creep_that_is_expected_is_no_creep_from_the_level_before():
     values = ops(60)
     versions = [at // 3 for at in range(60)]
@@ -221,3 +241,24 @@ def test_what_jumps_from_run_to_run_is_cleared_once_both_levels_are_known():
     lives = [kinds(tracked) for tracked in of(follow(line(values, [0] * 15 + [1] * 3)), LEVEL)]
     assert ["suspected", "cleared"] in lives
     assert not any("confirmed" in life for life in lives)
+
+
+@pytest.mark.parametrize(
+    ("later", "share", "because"),
+    [
+        (1.02, 0.5, r"effect (1\.9|2)[.\d]* %, at least 3 % counts"),
+        (0.9, 0.5, "they changed the other way"),
+        (1.4, 0.0012, r"contribution 0\.0(4|5)\d* %, at least 0\.1 % counts"),
+    ],
+)
+def test_a_suspicion_that_is_cleared_says_by_which_gate(later, share, because):
+    """An op of `share` of the step takes twice as long in one run, in the next two only `later` times."""
+    values = ops(11) / 1e9
+    values *= np.exp(-np.log(values) + np.log(values[:, :1]))
+    values *= np.exp(np.random.default_rng(1).normal(0, 0.0005, values.shape))
+    values[0] *= share / (1 - share) * values[1:].sum(axis=0) / values[0]
+    values[0, 8:] *= [2.0, later, later]
+    (tracked,) = of(follow(line(values, [0] * 8 + [1] * 3)), LEVEL)
+    cleared = tracked.transitions[1]
+    assert (cleared.kind, cleared.run) == ("cleared", 11)
+    assert re.fullmatch(f"the confirming runs do not show it: {because}", cleared.reason)

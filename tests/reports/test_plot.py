@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 import pandas as pd
+from msgspec.structs import replace
 
-from tracker.reports import render_plot
+from tracker.reports import render_history, render_plot
 from tracker.reports._plot import limits
 from tracker.results import HISTORY_COLUMNS, History
 
@@ -51,3 +52,12 @@ def test_what_comes_near_zero_is_drawn_from_zero():
     drawing = render_plot(history(1.0, 10.0), ".svg", tell=print)
     assert "0.00 ms" in drawing and "not at 0" not in drawing
     assert limits([0.0, 0.0]) == (0.0, 1.0)
+
+
+def test_a_lasting_change_that_is_called_unchanged_says_how_little_of_the_step_it_is():
+    told = history(100.0, 110.0, 110.0)
+    points = told.points.assign(
+        change_point=[False, True, False], previous_verdict="UNCHANGED", previous_contribution=[None, 0.0009, 0.0]
+    )
+    lines = render_history(replace(told, points=points), "text").splitlines()
+    assert "    lasting change from v1 on, +0.09 % of the step: too little for a finding" in lines

@@ -16,6 +16,7 @@ from tracker.reports import _human, render_diff, render_matrix, render_show
 from tracker.reports._layout import shorten, shorten_place
 from tracker.reports.to_markdown import escape
 from tracker.results import DiffOptions, ShowOptions
+from tracker.results.verdicts import BELOW_FLOOR
 
 
 def line_of(text, start):
@@ -306,6 +307,15 @@ def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them()
     assert "verdict" not in render_diff(builders.diff(), "text", width=140)
     why = text.partition("Why: operators")[2]
     assert "verdict" in why.splitlines()[1] and "stands out" not in why
+
+
+def test_what_is_unchanged_although_it_is_sure_says_why_once_below_the_table():
+    told = builders.judged()
+    assert "UNCHANGED although" not in render_diff(told, "text", width=140)
+    small = told.ops["verdict"] == "UNCHANGED"
+    ops = told.ops.assign(reason=told.ops["reason"].mask(small, BELOW_FLOOR), q=told.ops["q"].mask(small, 1e-5))
+    text = render_diff(replace(told, ops=ops), "text", width=140)
+    assert text.count("UNCHANGED although q is small: too small a part of the step") == 1
 
 
 def test_the_command_for_details_asks_the_same_question_again():

@@ -65,7 +65,7 @@ Config = Annotated[
     typer.Option(
         "--config",
         metavar="KEY=VALUE",
-        help="For runs in this configuration; may be given again. Default: in any.",
+        help="For runs in this configuration; may be given again; '' for runs that state none. Default: in any.",
         show_default=False,
     ),
 ]
@@ -89,6 +89,8 @@ def find(
 
 
 def _next(found: pd.DataFrame) -> str:
+    if (found["configuration"] == "").any():
+        return f"{counted(len(found), 'threshold')} set; all else as usual. Configuration none stated: --config ''"
     if len(found):
         return f"{counted(len(found), 'threshold')} set; all else as usual: tracker thresholds --help"
     return "no thresholds are set; all is as usual: tracker thresholds --help, tracker calibrate"
@@ -129,7 +131,7 @@ def set_(
     from tracker import config as configuration
     from tracker import judgement
     from tracker.cli import _store
-    from tracker.cli._output import emit
+    from tracker.cli._output import emit, tell
     from tracker.store.thresholds import Threshold
 
     who, now = by or getpass.getuser(), time.time_ns()
@@ -140,7 +142,10 @@ def set_(
         for name, value in _pairs(limits)
     ]  # fmt: skip
     with _store.writing(configuration.load(db)) as store:
-        count = judgement.set_thresholds(store, wanted, _where(workload, device, config))
+        where = _where(workload, device, config)
+        count = judgement.set_thresholds(store, wanted, where)
+        if judgement.overruled(store, wanted, where):
+            tell("a threshold that is set for a configuration goes before it; tracker thresholds lists them")
     told = judgement.Thresholds(tuple(wanted)).told()
     emit(f"{told} set; {counted(count, 'version')} judged anew.  Next: tracker findings")
 
@@ -179,7 +184,8 @@ def unset(
 def _where(workload: str | None, device: str | None, config: Sequence[str] | None) -> Where:
     from tracker import judgement
 
-    return judgement.Where(workload, device, options.pairs(config, "--config"))
+    stated = None if config is None else options.pairs([] if config == [""] else config, "--config")
+    return judgement.Where(workload, device, stated)
 
 
 def _pairs(texts: Sequence[str]) -> list[tuple[str, float]]:
@@ -206,6 +212,10 @@ def _device(row: Mapping[str, Any]) -> str:
     return "all" if row["device"] is None else f"{row['vendor']} {row['device']}".strip()
 
 
+def _configuration(row: Mapping[str, Any]) -> str:
+    return "all" if row["configuration"] is None else str(row["configuration"]) or "none stated"
+
+
 def _all_of(key: str) -> Any:
     return lambda row: "all" if row[key] in (None, "") else str(row[key])
 
@@ -217,7 +227,7 @@ _COLUMNS = (
     tables.Column("series", _all_of("pattern")),
     tables.Column("workload", tables.text_of("workload")),
     tables.Column("device", _device),
-    tables.Column("configuration", _all_of("configuration")),
+    tables.Column("configuration", _configuration),
     tables.Column("by", tables.text_of("who")),
     tables.Column("when (UTC)", tables.moment_of("when_ns")),
     tables.Column("reason", tables.text_of("reason")),

@@ -45,14 +45,21 @@ def find(
         queries.check_filters(store, workload=workload)
         return queries.versions(store, workload)
 
-    tables.emit_list(query, _COLUMNS, format, name="versions", last_line=_next, db=db)
+    tables.emit_list(query, _COLUMNS, format, name="versions", last_line=lambda rows: _next(rows, workload), db=db)
 
 
-def _next(found: pd.DataFrame) -> str:
-    """How many versions there are, and what to do with them."""
+def _next(found: pd.DataFrame, chosen: str | None = None) -> str:
+    """How many versions there are, and what to do with them. `chosen`: the workload that was asked for."""
     labels = list(found["version"])
-    if len(set(labels)) > 1:
-        return f"{len(labels)} versions.  Next: tracker diff {labels[-2]} {labels[-1]}"
+    last = found[found["workload"] == found["workload"].iloc[-1]] if labels else found
+    if len(last) > 1:
+        from tracker.reports.shared import command
+
+        where = ("--workload", str(last["workload"].iloc[-1])) if len(set(found["workload"])) > 1 or chosen else ()
+        following = command("tracker", "diff", *map(str, last["version"].iloc[-2:]), *where)
+        return f"{len(labels)} versions.  Next: {following}"
+    if len(labels) > 1:
+        return f"{len(labels)} versions.  Next: tracker ingest another one, then tracker diff"
     if labels:
         return "1 version.  Next: tracker ingest another one, then tracker diff"
     return "no versions found.  tracker ingest adds runs of a version"

@@ -32,6 +32,7 @@ class Reasons(Struct, frozen=True):
     """What may carry a change. `before`, `after`: `overall.step_numbers`; `rollup`: ops by name, largest first.
 
     `explained_ns`: the delta of all ops together; `data_loading_ns`: its delta; `memory`: DIFF of the peak allocated.
+    `on_device`: whether a side has a device, whose work may go on beside a part of the step.
     """
 
     before: dict[str, float]
@@ -41,6 +42,7 @@ class Reasons(Struct, frozen=True):
     explained_ns: float
     data_loading_ns: float | None
     memory: float | None
+    on_device: bool
 
 
 Range = tuple[float, float]
@@ -113,7 +115,7 @@ def _beside_operators(delta: float, reasons: Reasons) -> str:
     """Data loading where it carries at least half of the change, else the part that grew most; "" where none did."""
     loading = reasons.data_loading_ns
     if loading is not None and _carries(loading, delta):
-        return f"data loading {signed(loading)} {_share_of(loading, delta)}"
+        return f"data loading {signed(loading)} {_share_of(loading, delta, reasons)}"
     largest = max(reasons.parts, key=lambda part: part.delta_ns * delta, default=None)
     if largest is None or largest.delta_ns * delta <= 0:
         return ""
@@ -144,11 +146,12 @@ def _judged_part(delta: float, reasons: Reasons, claim: Claim) -> str:
     largest = max(moved, key=lambda metric: moved[metric] * delta, default=None)
     if largest is None or moved[largest] * delta <= max(claim.found_ns * delta, 0.0):
         return ""
-    return f"{claim.parts[largest]}: {PARTS[largest]} {signed(moved[largest])} {_share_of(moved[largest], delta)}"
+    share = _share_of(moved[largest], delta, reasons)
+    return f"{claim.parts[largest]}: {PARTS[largest]} {signed(moved[largest])} {share}"
 
 
-def _share_of(part_ns: float, delta: float) -> str:
-    hidden = ", part of it beside device work" if abs(part_ns) > abs(delta) else ""
+def _share_of(part_ns: float, delta: float, reasons: Reasons) -> str:
+    hidden = ", part of it beside device work" if reasons.on_device and abs(part_ns) > abs(delta) else ""
     return f"({_percent(part_ns / delta)} of the change{hidden})"
 
 

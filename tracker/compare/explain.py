@@ -89,7 +89,7 @@ def explain(
             baseline,
             candidate,
             metric,
-            _reasons(before, after, parts, rollup, explained),
+            _reasons(before, after, parts, rollup, explained, on_device=not _host_only(baseline, candidate)),
             ranges,
             claim(judged, metric, findings),
         ),
@@ -103,7 +103,7 @@ def explain(
 
 def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
     """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
-    host = "device" not in (baseline.side.timeline, candidate.side.timeline)
+    host = _host_only(baseline, candidate)
     what = "time outside operators" if host else "idle time, less what runs at the same time"
     return f"rest ({what}; {_NO_SUMS})" if _several_runs(baseline, candidate) else f"rest ({what})"
 
@@ -180,7 +180,7 @@ def _parts(
     """Parts of the total whose deltas sum to its delta exactly; what the medians over runs leave over is a part of
     its own.
     """
-    host = "device" not in (baseline.side.timeline, candidate.side.timeline)
+    host = _host_only(baseline, candidate)
     parts = [
         Part(name, title, before[name], after[name], after[name] - before[name])
         for name, title in (_HOST_PARTS if host else _PARTS)
@@ -228,13 +228,19 @@ def _reasons(
     parts: tuple[Part, ...],
     rollup: tuple[Cause, ...],
     explained: float,
+    *,
+    on_device: bool,
 ) -> Reasons:
     def delta(name: str) -> float | None:
         return after[name] - before[name] if name in before and name in after else None
 
     peak = delta("peak_allocated_bytes")
     memory = peak / before["peak_allocated_bytes"] if peak is not None and before["peak_allocated_bytes"] else None
-    return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory)
+    return Reasons(before, after, parts, rollup, explained, delta("data_loading_ns"), memory, on_device)
+
+
+def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
+    return "device" not in (baseline.side.timeline, candidate.side.timeline)
 
 
 def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:

@@ -186,7 +186,8 @@ class _Walk:
         elif event.confirms is False:
             if self.finding.state == "muted":
                 self.unmute("the confirming runs decided")
-            self.to("normal", "cleared", "the confirming runs do not show it")
+            because = f": {event.because}" if event.because else ""
+            self.to("normal", "cleared", f"the confirming runs do not show it{because}")
 
     def _count_confirming(self, effect: float) -> None:
         """The last of the runs that confirm a finding may be a good one already."""

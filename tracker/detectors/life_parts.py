@@ -74,9 +74,10 @@ class Observed(Struct, frozen=True):
 
     `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
     ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
-    few; `size`: how large they say it is, None for `effect`. `gone`: the series is in no run of this version, of which
-    enough are here, or all. `opposite_step`: size of a change point the other way that was not told before; 0: none.
-    `when_ns`: its start, None where nobody knows; then it ends no mute that has a time.
+    few; `size`: how large they say it is, None for `effect`; `because`: why they do not, as far as known. `gone`: the
+    series is in no run of this version, of which enough are here, or all. `opposite_step`: size of a change point the
+    other way that was not told before; 0: none. `when_ns`: its start, None where nobody knows; then it ends no mute
+    that has a time.
     """
 
     run: int
@@ -88,6 +89,7 @@ class Observed(Struct, frozen=True):
     gone: bool = False
     opposite_step: float = 0.0
     size: float | None = None
+    because: str = ""
 
 
 class Acted(Struct, frozen=True):

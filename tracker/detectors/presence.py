@@ -8,6 +8,7 @@ from msgspec import Struct
 from tracker.detectors import arrays, rule
 from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
 from tracker.detectors.verdicts import Rung, ladder
+from tracker.results.verdicts import BELOW_FLOOR
 
 
 class CallSplit(Struct, frozen=True):
@@ -59,7 +60,7 @@ def judge_presence(
     found = added | removed
     verdict = np.where(~found, "", np.where(~matters, rule.UNCHANGED, rule.SUSPECT if single else word))
     side = np.where(added, "only the candidate has it", "only the baseline has it")
-    reason = np.where(~found, "", np.where(matters, side, "below the contribution floor"))
+    reason = np.where(~found, "", np.where(matters, side, BELOW_FLOOR))
     return {"contribution": contribution, "verdict": verdict, "reason": reason}
 
 
@@ -106,7 +107,7 @@ def judge_calls(
         (before == after, rule.UNCHANGED, "as many calls"),
         (matters, rule.UNCHANGED, "fewer or more calls, but not in every run or by too little"),
     ]
-    verdict, reason = ladder(rungs, rule.UNCHANGED, "below the contribution floor")
+    verdict, reason = ladder(rungs, rule.UNCHANGED, BELOW_FLOOR)
     return {
         "baseline_calls": before,
         "candidate_calls": after,

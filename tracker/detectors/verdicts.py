@@ -13,6 +13,7 @@ from tracker.detectors import rule
 from tracker.detectors._distributions import t_exceeded
 from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
+from tracker.results.verdicts import BELOW_FLOOR
 
 Rung = tuple[BOOL, str, str]
 """Where it holds, and the verdict and the reason that it gives: see `ladder`."""
@@ -95,7 +96,7 @@ def _ladder(
         (passes & (more == 1), rule.TOO_FEW_RUNS, "effect and contribution pass, q does not, on one run each"),
         (passes, rule.UNCLEAR, "effect and contribution pass, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
-        (effect & significant, rule.UNCHANGED, "below the contribution floor"),
+        (effect & significant, rule.UNCHANGED, BELOW_FLOOR),
     ]
     return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
 

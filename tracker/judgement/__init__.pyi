@@ -3,7 +3,7 @@ from .act import Wish, act, settle
 from .calibrating import calibrate
 from .explain import explain
 from .gates import gate_of_findings
-from .setting import Where, apply_calibration, set_thresholds, unset_thresholds
+from .setting import Where, apply_calibration, overruled, set_thresholds, unset_thresholds
 from .show import history
 from .tell import findings
 from .thresholds import Thresholds
@@ -28,6 +28,7 @@ __all__ = [
     "known_at",
     "lines_of",
     "older_runs",
+    "overruled",
     "set_thresholds",
     "settle",
     "size_of",

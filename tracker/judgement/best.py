@@ -43,14 +43,14 @@ def compare_with_best(
     centred = values / np.exp(shared)
     levels = np.column_stack([_median(centred[:, list(columns)]) for columns in versions])
     best = best_version(levels)
-    widest = max(sum(len(columns) for columns in versions[max(at - 1, 0) : at + 2]) for at in range(len(versions)))
+    widest = max(sum(map(len, neighbours(versions, at))) for at in range(len(versions)))
     baseline = np.full((len(values), widest), np.nan)
     steps = np.abs(np.diff(np.log(levels), axis=1))
     largest = np.full(len(values), np.nan)
     now = np.log(_median(centred[:, list(candidate)])) - np.log(levels[:, -1])
     for at in np.unique(best[best >= 0]).tolist():
         rows = best == at
-        columns = [column for version in versions[at - 1 : at + 2] for column in version]
+        columns = [column for version in neighbours(versions, at) for column in version]
         baseline[np.ix_(rows, range(len(columns)))] = centred[np.ix_(rows, columns)]
         since = np.column_stack([steps[rows, at:], np.abs(now[rows])])
         largest[rows] = np.where(np.isnan(since), 0.0, since).max(axis=1)
@@ -59,6 +59,11 @@ def compare_with_best(
         called_only=called_only,
     )  # fmt: skip
     return judged.columns, best
+
+
+def neighbours(versions: Sequence[Sequence[int]], at: int) -> Sequence[Sequence[int]]:
+    """The versions that make up the level of the one at the place `at`, see `best_version`."""
+    return versions[max(at - 1, 0) : at + 2]
 
 
 def shared_factor(leaves: F64) -> F64:

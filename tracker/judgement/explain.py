@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding,
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun
 from tracker.store.thresholds import Threshold
+
+_CREPT: Final = 2
+"""Runs of a version that say of a slow creep what one alone cannot."""
 
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
@@ -58,9 +61,12 @@ def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[R
     baseline, candidate = (len(str(finding[f"{side}_runs"]).split()) for side in ("baseline", "candidate"))
     presence, of_run = finding["change"] == "presence", finding["kind"] == "run"
     deciding = Limit(limits[CONFIRM].value + 1, limits[CONFIRM].origin)
+    meanings = ("normal or accepted runs before the suspicion", "the run that raised it and those that confirm it")
+    if finding["change"] == "creep":
+        deciding, meanings = Limit(_CREPT, None), ("runs at the best level before", "the runs of the version, together")
     found = [
-        _gate("baseline runs", baseline, Limit(ENOUGH, None), "normal or accepted runs before the suspicion"),
-        _gate("candidate runs", candidate, deciding, "the run that raised it and those that confirm it"),
+        _gate("baseline runs", baseline, Limit(ENOUGH, None), meanings[0]),
+        _gate("candidate runs", candidate, deciding, meanings[1]),
     ]
     if not presence:
         meaning = "change of the whole run, the machine's part included" if of_run else (

@@ -18,6 +18,12 @@ from tracker.store.judged import JudgedVersion, Line, LineRun
 
 _LIST = "tracker history '*' lists them"
 _PATTERN = "*?["
+_COLUMNS = {"shape": "input_shapes"}
+"""Filter -> the column it looks at, where that is called otherwise."""
+_NAMED = 5
+"""Values that an error names at most."""
+_LONGEST = 18
+"""Digits of the longest number that a database can have."""
 
 
 class Place(Struct, frozen=True):
@@ -45,6 +51,7 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
     if options.device is not None:
         rows = queries.on_device(rows, options.device)
     rows = queries.with_values(store, rows, options.config)
+    rows = _of_number(store, rows, options.key)
     workloads = list(dict.fromkeys(rows["workload"]))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
@@ -62,6 +69,23 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
     return found
 
 
+def _is_number(key: str | None) -> bool:
+    return key is not None and key.isascii() and key.isdigit()
+
+
+def _of_number(store: Store, rows: pd.DataFrame, key: str | None) -> pd.DataFrame:
+    """Of several lines the one that the series of this number is of: a number says which workload is meant. All where
+    `key` is none, or the number of none of theirs.
+    """
+    if not _is_number(key) or len(key or "") > _LONGEST or len(rows) < 2:
+        return rows
+    lines = queries.series_lines(store, [int(key or "")])
+    names = ["workload_id", "configuration_id", "device_id"]
+    own = {tuple(line) for line in lines[names].to_numpy().tolist()}
+    found = rows[np.array([tuple(line) in own for line in rows[names].to_numpy().tolist()], dtype=bool)]
+    return rows if found.empty else found
+
+
 def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list[pd.DataFrame]:
     """The series that the options name, a frame per place; UsageError where no place has one."""
     key = options.key
@@ -74,8 +98,8 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
     all_of = _series(store, found, options, name)
     if name is not None and all(frame.empty for frame in all_of):
         all_of = _series(store, found, options)
-    if key is not None and key.isascii() and key.isdigit():
-        matching = [frame[frame["series_id"] == int(key)] for frame in all_of]
+    if _is_number(key):
+        matching = [frame[frame["series_id"] == int(key or "")] for frame in all_of]
     elif options.module is not None:
         matching = [frame[_like(frame["name"], options.module)] for frame in all_of]
     else:
@@ -84,6 +108,7 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
         kind = _first_kind(kinds, options)
         matching = [frame[frame["kind"] == kind] for frame in matching]
     if all(frame.empty for frame in matching):
+        _check_filters(store, found, options)
         raise _nothing(all_of, options)
     return matching
 
@@ -117,6 +142,26 @@ def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
 def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:
     """Which texts are `pattern`, or match it."""
     return np.array([like(pattern)(text) for text in column], dtype=bool)
+
+
+def _check_filters(store: Store, found: Sequence[Place], options: HistoryOptions) -> None:
+    """UsageError where the key is known, and a filter leaves nothing of it: the filter is named, not the key."""
+    chosen = {name: getattr(options, name) for name in ("kind", "metric", "shape") if getattr(options, name)}
+    if options.key is None or not chosen:
+        return
+    known = pd.concat([queries.line_series(store, place.line) for place in found])
+    own = known["series_id"] == int(options.key) if _is_number(options.key) else _like(known["name"], options.key)
+    known = known[own]
+    for name, value in chosen.items():
+        left = _filtered(known, HistoryOptions(**{name: value}))
+        if left.empty and not known.empty:
+            there = list(dict.fromkeys(str(word) for word in known[_COLUMNS.get(name, name)] if word))
+            more = f", and {len(there) - _NAMED} more" if len(there) > _NAMED else ""
+            raise UsageError(
+                f"no series {options.key!r} is left by --{name} {value}",
+                remedy=f"its {name}s are {', '.join(there[:_NAMED])}{more}" if there else f"leave out --{name}",
+            )
+        known = left
 
 
 def _nothing(all_of: Sequence[pd.DataFrame], options: HistoryOptions) -> UsageError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from msgspec import Struct, field
+from msgspec import Struct
 from msgspec.structs import replace
 from sqlalchemy import Connection
 
@@ -22,12 +22,12 @@ from tracker.store.thresholds import EVERYWHERE, Threshold
 
 class Where(Struct, frozen=True):
     """Where a threshold holds. `workload`: None: the only one there is. `device`: part of vendor and model, `config`:
-    values of the configuration; without them the threshold holds on all devices, in all configurations.
+    values of the configuration, {} of the one that states none; None: on all devices, in all configurations.
     """
 
     workload: str | None = None
     device: str | None = None
-    config: Mapping[str, str] = field(default_factory=dict)
+    config: Mapping[str, str] | None = None
 
 
 def set_thresholds(store: Store, limits: Sequence[Threshold], where: Where) -> int:
@@ -49,6 +49,21 @@ def unset_thresholds(store: Store, limits: Sequence[Threshold], where: Where) ->
     lines, own = _placed(store, limits, where)
     store.transact(partial(_forget, workload_id=lines[0].workload_id, limits=own))
     return update(store, lines)
+
+
+def overruled(store: Store, limits: Sequence[Threshold], where: Where) -> bool:
+    """Whether in some line of this place limits hold that are set for its configuration, in place of these ones for
+    the same series.
+    """
+    found, own = _placed(store, limits, where)
+    with store.connect() as connection:
+        held = {limit for line in found for limit in thresholds.of_line(connection, line)}
+
+    def series(limit: Threshold) -> tuple[str, str, str]:
+        return limit.name, limit.kind, limit.pattern
+
+    of_configurations = {series(limit) for limit in held if limit.configuration_id != EVERYWHERE}
+    return any(limit.configuration_id == EVERYWHERE and series(limit) in of_configurations for limit in own)
 
 
 def apply_calibration(store: Store, calibration: Calibration, *, who: str, when_ns: int, reason: str) -> list[str]:
@@ -81,15 +96,19 @@ def _forget(connection: Connection, *, workload_id: int, limits: Sequence[Thresh
         if not thresholds.forget(connection, workload_id, limit):
             raise UsageError(
                 f"no threshold {limit.name} is set for just these series and this place",
-                remedy="tracker thresholds lists what is set",
+                remedy="tracker thresholds lists what is set; of none stated: --config ''",
             )
 
 
 def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[list[Line], list[Threshold]]:
     """The lines that `where` means, and the limits as they are kept for it."""
-    found = places(store, HistoryOptions(workload=where.workload, device=where.device, config=where.config))
+    found = places(store, HistoryOptions(workload=where.workload, device=where.device, config=where.config or {}))
     configuration, device = EVERYWHERE, EVERYWHERE
-    if where.config:
+    if where.config == {}:
+        found = [place for place in found if not place.configuration]
+        if not found:
+            raise UsageError("all runs state a configuration", remedy="name one with --config KEY=VALUE")
+    if where.config is not None:
         configuration = _only({place.line.configuration_id: place for place in found}, "configuration", "--config")
     if where.device is not None:
         device = _only({place.line.device_id: place for place in found}, "device", "--device")

@@ -105,7 +105,8 @@ def operators(diff: Diff, limit: int | None) -> Table:
         for row in rows
     ]
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
-    table = replace(table, below=tuple(map(_human_verdicts.doubt, rows)))
+    below = tuple(map(_human_verdicts.doubt, rows))
+    table = replace(table, below=below, note=_human_verdicts.too_small(rows))
     chosen = filters(diff)
     return replace(table, lead=f"Only what {chosen} lets through; Why counts all operators.") if chosen else table
 
@@ -148,7 +149,8 @@ def kernels(diff: Diff, limit: int | None) -> Table:
         "Kernels by change of total time", [*columns, *side_columns(), *verdict_columns(diff.kernels)], cells, more=more
     )
     below = (filter(None, (str(row["why"] or ""), _human_verdicts.doubt(row))) for row in rows)
-    return replace(table, below=tuple("; ".join(told) for told in below))
+    told = tuple("; ".join(each) for each in below)
+    return replace(table, below=told, note=_human_verdicts.too_small(rows))
 
 
 def kernel_types(diff: Diff, limit: int | None) -> Table:

@@ -16,6 +16,8 @@ from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, form
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
+_SMALL_PART: Final = 0.001
+"""Of the step: a change of less is usually none that counts."""
 _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
@@ -165,10 +167,18 @@ def _between(points: Sequence[Row], place: int) -> str:
     if place + 1 < len(points):
         following = points[place + 1]
         if following["change_point"]:
-            found.append(f"lasting change from {following['version']} on")
+            found.append(f"lasting change from {following['version']} on{_part_of_step(following)}")
         if following["environment"]:
             found.append(f"with {following['version']}: {following['environment']}")
     return "; ".join(found)
+
+
+def _part_of_step(point: Row) -> str:
+    """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
+    part = point["previous_contribution"]
+    if point["previous_verdict"] != "UNCHANGED" or part is None or abs(part) >= _SMALL_PART:
+        return ""
+    return f", {part * 100:+.3g} % of the step: too little for a finding"
 
 
 def _diff(point: Row, against: str) -> str:

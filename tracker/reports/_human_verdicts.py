@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.results import ADDED, REMOVED, Diff
-from tracker.results.verdicts import JUMPS
+from tracker.results.verdicts import BELOW_FLOOR, JUMPS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,6 +47,12 @@ def doubt(row: Mapping[str, Any]) -> str:
     """What else is known of a row that is UNCLEAR though it changed enough: that it jumps anyway; "" for nothing."""
     reason = str(row.get("reason") or "")
     return reason if row.get("verdict") == "UNCLEAR" and reason.startswith(JUMPS) else ""
+
+
+def too_small(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Why rows are UNCHANGED that have a clear change and a small q; "" where none is."""
+    told = any(row.get("verdict") == "UNCHANGED" and row.get("reason") == BELOW_FLOOR for row in rows)
+    return "UNCHANGED although q is small: too small a part of the step, usually below 0.1 %." if told else ""
 
 
 def q_text(q: float | None) -> str:

@@ -21,7 +21,7 @@ from tracker.judgement.follow.watched import Watched
 
 I64 = NDArray[np.int64]
 
-FORM: Final = 2
+FORM: Final = 3
 """Goes up when what a checkpoint holds, or how, changes."""
 
 

@@ -24,6 +24,7 @@ from tracker.detectors.life import (
 from tracker.judgement.follow.baselines import Baselines
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
+from tracker.judgement.follow.rejected import why_not
 from tracker.judgement.follow.tracked import (
     Key,
     Tracked,
@@ -44,6 +45,11 @@ from tracker.judgement.follow.windows import Windows
 I64 = NDArray[np.int64]
 
 _NEW_BASELINE: Final = "what got better is the new baseline"
+_CREPT: Final = {
+    "suspected": "worse than the best level before, though no step from version to version counts",
+    "confirmed": "the runs of the version show it together",
+}
+"""Why a slow creep is a finding, by the kind of the transition: it is judged when its version is there."""
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
 
 
@@ -100,12 +106,12 @@ class Follower:
             "calls": calls(self.watched, self.baselines.windows, [run]),
             "presence": presence(self.watched, run, [run], self.baselines.comes_from),
         }
-        confirmed = self._confirmed(run)
+        confirmed, because = self._confirmed(run)
         for tracked in self.further.copy():
-            self._observe(tracked, run, None)
+            self._observe(tracked, run)
         for tracked in list(self.open.values()):
             if tracked.change != "creep":
-                self._observe(tracked, run, confirmed.get(tracked.key))
+                self._observe(tracked, run, confirmed.get(tracked.key), because.get(tracked.key, ""))
         for change in ("level", "calls", "presence"):
             self._suspect(run, change, said)
         self._creep(run)
@@ -144,9 +150,11 @@ class Follower:
         own = (self.open.get((row, sign, "presence")) for sign in (1, -1))
         return bool(said.sign[row]) or any(one is not None and one.finding.state == "suspect" for one in own)
 
-    def _new(self, key: Key, run: int, gates: dict[str, Any]) -> Tracked:
+    def _new(self, key: Key, run: int, gates: dict[str, Any], baseline: tuple[int, ...] | None = None) -> Tracked:
+        """`baseline`: the runs that it is measured against; None: those of its window."""
         row, sign, change = key
-        baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
+        if baseline is None:
+            baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
         before = Finding(number=self._count_of(key))
         tracked = Tracked(row, sign, change, run, baseline, (run,), gates, life_of(self.watched, key, run), before)
         self.found.append(tracked)
@@ -161,8 +169,8 @@ class Follower:
         first = run if tracked.suspected is None else tracked.suspected
         return sum(self.watched.tells(tracked.row, place) for place in range(first + 1, run + 1))
 
-    def _confirmed(self, run: int) -> dict[Key, bool]:
-        """What the confirming runs say of the suspicions that have them all with this run."""
+    def _confirmed(self, run: int) -> tuple[dict[Key, bool], dict[Key, str]]:
+        """What the confirming runs say of the suspicions that have them all with this run, and why they say no."""
         due = [
             one
             for one in self.open.values()
@@ -171,18 +179,18 @@ class Follower:
             and effect_of(self.watched, one, run) is not None  # what the run does not tell of waits for one that does
         ]
         found: dict[Key, bool] = {}
+        because: dict[Key, str] = {}
         for place, change in dict.fromkeys((one.suspected or 0, one.change) for one in due):
             own = [one for one in due if one.suspected == place and one.change == change]
             said = self._decide(change, place, list(range(place + 1, run + 1)), own, every=False)
             all_runs = self._decide(change, place, list(range(place, run + 1)), own, every=True)
             shown = {(place, run): all_runs}
             for one in own:
-                agree = int(said.sign[one.row]) == int(all_runs.sign[one.row]) == one.sign
-                found[one.key] = agree and not is_bistable(
-                    self.watched, one, range(place + 1, run + 1), self.baselines.normal
-                )
+                why = self._why_not(one, said, all_runs, range(place, run + 1))
+                found[one.key] = why is None
                 one.suspected = None
-                if not found[one.key]:
+                if why is not None:
+                    because[one.key] = why
                     if one.finding.state == "recovered":
                         self.baselines.join(one, range(place, run))
                     continue
@@ -193,7 +201,20 @@ class Follower:
                     one = self._again(one, place, last)  # noqa: PLW2901 what follows is of the second time
                 one.gates, one.candidate = shown[place, last].of(one.row), tuple(range(place, last + 1))
                 one.step_baseline = self.baselines.of_step(self.snapshots[place], place)
-        return found
+        return found, because
+
+    def _why_not(self, tracked: Tracked, confirming: Said, whole: Said, columns: range) -> str | None:
+        """Why `columns` do not show the change, the first of which raised it: by what the others say, or all; None:
+        they show it.
+        """
+        why = why_not(self.watched, tracked, confirming, columns[1:])
+        if why is not None:
+            return why
+        why = why_not(self.watched, tracked, whole, columns)
+        if why is not None:
+            return f"together with the run that raised it: {why}" if why else ""
+        bistable = is_bistable(self.watched, tracked, columns[1:], self.baselines.normal)
+        return "it jumps between two levels from run to run" if bistable else None
 
     def _again(self, old: Tracked, place: int, run: int) -> Tracked:
         """A finding that recovered, and the run `place` began another change of its series: one of its own, measured
@@ -227,12 +248,12 @@ class Follower:
         sign[[one.row for one in own]] = [one.sign for one in own]
         return levels(self.watched, windows, columns, sign)
 
-    def _observe(self, tracked: Tracked, run: int, confirms: bool | None) -> None:
+    def _observe(self, tracked: Tracked, run: int, confirms: bool | None = None, because: str = "") -> None:
         """The next run of an open finding, and what its transitions do to the window of the series."""
         turned = step_back(self.watched, tracked, run)
         size, tracked.turned = (0.0, tracked.turned) if turned is None else turned
         gone = is_gone(self.watched, tracked, run, 1 + self.watched.thresholds.confirm)
-        event = self._event(tracked, run, confirms=confirms, gone=gone, opposite_step=size)
+        event = self._event(tracked, run, confirms=confirms, because=because, gone=gone, opposite_step=size)
         if tracked.finding.state == "recovered" and tracked.suspected is not None:
             return  # what it is, the runs that confirm the suspicion decide
         if confirms:
@@ -308,23 +329,31 @@ class Follower:
         if run + 1 < len(runs) and runs[run + 1].version == runs[run].version:
             return
         first = next(place for place in range(run, -1, -1) if place == 0 or runs[place - 1].version < runs[run].version)
-        said = crept(self.watched, first, run, self.baselines.creeps_from)
+        said, best = crept(self.watched, first, run, self.baselines.creeps_from)
         for tracked in [one for one in self.open.values() if one.change == "creep"]:
             ratio = said.of(tracked.row)["ratio"]
             event = self._observed(run, None if ratio is None else math.log1p(ratio))
-            if ratio is not None:
-                tracked.effect, tracked.last = math.log1p(ratio), run
+            self._measure(tracked, range(first, run + 1))
             self._settle(tracked, tracked.take(replace(event, gone=is_gone(self.watched, tracked, run))), run + 1)
         for row in np.flatnonzero(said.sign).tolist():
             key: Key = (row, 1, "creep")
             if key in self.open or any((row, 1, change) in self.open for change in ("level", "calls")):
                 continue
-            tracked = self._new(key, first, said.of(row))
+            tracked = self._new(key, first, said.of(row), best[row])
             tracked.candidate = tuple(range(first, run + 1))
-            tracked.effect, tracked.last = math.log1p(tracked.gates["ratio"]), run
-            event = self._observed(first, tracked.effect)
-            tracked.take(replace(event, screens=True, confirms=True))
+            self._measure(tracked, tracked.candidate)
+            size = math.log1p(tracked.gates["ratio"])
+            tracked.take(replace(self._observed(first, size), screens=True))
+            tracked.take(replace(self._observed(run, size), confirms=True))
+            tracked.transitions = [replace(row, reason=_CREPT[row.kind]) for row in tracked.transitions]
             self.open[key] = tracked
+
+    def _measure(self, tracked: Tracked, columns: Iterable[int]) -> None:
+        """The effect of the last one of these runs that has the series."""
+        for run in columns:
+            effect = effect_of(self.watched, tracked, run)
+            if effect is not None:
+                tracked.effect, tracked.last = effect, run
 
     def _act(self, action: UserAction, run: int) -> None:
         same = [tracked for tracked in self.found if tracked.key == action.key]

@@ -84,7 +84,7 @@ def levels(
                 x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
             )  # fmt: skip
         sign = _signs(judged.columns, windows.enough(rows))
-        _put_called(said, rows, sign, judged.columns)
+        _put_called(said, rows, sign, judged.columns, asked=families is not None or suspects is not None)
         if family == watched.leaf:
             explained = float(judged.columns["contribution"][sign != 0].sum())
     for way, rows in watched.ways.items() if of_runs else ():
@@ -120,7 +120,7 @@ def _totals(
     sign = _signs(table, windows.enough(rows))
     if suspects is not None:
         sign = np.where(sign == suspects[rows], sign, 0)
-    _put_called(said, rows, sign, table)
+    _put_called(said, rows, sign, table, asked=suspects is not None)
 
 
 def calls(
@@ -203,9 +203,11 @@ def _is_called(table: Columns) -> NDArray[np.bool_]:
     return np.isin(table["verdict"], _CALLED)
 
 
-def _put_called(said: Said, rows: I64, sign: I64, table: Columns) -> None:
-    """`put`, where the gates are asked for of those series alone that the judgement calls worse or better."""
-    if sign.any():
+def _put_called(said: Said, rows: I64, sign: I64, table: Columns, *, asked: bool = False) -> None:
+    """`put`, where the gates are asked for of those series alone that the judgement calls worse or better; `asked`: of
+    the others too.
+    """
+    if asked or sign.any():
         put(said, rows, sign, table)
 
 

@@ -29,6 +29,7 @@ from tracker.store.queries.history import (
     run_level,
     samples,
     series_diffs,
+    series_lines,
     series_runs,
     thresholds,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "runs_of_versions",
     "samples",
     "series_diffs",
+    "series_lines",
     "series_runs",
     "settings_of",
     "sources",

@@ -27,6 +27,11 @@ def line_series(store: Store, line: Line, name: str | None = None) -> pd.DataFra
     return frame(store, "line_series", {**line.parameters, "name": name})
 
 
+def series_lines(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
+    """The line of each of these series that there is. Columns: see sql/series_lines.sql."""
+    return frame_of(store, "series_lines", "series_ids", series_ids)
+
+
 def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """What runs say of their run-level series. Columns: see sql/run_level.sql."""
     return frame_of_runs(store, "run_level", run_ids)
