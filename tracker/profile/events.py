@@ -313,7 +313,8 @@ class Extras(Struct, frozen=True):
     step that the source itself names, a word of PHASES or none (0), or empty; it goes down to the ops inside.
     `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
-    `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels.
+    `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels. `no_copies`: the other way
+    round.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -328,6 +329,7 @@ class Extras(Struct, frozen=True):
     only_collectives: bool = False
     no_collectives: bool = False
     no_kernels: bool = False
+    no_copies: bool = False
 
 
 class Events(Struct, frozen=True):

@@ -197,3 +197,14 @@ def test_a_folder_of_any_name_with_both_exports_is_one_capture(tmp_path, files, 
     database = DATA.parent / "ascend_db" / "rank4_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_4.db"
     shutil.copy(database, folder)
     assert readers.find(tmp_path) == [Found(folder, format)]
+
+
+def test_without_a_trace_copies_are_unknown_and_the_free_time_is_that_of_step_trace_time(copy):
+    edited(without_trace(copy), "step_trace_time.csv", "7,60.0,300.0,0.0,300.0,", "7,60.0,290.0,10.0,300.0,")
+    assert any("lists no copies" in warning for warning in profile(copy).warnings)
+    rows = timeline.rows_of(capture(copy).events)
+    for found in (rows.overall, rows.steps[0].breakdown):
+        assert (found.copy_ns, found.exposed_copy_ns, found.copy_total_ns) == (None, None, None)
+        # step_trace_time.csv says 40 us of free time; the rest are the kernels
+        assert found.free_ns == 40_000
+        assert found.e2e_ns == found.compute_ns + found.exposed_communication_ns + 40_000

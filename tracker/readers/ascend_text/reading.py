@@ -94,7 +94,7 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     events = _events(read, counters)
     if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
         raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
-    read.warnings += _missing(read, layout)
+    read.warnings += _missing(read, layout, events)
     return Profile(name, str(layout.root), (_capture(read, layout, events),), tuple(read.warnings))
 
 
@@ -282,7 +282,7 @@ def _times(events: Events) -> Iterator[I64]:
         yield events.allocations.time_ns
 
 
-def _missing(read: _Read, layout: Layout) -> Iterator[str]:
+def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
     if read.partial:
         yield f"partial: {read.partial}"
     if read.trace is not None and read.trace.skipped:
@@ -293,6 +293,10 @@ def _missing(read: _Read, layout: Layout) -> Iterator[str]:
         yield (
             "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
         )
+    if events.extras.no_copies:
+        own = "free time is that of step_trace_time.csv, which counts copies as free"
+        free = own if (read.steps.free_ns != MISSING).any() else "E2E and free time are unknown as well"
+        yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
     if read.blocks is None and not len(read.points.time_ns):

@@ -231,6 +231,8 @@ def _missing(read: _Read, events: Events, *, is_dated: bool) -> Iterator[str]:
         yield f"{name} was never closed: its last ] is missing, all events before it are whole"
     if read.timeline is None:
         yield "no msprof_*.json: no calls of CANN, no tasks of collectives, and kernels without what launched them"
+    if events.extras.no_copies:
+        yield "no timeline lists copies and memsets: these are unknown, and with them E2E and free time"
     if _KERNELS not in read.files.files:
         yield "no op_summary_*.csv: kernels by their tasks, without types and shapes"
     if not len(events.allocations) and not len(events.extras.memory_points):
