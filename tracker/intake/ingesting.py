@@ -213,6 +213,8 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
     unused = [name for name, value in given.items() if value]
     if saved.already and unused:
         warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    if saved.beside is not None:
+        warnings.append(_how_to_join(saved.run_id, saved.beside))
     return IngestResult(
         run_id=saved.run_id,
         version=record.version,
@@ -228,4 +230,14 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
         captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
+    )
+
+
+def _how_to_join(run_id: int, beside: int) -> str:
+    """What to do where two runs may be ranks of one job of which no file says how many ranks it has."""
+    apart = f"run:{run_id} has other ranks than run:{beside}, at the same time, and no file says how many the job has"
+    undo = f"tracker runs delete {run_id} --purge --reason joined"
+    return (
+        f"{apart}; where they are one job: {undo}, then ingest the profiles of both in one call. Ranks that come in "
+        "one after the other are one run where each comes with the same --expect-ranks"
     )
