@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -208,3 +209,28 @@ def test_without_a_trace_copies_are_unknown_and_the_free_time_is_that_of_step_tr
         # step_trace_time.csv says 40 us of free time; the rest are the kernels
         assert found.free_ns == 40_000
         assert found.e2e_ns == found.compute_ns + found.exposed_communication_ns + 40_000
+
+
+def zipped(trace):
+    trace.with_suffix(".json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+
+
+def test_a_trace_may_be_gzipped_and_is_the_same_capture(copy):
+    trace = copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    zipped(trace)
+    both = profile(copy)
+    trace.unlink()
+    alone = profile(copy)
+    assert both.warnings == alone.warnings == profile().warnings
+    digests = [{file.digest for file in read.captures[0].sources} for read in (both, alone, profile())]
+    assert digests[0] == digests[1] == digests[2]
+    assert len(alone.captures[0].events.ops) == len(capture().events.ops) > 0
+
+
+def test_a_folder_whose_gzipped_trace_has_no_kernels_beside_it_is_one_capture(tmp_path):
+    for name in ("trace_view.json", "operator_memory.csv"):
+        shutil.copy(PT / "ASCEND_PROFILER_OUTPUT" / name, tmp_path)
+    zipped(tmp_path / "trace_view.json")
+    (tmp_path / "trace_view.json").unlink()
+    assert readers.find(tmp_path) == [Found(tmp_path, "ascend_text")]
+    assert len(capture(tmp_path).events.ops) > 0

@@ -265,7 +265,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         device_ordinal=read.ordinal,
         started_at_ns=min((int(column.min()) for column in times), default=None),
         ended_at_ns=max((int(column.max()) for column in times), default=None),
-        sources=sources_of(read.sources, {folders.TRACE, folders.KERNELS}),
+        sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED, folders.KERNELS}),
         settings=metadata.settings,
         facts=metadata.facts,
         quality="partial" if read.partial else "ok",
