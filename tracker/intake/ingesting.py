@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from tracker import config, timeline
 from tracker.errors import UsageError
 from tracker.intake.at_once import read_all
-from tracker.intake.devices import parse_device
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
-from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
 
@@ -194,7 +193,7 @@ def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
     """The captures of one run with what only all of its ranks together can tell, and the device the user named."""
     captures = timeline.split_wait([piece.capture for piece in group])
     if options.device is not None:
-        device = parse_device(options.device)
+        device = device_of(group, options.device)
         captures = [replace(capture, device=device) for capture in captures]
     return [replace(piece, capture=capture) for piece, capture in zip(group, captures, strict=True)]
 
