@@ -30,3 +30,10 @@ def parse_device(text: str, stated: Device = UNKNOWN_DEVICE) -> Device:
         return Device(vendors[words[0].lower()], " ".join(words[1:]))
     named = Device("", " ".join(words))
     return named if named in (CPU, UNKNOWN_DEVICE) else replace(named, vendor=stated.vendor)
+
+
+def unnamed(device: Device) -> str:
+    """A warning where files state the vendor of a device and not its model; '' otherwise."""
+    if not device.vendor or device.model != UNKNOWN_DEVICE.model:
+        return ""
+    return f"the files do not name the chip, which is one of {device.vendor}: --device MODEL does"

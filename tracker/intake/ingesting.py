@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracker import config, timeline
 from tracker.errors import UsageError
 from tracker.intake.at_once import read_all
+from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
@@ -204,7 +205,8 @@ def _steps(capture: Capture) -> int:
 
 
 def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
-    warnings = [text for piece in group for text in piece.warnings]
+    open_device = tuple(filter(None, [unnamed(saved.device)]))
+    warnings = [*(text for piece in group for text in piece.warnings), *open_device]
     given = {
         "--device": options.device, "--config": options.configuration, "--tag": options.tags,
         "--note": options.note, "--commit": options.commit, "--expect-ranks": options.expect_ranks,
@@ -228,7 +230,7 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
-        captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
+        captures=tuple(Read(piece.capture.rank or 0, piece.place, (*piece.warnings, *open_device)) for piece in group),
     )
 
 

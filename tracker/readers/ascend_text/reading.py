@@ -301,7 +301,5 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
     if read.blocks is None and not len(read.points.time_ns):
         yield "no operator_memory.csv and no memory_record.csv: nothing is known of memory"
-    if read.chip == UNKNOWN:
-        yield f'the files do not name the chip: --device "{VENDOR} Ascend910B" (or which it is) does'
     if layout.unknown:
         yield f"not read, unknown to this reader: {', '.join(layout.unknown)}"
