@@ -234,3 +234,15 @@ def test_a_folder_whose_gzipped_trace_has_no_kernels_beside_it_is_one_capture(tm
     (tmp_path / "trace_view.json").unlink()
     assert readers.find(tmp_path) == [Found(tmp_path, "ascend_text")]
     assert len(capture(tmp_path).events.ops) > 0
+
+
+def test_without_a_trace_memory_is_that_of_the_ops_that_operator_memory_names(copy):
+    memory = timeline.rows_of(capture(without_trace(copy)).events).tables
+    keys = memory["memory"]["op_key"].tolist()
+    found = {memory["op_key"]["name"][key]: size for key, size in zip(keys, memory["memory"]["bytes"], strict=True)}
+    # 1.5 and 2 KB; the row of MmBackward0 frees
+    assert found == {"aten::mm": 1536, "cann::Mm": 2048}
+
+
+def test_with_a_trace_memory_is_that_of_the_ops_around_it(events):
+    assert len(events.extras.allocation_op) == 0

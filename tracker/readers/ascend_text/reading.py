@@ -36,7 +36,7 @@ from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._ascend.trace.allocations import allocations_of
+from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
 from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, kernels_of_ops, trace_tasks_of
@@ -220,6 +220,9 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         markers=_markers(read, host, events.device),
         extras=replace(
             events.extras,
+            allocation_op=events.extras.allocation_op
+            if read.blocks is None
+            else allocation_ops_of(read.blocks, host, strings),
             memory_points=read.points,
             counters=counters.done(),
             step_times=read.steps,
@@ -293,7 +296,7 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
         yield (
             "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
         )
-    if events.extras.no_copies:
+    if events.extras.no_copies and not read.only_collectives:
         own = "free time is that of step_trace_time.csv, which counts copies as free"
         free = own if (read.steps.free_ns != MISSING).any() else "E2E and free time are unknown as well"
         yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"

@@ -26,7 +26,7 @@ from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._ascend.trace.allocations import allocations_of
+from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
 from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import trace_tasks_of
@@ -192,6 +192,7 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
         markers=read.steps.markers if read.steps else host.markers,
         extras=replace(
             events.extras,
+            allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, host, strings),
             memory_points=empty(MemoryPoints) if points is None else points,
             counters=counters.done(),
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
