@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TIMES: Final = "compute_ns"
 """Known where the timeline of a rank is: its kernels and ops, and all parts of its steps."""
 EXPOSED: Final = "exposed_communication_ns"
-_LEAST_TOLD: Final = "exposed_copy_ns"
+_LEAST_TOLD: Final = "compute_total_ns"
 """What a profiler's own sums leave out: a rank of which only these are known adds up with none of kernels and ops."""
 COLLECTIVES: Final = "communication_total_ns"
 OPS: Final = "has_ops"
