@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns"]
+_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_ns", "exposed_wait_ns"]
+"""Parts of the time of collectives: no part of all of it where one of them does not say it."""
 _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
-_EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
 
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -92,13 +92,8 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
             _of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)
         ]
 
-    # what overlaps with compute is known of fewer ranks
-    told = [side.that_knows(knowing.EXPOSED) for side in sides]
-    frames, exposed = asked(queries.communication, sides), asked(queries.communication, told)
-    rows, whole = _timed(sides, [*frames, *exposed], COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
-    for name, side, own in zip(("baseline", "candidate"), told, rows[2:], strict=True):
-        found = means.per_step(side, own, _EXPOSED_SUMS, _EXPOSED_SUMS)
-        whole |= {f"{name}_{column}": values for column, values in found.items()}
+    frames = asked(queries.communication, sides)
+    _, whole = _timed(sides, frames, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
     before, after = asked(queries.communication_tasks, sides)
