@@ -11,7 +11,7 @@ from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import numbered, together
+from tracker.compare.keys import Numbered, numbered, places, ranks, together
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.lazy import pd
@@ -19,7 +19,9 @@ from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import Columns, Numbered
+    from numpy.typing import NDArray
+
+    from tracker.compare.keys import F64, Columns
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
@@ -31,7 +33,7 @@ _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `kernels` frame of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
-    launches most of it, `type` that of most of it; `why` is left empty. And its `kernel_types`.
+    `_launching` names, `type` that of most of it; `why` is left empty. And its `kernel_types`.
     """
     sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
     asked = [
@@ -40,12 +42,32 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     found = [matching(frame, "op", options.op) for frame in asked]
     frames = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     rows, joined = _timed(sides, frames, _KERNEL_MATCH)
-    before, after = [means.dominant(own, "op", "ns") for own in rows]
-    joined["op"] = np.where(after != "", after, before)
+    joined["op"], joined["more_ops"] = _launching(sides, rows)
     joined["type"] = means.dominant(together(rows, "type", "ns"), "type", "ns")
-    joined["why"] = np.full(len(before), "", dtype=object)
+    joined["why"] = np.full(rows[0].count, "", dtype=object)
     large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
     return join.frame("kernels", large), _kernel_types(sides, found, options)
+
+
+def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[NDArray[np.object_], F64]:
+    """For each kernel the op whose time in it changed most, of equal ones that with more of it (first on the
+    candidate's side), "" for none; and how many others launch it.
+    """
+    every = together(rows, "op")
+    ops = every.frame["op"].fillna("").to_numpy(dtype=object)
+    place, first = places([every.number, ops])
+    numbers = np.split(place, [len(rows[0].number)])
+    before, after = (
+        np.nan_to_num(means.per_step(side, Numbered(own.frame, number, len(first)), ["ns"])["ns"])
+        for side, own, number in zip(sides, rows, numbers, strict=True)
+    )
+    kernel, names = every.number[first], ops[first]
+    change = np.round(np.abs(after - before), 6)
+    order = np.lexsort([-ranks(names), before, after, change, names != "", kernel])
+    found = np.full(every.count, "", dtype=object)
+    found[kernel[order]] = names[order]  # the last one stays
+    named = np.bincount(kernel[names != ""], minlength=every.count)
+    return found, np.maximum(named - 1.0, 0.0)
 
 
 def _kernel_types(sides: Sequence[Loaded], found: Sequence[pd.DataFrame], options: DiffOptions) -> pd.DataFrame:
