@@ -25,7 +25,7 @@ def per_step(side: Loaded, rows: Numbered, sums: Sequence[str], whole: Sequence[
     """`sums` of `rows` per key, each the mean per step and rank, the median over the runs of `side`.
 
     `side`: the part that knows these sums (`Loaded.that_knows`), whose `rows` these are. Several rows of one key add
-    up, as far as they are known: the sum is nan where none is; those in `whole` where any row of the key has NA in the
+    up, as far as they are known: the sum is nan where none is; those in `whole` where any row of the key has NA in any
     run. A run without the key counts as 0; a key without any row has nan.
     """
     frame, count, runs = rows.frame, rows.count, len(side.run_ids)
@@ -35,7 +35,8 @@ def per_step(side: Loaded, rows: Numbered, sums: Sequence[str], whole: Sequence[
     found = {}
     for name, totals in _totals(frame, rows.number * runs + run, count * runs, sums, whole).items():
         found[name] = np.full(count, np.nan)
-        found[name][there] = _medians(totals.reshape(count, runs)[there] / weights)
+        of_runs = totals.reshape(count, runs)[there] / weights
+        found[name][there] = np.median(of_runs, axis=1) if name in whole else _medians(of_runs)
     return found
 
 

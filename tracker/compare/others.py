@@ -11,7 +11,7 @@ from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import numbered, together
+from tracker.compare.keys import Numbered, numbered, places, ranks, together
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.lazy import pd
@@ -19,19 +19,21 @@ from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import Columns, Numbered
+    from numpy.typing import NDArray
+
+    from tracker.compare.keys import F64, Columns
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns"]
+_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_ns", "exposed_wait_ns"]
+"""Parts of the time of collectives: no part of all of it where one of them does not say it."""
 _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
-_EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
 
 
 def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `kernels` frame of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
-    launches most of it, `type` that of most of it; `why` is left empty. And its `kernel_types`.
+    `_launching` names, `type` that of most of it; `why` is left empty. And its `kernel_types`.
     """
     sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
     asked = [
@@ -40,12 +42,32 @@ def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[
     found = [matching(frame, "op", options.op) for frame in asked]
     frames = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
     rows, joined = _timed(sides, frames, _KERNEL_MATCH)
-    before, after = [means.dominant(own, "op", "ns") for own in rows]
-    joined["op"] = np.where(after != "", after, before)
+    joined["op"], joined["more_ops"] = _launching(sides, rows)
     joined["type"] = means.dominant(together(rows, "type", "ns"), "type", "ns")
-    joined["why"] = np.full(len(before), "", dtype=object)
+    joined["why"] = np.full(rows[0].count, "", dtype=object)
     large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
     return join.frame("kernels", large), _kernel_types(sides, found, options)
+
+
+def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[NDArray[np.object_], F64]:
+    """For each kernel the op whose time in it changed most, of equal ones that with more of it (first on the
+    candidate's side), "" for none; and how many others launch it.
+    """
+    every = together(rows, "op")
+    ops = every.frame["op"].fillna("").to_numpy(dtype=object)
+    place, first = places([every.number, ops])
+    numbers = np.split(place, [len(rows[0].number)])
+    before, after = (
+        np.nan_to_num(means.per_step(side, Numbered(own.frame, number, len(first)), ["ns"])["ns"])
+        for side, own, number in zip(sides, rows, numbers, strict=True)
+    )
+    kernel, names = every.number[first], ops[first]
+    change = np.round(np.abs(after - before), 6)
+    order = np.lexsort([-ranks(names), before, after, change, names != "", kernel])
+    found = np.full(every.count, "", dtype=object)
+    found[kernel[order]] = names[order]  # the last one stays
+    named = np.bincount(kernel[names != ""], minlength=every.count)
+    return found, np.maximum(named - 1.0, 0.0)
 
 
 def _kernel_types(sides: Sequence[Loaded], found: Sequence[pd.DataFrame], options: DiffOptions) -> pd.DataFrame:
@@ -92,13 +114,8 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
             _of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)
         ]
 
-    # what overlaps with compute is known of fewer ranks
-    told = [side.that_knows(knowing.EXPOSED) for side in sides]
-    frames, exposed = asked(queries.communication, sides), asked(queries.communication, told)
-    rows, whole = _timed(sides, [*frames, *exposed], COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
-    for name, side, own in zip(("baseline", "candidate"), told, rows[2:], strict=True):
-        found = means.per_step(side, own, _EXPOSED_SUMS, _EXPOSED_SUMS)
-        whole |= {f"{name}_{column}": values for column, values in found.items()}
+    frames = asked(queries.communication, sides)
+    _, whole = _timed(sides, frames, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
     before, after = asked(queries.communication_tasks, sides)
