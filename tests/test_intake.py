@@ -14,7 +14,7 @@ import tracker
 from tests.conftest import count_rows
 from tests.factories import EPOCH_NS, capture
 from tracker.errors import SourceError, UsageError
-from tracker.intake import IngestOptions, Piece, form_runs, ingest
+from tracker.intake import IngestOptions, Piece, Sidecar, form_runs, ingest
 from tracker.profile import Device
 from tracker.store import Store, queries
 
@@ -303,3 +303,27 @@ def test_the_python_interface_finds_the_database_of_the_command_line(tmp_path: P
         tracker.ingest(write_trace(tmp_path / "a.json"), version="v1", workload="toy", store=store)
     assert tracker.diff("v1", "latest").baseline.run_ids == (1,)
     assert tracker.show("v1").run["version"] == "v1"
+
+
+ASCEND = Path(__file__).parent / "data" / "ascend_text" / "bare" / "trace_view.json"
+
+
+@pytest.mark.parametrize(
+    ("named", "device"),
+    [
+        ("Ascend910B", "Huawei Ascend910B"),
+        ("huawei Ascend910B", "Huawei Ascend910B"),
+        ("NVIDIA H100", "NVIDIA H100"),
+        ("cpu", "cpu"),
+    ],
+)
+def test_a_device_that_is_named_without_its_vendor_has_that_of_the_profile(store: Store, named: str, device: str):
+    said = {"version": "v1", "workload": "toy"}
+    (result,) = ingest(store, [ASCEND], **said, options=IngestOptions(device=named))
+    assert (result.device, result.created) == (device, True)
+
+
+def test_what_holds_otherwise_names_the_chip_of_which_the_files_say_only_the_vendor(store: Store):
+    options = IngestOptions(otherwise=Sidecar(device="Ascend910B"))
+    (result,) = ingest(store, [ASCEND], version="v1", workload="toy", options=options)
+    assert result.device == "Huawei Ascend910B"

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import shutil
+from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -242,3 +243,24 @@ def test_a_pack_says_what_it_was_made_of(tmp_path):
     assert (made.profiles, made.captures, made.ranks, made.read_bytes) == (
         tuple(map(str, profiles)), 2, (0, 1), sizes
     )  # fmt: skip
+
+
+def test_that_the_chip_is_not_named_is_told_where_nobody_names_it(store, tmp_path):
+    bare = Path(__file__).parent / "data" / "ascend_text" / "bare" / "trace_view.json"
+    how = "the files do not name the chip, which is one of Huawei: --device MODEL does"
+    said = {"version": "v1", "workload": "toy"}
+    assert how in pack([bare]).warnings
+    assert how not in pack([bare], asked=Sidecar(device="Ascend910B")).warnings
+    (result,) = ingest(store, [packed(tmp_path / "named.trk", bare, device="Ascend910B")], **said)
+    assert (result.device, how in result.warnings) == ("Huawei Ascend910B", False)
+    (again,) = ingest(store, [bare], **said, options=IngestOptions(device="Ascend910B"))
+    assert (again.already, how in again.warnings) == (True, False)
+    (again,) = ingest(store, [bare], **said)
+    assert (again.already, how in again.warnings) == (True, False)
+
+
+def test_that_the_chip_is_not_named_is_told_at_the_ingest(store):
+    bare = Path(__file__).parent / "data" / "ascend_text" / "bare" / "trace_view.json"
+    (result,) = ingest(store, [bare], version="v1", workload="toy")
+    assert result.warnings[-1] == "the files do not name the chip, which is one of Huawei: --device MODEL does"
+    assert result.captures[0].warnings == result.warnings

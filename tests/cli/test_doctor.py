@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.readers.nsys_databases import kernel as gpu_kernel
+from tests.readers.nsys_databases import one_step
+from tests.readers.nsys_databases import write as write_export
 from tests.readers.traces import kernel, launch, op, step, write
 from tracker.doctor import examine
 from tracker.doctor.rules import RULES
@@ -152,6 +155,21 @@ def test_files_without_a_rank_may_be_ranks_of_one_job_only_where_they_ran_at_onc
     assert note.startswith("2 files that ran at the same time name no rank")
     (tmp_path / "b.pt.trace.json").unlink()
     assert not examine([tmp_path]).notes
+
+
+def test_a_file_of_several_devices_that_names_no_rank_has_a_rank_for_each(tmp_path):
+    """As an export of nsys profile around a job of two GPUs, before a change and after it."""
+    for number, name in enumerate(("before", "after")):
+        tables = one_step()
+        tables["CUPTI_ACTIVITY_KIND_KERNEL"] += [gpu_kernel("gemm", 600 + number, 650, 9, process=8, device=1)]
+        write_export(tmp_path / f"{name}.sqlite", tables)
+    runs = examine([tmp_path]).runs
+    why = (
+        "it names no rank: its 2 devices are the ranks of a run of its own; where other files are of the same job, "
+        "ingest them with --as-run"
+    )
+    assert [(run.ranks, run.reason) for run in runs] == [((0, 1), why)] * 2
+    assert [run.reason for run in examine([tmp_path / "before.sqlite"]).runs] == ["one file"]
 
 
 def test_a_copy_of_a_profile_is_taken_once(tmp_path):

@@ -331,3 +331,20 @@ def test_sums_over_four_steps_compare_like_four_steps(store: Store):
     assert overall.loc["step_ns", ["baseline_value", "candidate_value"]].tolist() == [1000, 1100]
     assert overall.loc["outside_steps_kernel_total_ns", "candidate_value"] == 0
     assert show(store, "v2").run["steps"] == 4
+
+
+def launched(mm: int, addmm: int) -> dict[str, Any]:
+    return {"kernels": [("gemm", mm, {"op": "aten::mm"}), ("gemm", addmm, {"op": "aten::addmm"})]}
+
+
+@pytest.mark.parametrize(
+    ("after", "named"), [((100, 70), "aten::addmm"), ((90, 52), "aten::mm"), ((100, 50), "aten::mm")]
+)
+def test_a_kernel_of_several_ops_names_the_one_in_which_it_changed_most(
+    memory_store: Store, after: tuple[int, int], named: str
+):
+    """Before: 100 ns for mm, 50 ns for addmm; where neither changed the one with more time is named."""
+    save(memory_store, "v1", **launched(100, 50))
+    save(memory_store, "v2", **launched(*after))
+    kernel = diff(memory_store, "v1", "v2").kernels.iloc[0]
+    assert (kernel["op"], kernel["more_ops"]) == (named, 1)

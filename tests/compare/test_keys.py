@@ -28,7 +28,7 @@ def test_equal_rows_of_two_frames_have_one_number():
     before = pd.DataFrame({"name": ["mm", "relu"], "shape": ["2", ""], "ns": [1, 2]})
     after = pd.DataFrame({"name": ["mm", "mm"], "shape": ["3", "2"], "ns": [3, 4]})
     (one, other), keys = numbered([before, after], ["name", "shape"])
-    assert (one.tolist(), other.tolist()) == ([0, 1], [2, 0])
+    assert (one.number.tolist(), other.number.tolist()) == ([0, 1], [2, 0])
     assert list(zip(keys["name"], keys["shape"], strict=True)) == [("mm", "2"), ("relu", ""), ("mm", "3")]
 
 

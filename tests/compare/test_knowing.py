@@ -59,11 +59,30 @@ def test_a_rank_of_which_only_collectives_are_known_counts_in_no_other_mean(stor
     assert found["communication_ns"] == found["communication_total_ns"] == 40  # of the ranks of the other rows
     assert result.kernels["baseline_ns"].tolist() == [50]
     assert result.ops["baseline_ns"].tolist() == [50]
-    exchange = result.communication.iloc[0]
-    assert (exchange["baseline_ns"], exchange["baseline_exposed_ns"]) == (35, 40)  # two ranks know one, one the other
-    assert result.notes[0] == (
-        "v1: not all times of rank 1 are known; step, operators and kernels are means of the other ranks."
+    assert result.notes[:2] == (
+        "v1: not all times of rank 1 are known; step, operators and kernels are means of the other ranks.",
+        "v1: exposed times of a collective are told where all ranks know theirs.",
     )
+
+
+def test_exposed_time_of_some_ranks_does_not_stand_beside_the_total_of_all(store: Store):
+    """Rank 0 ran 40 ns of all_reduce, all exposed; rank 1 ran 30 ns and does not know: a mean of 35, 40 exposed."""
+    save_ranks(store, "v1", whole_rank(), collectives_alone())
+    exchange = diff(store, "v1", "v1").communication.iloc[0]
+    assert exchange["baseline_ns"] == exchange["candidate_ns"] == 35
+    assert pd.isna(exchange["baseline_exposed_ns"])
+    assert pd.isna(exchange["candidate_exposed_ns"])
+    alone = diff(store, "run:1:rank0", "run:1:rank0")
+    assert alone.communication["baseline_exposed_ns"].tolist() == [40]
+    assert not any("exposed" in note for note in alone.notes)
+
+
+def test_exposed_time_of_some_runs_does_not_stand_beside_the_median_of_all(store: Store):
+    save_ranks(store, "v1", whole_rank(), number=0)
+    save_ranks(store, "v1", collectives_alone(0), number=1)
+    exchange = diff(store, "v1", "v1").communication.iloc[0]
+    assert exchange["baseline_ns"] == 35
+    assert pd.isna(exchange["baseline_exposed_ns"])
 
 
 def test_parts_and_operators_explain_the_change_against_one_of_the_ranks(store: Store):

@@ -10,14 +10,13 @@ import pandas as pd
 import pytest
 
 from tracker.compare import means
-from tracker.compare.keys import numbered
+from tracker.compare.keys import Numbered, numbered
 
 
 def per_step(weights: dict[int, float], frame: pd.DataFrame) -> dict[str, float]:
     """name -> ns of a side with `weights`: run -> steps of its ranks."""
-    (number,), keys = numbered([frame], ["name"])
-    side = SimpleNamespace(run_ids=tuple(weights), weights=weights)
-    found = means.per_step(side, frame, number, len(keys["name"]), ["ns"])
+    (own,), keys = numbered([frame], ["name"])
+    found = means.per_step(SimpleNamespace(run_ids=tuple(weights), weights=weights), own, ["ns"])
     return dict(zip(keys["name"], found["ns"].tolist(), strict=True))
 
 
@@ -49,21 +48,25 @@ def test_missing_in_one_of_two_runs_leaves_the_other_to_speak():
 
 def test_a_key_of_the_other_side_alone_is_missing():
     side = SimpleNamespace(run_ids=(1,), weights={1: 1})
-    found = means.per_step(side, rows((1, "mm", 8)), np.array([1]), 2, ["ns"])
+    found = means.per_step(side, Numbered(rows((1, "mm", 8)), np.array([1]), 2), ["ns"])
     assert found["ns"].tolist() == pytest.approx([np.nan, 8.0], nan_ok=True)
 
 
 def test_the_dominant_text_carries_most_weight_and_ties_go_to_the_alphabet():
     frame = pd.DataFrame({"module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
-    assert list(means.dominant(frame, np.array([0, 0, 0, 2, 2]), 3, "module", "ns")) == ["y", "", "p"]
+    assert list(means.dominant(Numbered(frame, np.array([0, 0, 0, 2, 2]), 3), "module", "ns")) == ["y", "", "p"]
 
 
 def test_distinct_texts_are_listed_once_in_order():
     frame = pd.DataFrame({"types": ["int", "float", "int", "", "half"]})
-    assert list(means.distinct_texts(frame, np.array([0, 0, 0, 2, 2]), 3, "types")) == ["float | int", "", "half"]
+    assert list(means.distinct_texts(Numbered(frame, np.array([0, 0, 0, 2, 2]), 3), "types")) == [
+        "float | int",
+        "",
+        "half",
+    ]
 
 
 def test_extremes_are_over_everything():
     frame = pd.DataFrame({"min_ns": [3, 2], "max_ns": [5, 9]})
-    found = means.extremes(frame, np.array([0, 0]), 1, "min_ns", "max_ns")
+    found = means.extremes(Numbered(frame, np.array([0, 0]), 1), "min_ns", "max_ns")
     assert {name: values.tolist() for name, values in found.items()} == {"min_ns": [2.0], "max_ns": [9.0]}

@@ -113,7 +113,20 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory AS d\n    INNER JOIN" in statement]
     assert len(of_memory) == len(of_capture.get("memory", [])), "tables without a row of these runs are not asked"
-    assert len(asked) <= 26
+    assert len(asked) <= 24, [statement for statement, _ in asked]
+
+
+@pytest.mark.parametrize("of_capture", [{}, MEMORY], ids=["ops and kernels", "memory as well"])
+def test_what_was_asked_of_a_run_is_not_asked_again_to_show_it(store, of_capture):
+    save(store, "v1", ops=[("mm", 300)], kernels=[("gemm", 90)], **of_capture)
+    with questions(store) as asked:
+        shown = compare.show(store, "run:1")
+    assert shown.ops["name"].tolist() == ["mm"]
+    again = asked_again(asked)
+    allowed = ("FROM source AS s",)  # with the run, and each file by itself
+    assert [statement for statement in again if not any(words in statement for words in allowed)] == []
+    of_memory = [statement for statement, _ in asked if "FROM memory_curve AS" in statement and "has_" not in statement]
+    assert bool(of_memory) == bool(of_capture), "a table without a row of this run is not asked"
 
 
 def test_the_trees_of_both_sides_are_asked_for_once(filled):

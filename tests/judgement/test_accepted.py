@@ -27,7 +27,7 @@ def said(store, before=None):
     with store.connect() as connection:
         known = judged.runs_of(connection, own)
     before = len(known) if before is None else before
-    found = acceptance_of(store, own, "gpt", known, before)
+    found = acceptance_of(store, own, known, before)
     return [place for place in range(before) if found.is_accepted(place)], found
 
 
@@ -135,7 +135,7 @@ def test_what_had_recovered_when_it_went_is_not_bad_when_it_is_back(store):
     (own,) = lines_of(store)
     with store.connect() as connection:
         known = judged.runs_of(connection, own)
-    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, "gpt", known).items() if key[0] == "op"}
+    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, known).items() if key[0] == "op"}
     assert bad == {"op00": {4, 5, 6}}
 
 
@@ -147,5 +147,5 @@ def test_what_was_bad_when_it_went_is_bad_when_it_is_back_and_not_in_between(sto
     (own,) = lines_of(store)
     with store.connect() as connection:
         known = judged.runs_of(connection, own)
-    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, "gpt", known).items() if key[0] == "op"}
+    bad = {key[2]: numbers for key, numbers in bad_runs(store, own, known).items() if key[0] == "op"}
     assert bad == {"op00": {4, 5, 6, 10, 11, 12}}

@@ -252,6 +252,25 @@ def test_a_cut_trace_is_refused_or_partial(tmp_path: Path):
     assert read(path, allow_partial=True).quality == "partial"
 
 
+@pytest.mark.parametrize(("cut_at", "steps"), [("relu2", []), ("ExtraInfo", [1, 2])])
+def test_no_step_of_a_trace_that_ends_in_the_middle_of_its_events_is_surely_whole(tmp_path: Path, cut_at, steps):
+    """Paddle writes all steps first, then what they called: `relu2` is all that step 2 lacks, and may lack more."""
+    path = write(
+        tmp_path,
+        step(1, 0, 900_000),
+        step(2, 1_000_000, 900_000),
+        event("Operator", "relu1", 100_000, 300_000),
+        event("Operator", "relu2", 1_100_000, 300_000),
+    )
+    path.write_text(path.read_text()[: path.read_text().index(f'"{cut_at}')])
+    capture = timeline.build(read(path, allow_partial=True))
+    assert capture.rows is not None
+    assert [row.step for row in capture.rows.steps] == steps
+    assert capture.quality == "partial"
+    assert capture.quality_reason.endswith("; left out, as not wholly in the file: steps 1-2") == (not steps)
+    assert frame(capture.rows, "op")["name"].tolist() == (["relu1", "relu2"] if steps else ["relu1"])
+
+
 def test_an_empty_trace_is_an_error(tmp_path: Path):
     with pytest.raises(SourceError, match="holds no events of a profile"):
         read(write(tmp_path))

@@ -7,6 +7,7 @@ import pytest
 from tests.conftest import count_rows
 from tests.factories import save
 from tracker.errors import UsageError
+from tracker.profile import Device
 from tracker.store import queries
 from tracker.store import runs as edits
 
@@ -78,3 +79,10 @@ def test_a_version_that_is_another_commit_there_does_not_take_the_run(store):
     save(store, workload="bert", of_run={"commit": "def"})
     with pytest.raises(UsageError, match="version 'v1' is commit def, not abc; give another --version"):
         edits.edit_all(store, [1], workload="bert")
+
+
+def test_a_device_in_other_capitals_is_the_device_that_is_known(store):
+    for device in (Device("Huawei", "Ascend910B"), Device("huawei", "ascend910b"), Device("Huawei", "Ascend910A")):
+        save(store, device=device)
+    found = queries.runs(store).sort_values("run_id")["device"].tolist()
+    assert found == ["Ascend910B", "Ascend910B", "Ascend910A"]

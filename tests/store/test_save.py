@@ -269,3 +269,29 @@ def test_arrays_of_32_bits_are_stored_as_well(store):
     made = replace(made, rows=replace(made.rows, tables={**made.rows.tables, "op": op}))
     save_run(store, record(device=H100), [made], formats=FORMATS)
     assert queries.ops(store, [1])["device_self_ns"].tolist() == [7]
+
+
+def test_ranks_of_a_job_of_unknown_size_join_where_both_are_expected_to_be_as_many(store):
+    expected = record(ranks_expected=2)
+    first = save_run(store, expected, [capture(0)], formats=FORMATS)
+    again = save_run(store, expected, [capture(0)], formats=FORMATS)
+    assert (how(again), again.run_id) == (CREATED, 2), "one rank twice is two runs"
+    joined = save_run(store, expected, [capture(1)], formats=FORMATS)
+    assert (how(joined), joined.run_id, joined.ranks) == (JOINED, first.run_id, (0, 1))
+    assert how(save_run(store, expected, [capture(2)], formats=FORMATS)) == JOINED, "run 2 still lacks one"
+    assert how(save_run(store, expected, [capture(3)], formats=FORMATS)) == CREATED, "both have all of their ranks"
+
+
+@pytest.mark.parametrize(
+    ("of_record", "of_capture"), [({}, {}), ({"ranks_expected": 3}, {}), ({"ranks_expected": 2}, LATE)]
+)
+def test_ranks_of_a_job_of_unknown_size_are_runs_of_their_own_otherwise(store, of_record, of_capture):
+    save_run(store, record(ranks_expected=2), [capture(0)], formats=FORMATS)
+    made = capture(**{"rank": 1, **of_capture})
+    saved = save_run(store, record(**of_record), [made], formats=FORMATS)
+    assert (how(saved), saved.beside) == (CREATED, None if of_capture else 1)
+
+
+def test_a_run_of_a_job_of_known_size_is_beside_none(store):
+    save_run(store, record(), [capture(0, world_size=4)], formats=FORMATS)
+    assert save_run(store, record(), [capture(1, world_size=8)], formats=FORMATS).beside is None

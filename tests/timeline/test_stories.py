@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
 from tests.timeline.made_events import Made, by_op, records
 from tracker.profile import MISSING, NO_STEP, Breakdown, LaunchLevel
-from tracker.timeline import build
+from tracker.timeline import build, rows_of
 
 
 def parts(breakdown: Breakdown) -> dict[str, int | None]:
@@ -237,3 +238,30 @@ def test_nothing_happened_is_a_capture_too():
     assert parts(rows.overall)["e2e"] == 0
     assert rows.overall.peak_allocated_bytes is None
     assert [row.step for row in rows.steps] == [0]
+
+
+def without_copies(made: Made) -> Breakdown:
+    events = made.events()
+    return rows_of(replace(events, extras=replace(events.extras, no_copies=True))).overall
+
+
+def test_where_copies_are_unknown_so_are_end_to_end_time_and_free_time():
+    made = Made()
+    made.kernel("sgemm", 100, 140)
+    made.kernel("relu", 150, 160)
+    assert parts(without_copies(made)) == {
+        "compute": 50, "communication": 0, "overlap": 0, "exposed_communication": 0,
+        "copy": None, "exposed_copy": None, "free": None, "e2e": None,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(("steps", "free", "e2e"), [((0, 1), 30, 80), ((0,), None, None)])
+def test_where_copies_are_unknown_the_free_time_that_the_profiler_says_of_all_steps_stands_in(steps, free, e2e):
+    made = Made()
+    for number, start in ((0, 100), (1, 200)):
+        made.step(number, start, start + 100)
+        made.kernel("sgemm", start, start + 25, step=number)
+    for number in steps:
+        made.step_times(number, free=15)
+    found = without_copies(made)
+    assert (found.compute_ns, found.free_ns, found.e2e_ns) == (50, free, e2e)

@@ -18,7 +18,8 @@ def without_pydantic(command: Any, above: typer.Context | None = None) -> None:
     """Take what was not given, texts, paths and the words of a choice as they are, in `command` and those below it."""
     context = typer.Context(command, parent=above, **command.context_settings)
     for parameter in command.get_params(context):  # with the one for help, whose names the context knows
-        parameter.process_value = partial(_value, parameter, parameter.process_value)
+        if hasattr(parameter, "type_descriptor"):  # a later typer may convert in another way
+            parameter.process_value = partial(_value, parameter, parameter.process_value)
     for below in getattr(command, "commands", {}).values():
         without_pydantic(below, context)
 

@@ -171,6 +171,7 @@ def _take_in(
     from tracker.cli._progress import progress
     from tracker.judgement import findings  # noqa: F401
     from tracker.reports.shared import command  # noqa: F401
+    from tracker.store.order import seems_older_than  # noqa: F401
 
     with (
         _reading_on(dask) as read_with,

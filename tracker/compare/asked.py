@@ -76,5 +76,9 @@ def named(store: Store | None, references: Sequence[str], resolve: Callable[[Sto
 
 def _of_runs(frame: pd.DataFrame, run_ids: Sequence[int]) -> pd.DataFrame:
     """The rows of these runs, in their order."""
-    wanted = np.isin(frame["run_id"].to_numpy(dtype="int64"), list(run_ids))
-    return frame.copy(deep=False) if wanted.all() else frame[wanted].reset_index(drop=True)
+    rows = np.flatnonzero(np.isin(frame["run_id"].to_numpy(dtype="int64"), list(run_ids)))
+    if len(rows) == len(frame):
+        return frame.copy(deep=False)
+    # most tables are by run, and what follows each other needs no copy
+    follow = len(rows) > 0 and rows[-1] - rows[0] < len(rows)
+    return (frame.iloc[rows[0] : rows[-1] + 1] if follow else frame.take(rows)).reset_index(drop=True)

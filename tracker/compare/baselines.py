@@ -56,7 +56,7 @@ def baseline_of(
             remedy=f"name the baseline: tracker diff BASELINE {candidate}",
         )
     if against == "window":
-        acceptance = acceptance_of(store, lines[0], of, runs, len(earlier))
+        acceptance = acceptance_of(store, lines[0], runs, len(earlier))
         places, because = window(acceptance)
         chosen = [earlier[place] for place in places]
     else:

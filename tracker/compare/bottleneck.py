@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.compare import knowing
-from tracker.compare.keys import places
+from tracker.compare.keys import places, values
 from tracker.lazy import pd
 from tracker.results import Bottleneck
 from tracker.store import queries
@@ -82,12 +82,10 @@ def _utilisation(side: Loaded) -> float | None:
     busy = (e2e - free) * steps
     if not side.has_markers:
         return _median_quotient(runs, busy, e2e * steps)
-    order = np.lexsort([step, rank, runs])
-    is_last = np.ones(len(order), dtype=bool)
-    is_last[:-1] = (np.diff(runs[order]) != 0) | (np.diff(rank[order]) != 0)
-    last = order[is_last]
-    whole = duration * steps
-    whole[last] += np.maximum(e2e - duration, 0)[last]
+    place, first = places([runs, rank])
+    latest = step[first]
+    np.maximum.at(latest, place, step)
+    whole = duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
     found = _median_quotient(runs, busy, whole)
     return None if found is None else min(found, 1.0)
 
@@ -109,14 +107,13 @@ def _outside_share(side: Loaded) -> float:
     if side.is_part:
         steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
     inside: dict[tuple[int, int], int] = {}
-    runs, (rank, kernels), count = _known(steps, "rank", "kernel_total_ns")
-    for at, ns in zip(zip(runs.tolist(), rank.tolist(), strict=True), (kernels * count).tolist(), strict=True):
-        inside[at] = inside.get(at, 0) + ns
-    runs, (rank, kernels), _ = _known(side.captures, "rank", "kernel_total_ns")
-    ranks = zip(runs.tolist(), rank.tolist(), kernels.tolist(), strict=True)
-    known = [(whole, whole - inside[run_id, rank]) for run_id, rank, whole in ranks if (run_id, rank) in inside]
+    for run_id, rank, ns, count in values(steps, "run_id", "rank", "kernel_total_ns", "steps"):
+        if not pd.isna(ns):
+            inside[run_id, rank] = inside.get((run_id, rank), 0) + ns * count
+    wholes = values(side.captures, "run_id", "rank", "kernel_total_ns")
+    known = [(ns, inside[run, rank]) for run, rank, ns in wholes if not pd.isna(ns) and (run, rank) in inside]
     total = sum(whole for whole, _ in known)
-    return sum(outside for _, outside in known) / total if total else 0.0
+    return sum(whole - own for whole, own in known) / total if total else 0.0
 
 
 def _said(side: Loaded) -> float | None:

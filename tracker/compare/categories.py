@@ -10,7 +10,7 @@ import numpy as np
 
 from tracker.compare import knowing, means, sums
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
-from tracker.compare.keys import places
+from tracker.compare.keys import Numbered, places
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
 from tracker.store import queries
@@ -40,7 +40,6 @@ _BY_CORE: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "ten
 _NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
 """Categories that are told apart on NPUs alone."""
 
-_COUNTED: Final = ["run_id", "total_ns", "calls"]
 _VECTOR_WORK: Final = ("vector", "vector_trans")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -56,21 +55,20 @@ def category_sums(side: Loaded) -> Sums:
     `operator_vector_ns`; per fused kernel what `fused_sums` says.
     """
     side = side.that_knows(knowing.TIMES)
-    frame = side.ask(queries.kernels)
-    compute = _compute_kernels(side)
+    kernels, compute = side.ask(queries.kernels), _compute_kernels(side)
     cores = _cores_in_all_runs(side, compute).to_numpy()
     split = cores != ""
-    copied = frame[frame["category"].isin(["copy", "memset"])]
+    copied = kernels[kernels["category"].isin(["copy", "memset"])]
+    category = compute["category"].to_numpy(dtype=object)
     counted = [
-        (compute, compute["category"].to_numpy(dtype=object)),
+        (compute, category),
         (compute, np.full(len(compute), "operator_ns", dtype=object)),
         (copied, np.full(len(copied), "copy_ns", dtype=object)),
     ]
     if split.any():
-        of_core = compute[split]
-        counted.append((of_core, (of_core["category"] + ":" + cores[split]).to_numpy(dtype=object)))
-        counted.append((of_core, "operator_" + cores[split] + "_ns"))
-    times = _sums_by_name(side, counted)
+        of_core, core = compute[split], cores[split]
+        counted += [(of_core, category[split] + ":" + core), (of_core, "operator_" + core + "_ns")]
+    times = {name: own for rows, names in counted for name, own in _sums_by_name(side, rows, names).items()}
     # the time of copies is a union over each step, which the breakdown has
     copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
     if compute.empty:
@@ -82,14 +80,12 @@ def category_sums(side: Loaded) -> Sums:
     return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused, **copies}
 
 
-def _sums_by_name(side: Loaded, counted: Sequence[tuple[pd.DataFrame, NDArray[np.object_]]]) -> dict[str, Sum]:
-    """Kernels with the row of the overall table in which each counts: its sums by name."""
-    names = np.concatenate([own for _, own in counted])
-    rows = pd.concat([frame[_COUNTED] for frame, _ in counted])
+def _sums_by_name(side: Loaded, kernels: pd.DataFrame, names: NDArray[np.object_]) -> dict[str, Sum]:
+    """The sums of kernels by the names of the rows of the overall table in which they count."""
     number, first = places([names])
-    sums_of_side = means.per_step(side, rows, number, len(first), ["total_ns", "calls"])
-    numbers = zip(*sums_of_side.values(), strict=True)
-    return {name: Sum(*map(sums.known, own)) for name, own in zip(names[first], numbers, strict=True)}
+    numbers = means.per_step(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
+    rows = zip(names[first], *numbers.values(), strict=True)
+    return {name: Sum(sums.known(ns), sums.known(calls)) for name, ns, calls in rows}
 
 
 def _compute_kernels(side: Loaded) -> pd.DataFrame:

@@ -23,8 +23,9 @@ _KEY: Final = list(COUNTER_KEY)
 
 def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     """The `counters` frame of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
-    frames = [of_side(side, ("run",)) for side in (baseline, candidate)]
-    if any(frame.empty for frame in frames):
+    sides = (baseline, candidate)
+    frames = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
+    if len(frames) < len(sides) or any(frame.empty for frame in frames):
         return join.nothing("counters")
     before, after = map(_medians, frames)
     joined = join.outer(before, after)

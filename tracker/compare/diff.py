@@ -26,6 +26,8 @@ from tracker.compare.sides import load_all, needs_store
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tracker.store import Store
 
 
@@ -49,7 +51,8 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
         measured = metrics.measure(left, right)
-        kernels, kernel_metrics = metrics.of_kernels(measured, others.kernels(left, right, options))
+        kernels, kernel_types = others.kernels(left, right, options)
+        kernels, kernel_metrics = metrics.of_kernels(measured, kernels)
         judged = verdicts.judge(left, right, options)
         return Diff(
             baseline=left.side,
@@ -60,7 +63,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             ops=judged.into("ops", found.ops),
             op_details=found.details,
             kernels=judged.into("kernels", kernels),
-            kernel_types=others.kernel_types(left, right, options),
+            kernel_types=kernel_types,
             kernel_metrics=kernel_metrics,
             communication=judged.into("communication", exchange),
             communication_details=exchange_details,
@@ -79,10 +82,10 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         )
 
 
-def _op_names(found: operators.Operators) -> list[str]:
+def _op_names(found: operators.Operators) -> Iterator[str]:
     """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
-    rows = (found.baseline_rows, found.candidate_rows, found.everything)
-    return [str(name) for frame in rows for name in frame["name"].unique()]
+    for rows in (found.baseline_rows, found.candidate_rows, found.everything):
+        yield from rows["name"].unique()
 
 
 def _metric(baseline: str, candidate: str) -> str:

@@ -7,12 +7,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
-from tracker.compare.keys import places, values
+from tracker.compare.keys import numbered, places, ranks, reals
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import step_numbers
 from tracker.compare.renames import find_renames, status_of_names
@@ -246,17 +247,16 @@ def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
     place, first = places([ops["name"]])
-    rolled = ops[columns].groupby(place).sum(min_count=1).assign(name=ops["name"].take(first).to_numpy())
-    size = rolled["delta_ns"].abs()
-    if most is not None:
-        rolled = rolled[size >= size.nlargest(most).min()]
-    rolled = rolled.assign(_size=size).sort_values(["_size", "name"], ascending=[False, True]).head(most)
+    names = ops["name"].to_numpy(dtype=object)[first]
+    rolled = ops[columns].groupby(place).sum(min_count=1)
+    order = np.lexsort([ranks(names), -np.abs(reals(rolled["delta_ns"]))])[:most]
+    rolled = rolled.iloc[order].assign(name=names[order])
     calls0 = rolled["baseline_calls"]
     price0 = rolled["baseline_ns"] / calls0.where(calls0 > 0)
     by_calls = (rolled["candidate_calls"] - calls0) * price0
     return rolled.assign(
         input_shapes="",
-        status=rolled["name"].map(status_of_names(ops[ops["name"].isin(rolled["name"])])),
+        status=rolled["name"].map(status_of_names(ops.loc[ops["name"].isin(rolled["name"]), ["name", "status"]])),
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
     )
@@ -268,16 +268,14 @@ def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str
     """
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
-        own = rows[rows["name"].isin(names)]
-        number, first = places([own["name"], own["input_shapes"]])
-        keys = list(values(own.take(first), "name", "input_shapes"))
-        for column in ("module", "call_stack"):
-            if column not in rows:
-                continue
-            for key, text in zip(keys, means.dominant(own, number, len(first), column, "own_ns"), strict=True):
+        columns = [name for name in ("module", "call_stack") if name in rows]
+        chosen = rows.loc[rows["name"].isin(names), ["name", "input_shapes", "own_ns", *columns]]
+        (own,), keys = numbered([chosen], ["name", "input_shapes"])
+        for column in columns:
+            for *key, text in zip(*keys.values(), means.dominant(own, column, "own_ns"), strict=True):
                 place = text if column == "module" else code_line(text)
                 if place:
-                    found.setdefault(key, {})[place] = None
+                    found.setdefault(tuple(key), {})[place] = None
     return {key: ", ".join(texts) for key, texts in found.items()}
 
 

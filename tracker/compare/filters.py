@@ -30,8 +30,10 @@ def check_named(what: str, pattern: str | None, names: Iterable[str], sides: Ite
     """UsageError where `pattern` matches none of the `names` that the `sides` have, with those like it. `what`: of what
     the names are, operator or module.
     """
+    if not pattern:
+        return
     known = [str(name) for name in names if name]
-    if pattern and not any(fnmatchcase(name, pattern) for name in known):
+    if not any(fnmatchcase(name, pattern) for name in known):
         *others, last = (side.side.label for side in sides)
         where = f"tracker show {last} --only {what}"
         raise queries.unknown(what, pattern, known, f" in {', '.join(others)} or {last}", where=where)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare import means, sums
-from tracker.compare.keys import places
+from tracker.compare.keys import Numbered, places
 from tracker.compare.sums import Metric, Sum, Sums
 from tracker.lazy import pd
 from tracker.units import NS_PER_US
@@ -43,7 +43,7 @@ def fused_sums(side: Loaded, compute: pd.DataFrame) -> Sums:
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
     number, first = places([name])
-    numbers = means.per_step(side, keyed, number, len(first), ["ns", "calls", *parts], parts)
+    numbers = means.per_step(side, Numbered(keyed, number, len(first)), ["ns", "calls", *parts], parts)
     for key, *row in zip(name.iloc[first], *numbers.values(), strict=True):
         ns, calls, computing_ns, rest_ns = map(sums.known, row)
         found[key] = Sum(ns, calls)

@@ -244,19 +244,19 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
     workload = diff.candidate.workload
     order = queries.order_of_versions(store, workload)
     newest, first = (
-        pick(order[label] for label in queries.runs_by_id(store, side.run_ids)["version"])
+        pick(order[label] for _, label in queries.labels_of(store, side.run_ids).values())
         for pick, side in ((max, diff.baseline), (min, diff.candidate))
     )
     with store.connect() as connection:
         lines = judged.lines(connection, diff.candidate.run_ids)
         runs = judged.runs_of(connection, lines[0])
     place = sum(order[run.version] < first for run in runs)
-    rows = known_at(store, lines[0], workload, runs, place)
+    rows = known_at(store, lines[0], runs, place)
     return tuple(known_of(row) for row in rows if order[row["version"]] > newest)
 
 
 def known_of(row: Row) -> Known:
-    """A finding, a row of sql/findings.sql, as what is known of its series."""
+    """A finding, a row of sql/line_findings.sql, as what is known of its series."""
     before, after = row["baseline_calls"], row["candidate_calls"]
     calls = math.log(after / before) if pd.notna(before) and pd.notna(after) and min(before, after) > 0 else None
     more_calls = calls is not None and calls > 0

@@ -37,10 +37,9 @@ def with_roles(frame: pd.DataFrame, roles: Names) -> pd.DataFrame:
 
 
 def _groups(side: Loaded) -> set[tuple[str, int]]:
-    frame = side.ask(queries.communication)[["group_role", "group_size"]]
-    if frame.empty:
+    if side.lacks(queries.communication):
         return set()
-    frame = frame.drop_duplicates()
+    frame = side.ask(queries.communication)[["group_role", "group_size"]].drop_duplicates()
     return {
         (str(role), int(size))
         for role, size in zip(frame["group_role"], frame["group_size"].fillna(-1), strict=True)

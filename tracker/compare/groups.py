@@ -49,9 +49,9 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     if side.steps[knowing.EXPOSED].isna().all():
         return None
     side = side.that_knows(knowing.EXPOSED)
-    frame = with_roles(side.ask(queries.communication), roles)
-    if frame.empty:
+    if side.lacks(queries.communication):
         return {}
+    frame = with_roles(side.ask(queries.communication), roles)
     frame["group"] = [
         group_name(role, size) for role, size in zip(frame["group_role"], frame["group_size"], strict=True)
     ]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracker.compare.keys import length, places, ranks, reals, taken
+from tracker.compare import means
+from tracker.compare.keys import Numbered, length, numbered, places, ranks, reals, taken
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import F64, I64, Columns
+    from tracker.compare.keys import F64, Columns
+    from tracker.compare.sides import Loaded
 
 _JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
+_UNJUDGED: Mapping[str, Any] = {name: None if name in _JUDGED_TEXTS else np.nan for name in VERDICT_COLUMNS}
 _TEXT_KEYS = frozenset(
     {
         "attribute", "component", "core_type", "data_type", "group_role", "input_shapes", "input_types", "kind",
@@ -40,33 +42,38 @@ def _dtype(name: str) -> str:
 
 def frame(table: str, columns: Columns) -> pd.DataFrame:
     """The frame `table` of a Diff; in its VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
-    empty = {name: np.full(length(columns), None if name in _JUDGED_TEXTS else np.nan) for name in VERDICT_COLUMNS}
-    return pd.DataFrame({name: columns[name] if name in columns else empty[name] for name in DIFF_COLUMNS[table]})
+    return pd.DataFrame({name: columns[name] if name in columns else _UNJUDGED[name] for name in DIFF_COLUMNS[table]})
 
 
 def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
     """`frame` with VERDICT_COLUMNS in which nothing stands yet."""
-    return frame.assign(**{name: None if name in _JUDGED_TEXTS else np.nan for name in VERDICT_COLUMNS})
+    return frame.assign(**_UNJUDGED)
 
 
 def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> Columns:
     """Both frames (same index names, same columns) joined on their index, as `matched` does it."""
     index = baseline.index.union(candidate.index, sort=True)
-    numbers = [index.get_indexer(side.index) for side in (baseline, candidate)]
-    keys = {str(name): index.get_level_values(name).array for name in index.names}
+    rows = [Numbered(side, index.get_indexer(side.index), len(index)) for side in (baseline, candidate)]
     aligned = [side.reindex(index) for side in (baseline, candidate)]
-    return matched(keys, numbers, [{str(name): reals(side[name]) for name in side} for side in aligned])
+    tables = [{str(name): reals(side[name]) for name in side} for side in aligned]
+    return matched({str(name): index.get_level_values(name).array for name in index.names}, rows, tables)
 
 
-def matched(keys: Columns, numbers: Sequence[I64], tables: Sequence[Mapping[str, F64]]) -> Columns:
+def summed(sides: Sequence[Loaded], frames: Sequence[pd.DataFrame], key: Sequence[str], sums: Sequence[str]) -> Columns:
+    """The rows of both sides `matched` by `key`, with their `sums`; see `means.per_step`."""
+    rows, keys = numbered(frames, key)
+    return matched(keys, rows, [means.per_step(*own, sums) for own in zip(sides, rows, strict=True)])
+
+
+def matched(keys: Columns, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Columns:
     """Two sides side by side: the keys, `status`, then `baseline_x`, `candidate_x` for each x of their `tables`, which
-    have a row per key. `numbers`: which keys a side has, see `keys.numbered`.
+    have a row per key. `rows`: those of either side, by which it has a key or not.
 
     A key on one side only is ADDED or REMOVED, and its numbers on the other side are nan.
     """
     there = np.zeros((2, length(keys)), dtype=bool)
-    for own, number in zip(there, numbers, strict=True):
-        own[number] = True
+    for has, own in zip(there, rows, strict=True):
+        has[own.number] = True
     status = np.where(there.all(axis=0), BOTH, np.where(there[1], ADDED, REMOVED))
     sides = zip(("baseline", "candidate"), tables, strict=True)
     return {**keys, "status": status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()}}
@@ -82,7 +89,7 @@ def with_difference(columns: Columns, value: str, *, unit: str = "ns") -> Column
     delta = np.nan_to_num(candidate) - np.nan_to_num(baseline)
     delta[np.isnan(baseline) & np.isnan(candidate)] = np.nan
     result = {**columns, f"delta_{unit}": delta, "diff": ratio(baseline, candidate)}
-    return by_size(result, f"delta_{unit}", [f"candidate_{value}", f"baseline_{value}"])
+    return by_size(result, f"delta_{unit}", np.fmax(baseline, candidate))
 
 
 def ratio(baseline: F64, candidate: F64) -> F64:
@@ -94,18 +101,20 @@ def ratio(baseline: F64, candidate: F64) -> F64:
     return candidate / np.where(baseline != 0, baseline, np.nan) - 1
 
 
-def by_size(columns: Columns, delta: str, ties: Sequence[str] = ()) -> Columns:
-    """Rows by |`delta`| descending, missing last; ties by the larger of `ties`, then by the texts and the numbers of
-    the key, so that the order is total.
+def by_size(columns: Columns, delta: str, larger: F64 | None = None) -> Columns:
+    """Rows by |`delta`| descending, missing last; ties by the `larger` number of a row, then by the texts and the
+    numbers of the key, so that the order is total.
     """
-    size: F64 = np.round(np.abs(columns[delta]), 6)
-    largest: F64 = reduce(np.fmax, [columns[name] for name in ties]) if ties else size
-    order = np.lexsort([-largest, -size])
-    place, _ = places([size[order], largest[order]])
+    change: F64 = columns[delta]
+    size = np.round(np.abs(change), 6)
+    second = size if larger is None else larger
+    order = np.lexsort([-second, -size])
+    place, _ = places([size[order], second[order]])
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
-    rows = order[tied]
-    telling = [ranks(column.take(rows)) for column in _telling(columns)]
-    order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
+    if len(tied):
+        rows = order[tied]
+        telling = [ranks(column.take(rows)) for column in _telling(columns)]
+        order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
     return taken(columns, order)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.lazy import pd
@@ -57,10 +58,25 @@ def taken(columns: Columns, rows: I64) -> Columns:
     return {name: column.take(rows) for name, column in columns.items()}
 
 
-def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[I64], Columns]:
-    """For each of `frames` the numbers of its rows: those that are equal in `key` have the same, in whichever frame
-    they are; and the distinct keys, by number.
+class Numbered(Struct, frozen=True, eq=False):
+    """Rows with the numbers of their keys, of which there are `count`."""
+
+    frame: pd.DataFrame
+    number: I64
+    count: int
+
+
+def together(rows: Sequence[Numbered], *columns: str) -> Numbered:
+    """These columns of the rows of all sides."""
+    frame = pd.concat([own.frame[list(columns)] for own in rows], ignore_index=True)
+    return Numbered(frame, np.concatenate([own.number for own in rows]), rows[0].count)
+
+
+def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[Numbered], Columns]:
+    """The rows of `frames` with numbers: those that are equal in `key` have the same, in whichever frame they are; and
+    the distinct keys, by number.
     """
     rows = {name: pd.concat([frame[name] for frame in frames], ignore_index=True).array for name in key}
     number, first = places(list(rows.values()))
-    return np.split(number, np.cumsum([len(frame) for frame in frames])[:-1]), taken(rows, first)
+    numbers = np.split(number, np.cumsum([len(frame) for frame in frames])[:-1])
+    return [Numbered(*own, len(first)) for own in zip(frames, numbers, strict=True)], taken(rows, first)

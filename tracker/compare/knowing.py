@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TIMES: Final = "compute_ns"
 """Known where the timeline of a rank is: its kernels and ops, and all parts of its steps."""
 EXPOSED: Final = "exposed_communication_ns"
-_LEAST_TOLD: Final = "exposed_copy_ns"
+_LEAST_TOLD: Final = "compute_total_ns"
 """What a profiler's own sums leave out: a rank of which only these are known adds up with none of kernels and ops."""
 COLLECTIVES: Final = "communication_total_ns"
 OPS: Final = "has_ops"
@@ -99,8 +99,12 @@ def has(side: Loaded, table: str) -> bool:
 
 def _with_table(side: Loaded, table: str) -> set[Rank]:
     """The ranks of `side` that have `table`."""
-    told = side.told()
-    return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
+
+    def having() -> set[Rank]:
+        told = side.told()
+        return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
+
+    return side.once(table, having)
 
 
 def _emptied(side: Loaded) -> Loaded:

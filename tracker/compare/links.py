@@ -91,7 +91,7 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     """
     tables = []
     sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
-    if all(side.ask(queries.communication_links, by=("run", "rank")).empty for side in sides):
+    if all(side.lacks(queries.communication_links) for side in sides):
         return join.nothing("communication_links")
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
         frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)

@@ -103,6 +103,10 @@ def _ops(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
     return operators.compare(before, after, options).ops
 
 
+def _kernels(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
+    return others.kernels(before, after, options)[0]
+
+
 def _collectives(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
     return others.communication(before, after, options)[0]
 
@@ -115,7 +119,7 @@ def _group(row: Mapping[Any, Any]) -> str:
 
 _ROWS: Final[Mapping[str, tuple[str, Compare, Callable[[Mapping[Any, Any]], str]]]] = {
     "op": ("ops", _ops, lambda row: ""),
-    "kernel": ("kernels", others.kernels, lambda row: str(row["category"])),
+    "kernel": ("kernels", _kernels, lambda row: str(row["category"])),
     "communication": ("communication", _collectives, _group),
     "module": ("modules", others.modules, lambda row: str(row["phase"])),
 }

@@ -17,28 +17,26 @@ from tracker.lazy import pd
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from tracker.compare.keys import F64, I64
+    from tracker.compare.keys import F64, I64, Numbered
     from tracker.compare.sides import Loaded
 
 
-def per_step(
-    side: Loaded, frame: pd.DataFrame, number: I64, count: int, sums: Sequence[str], whole: Sequence[str] = ()
-) -> dict[str, F64]:
-    """`sums` of `frame` per key, each the mean per step and rank, the median over the runs of `side`.
+def per_step(side: Loaded, rows: Numbered, sums: Sequence[str], whole: Sequence[str] = ()) -> dict[str, F64]:
+    """`sums` of `rows` per key, each the mean per step and rank, the median over the runs of `side`.
 
-    `side`: the part that knows these sums (`Loaded.that_knows`). `frame`: rows of its runs; `number`: those of their
-    keys, of which there are `count` (`keys.numbered`). Several rows of one key add up, as far as they are known: the
-    sum is nan where none is; those in `whole` where any row of the key has NA in the run. A run without the key counts
-    as 0. A key without any row has nan.
+    `side`: the part that knows these sums (`Loaded.that_knows`), whose `rows` these are. Several rows of one key add
+    up, as far as they are known: the sum is nan where none is; those in `whole` where any row of the key has NA in any
+    run. A run without the key counts as 0; a key without any row has nan.
     """
-    runs = len(side.run_ids)
+    frame, count, runs = rows.frame, rows.count, len(side.run_ids)
     run = pd.Index(side.run_ids).get_indexer(frame["run_id"].to_numpy(dtype=np.int64))
     weights = [side.weights[run_id] for run_id in side.run_ids]
-    there = np.bincount(number, minlength=count) > 0
+    there = np.bincount(rows.number, minlength=count) > 0
     found = {}
-    for name, totals in _totals(frame, number * runs + run, count * runs, sums, whole).items():
+    for name, totals in _totals(frame, rows.number * runs + run, count * runs, sums, whole).items():
         found[name] = np.full(count, np.nan)
-        found[name][there] = _medians(totals.reshape(count, runs)[there] / weights)
+        of_runs = totals.reshape(count, runs)[there] / weights
+        found[name][there] = np.median(of_runs, axis=1) if name in whole else _medians(of_runs)
     return found
 
 
@@ -93,45 +91,39 @@ def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> p
     return pd.DataFrame(medians, index=keys, columns=means.columns)
 
 
-def extremes(frame: pd.DataFrame, number: I64, count: int, low: str, high: str) -> dict[str, F64]:
-    """The smallest `low` and the largest `high` of each key over all runs, ranks and steps; keys as in `per_step`."""
+def extremes(rows: Numbered, low: str, high: str) -> dict[str, F64]:
+    """The smallest `low` and the largest `high` of each key over all runs, ranks and steps; nan without rows."""
     found = {}
     for column, extreme in ((low, np.fmin), (high, np.fmax)):
-        found[column] = np.full(count, np.nan)
-        extreme.at(found[column], number, reals(frame[column]))
+        found[column] = np.full(rows.count, np.nan)
+        extreme.at(found[column], rows.number, reals(rows.frame[column]))
     return found
 
 
-def dominant(frame: pd.DataFrame, number: I64, count: int, text: str, weight: str) -> NDArray[np.object_]:
+def dominant(rows: Numbered, text: str, weight: str) -> NDArray[np.object_]:
     """For each key the non-empty `text` that carries most `weight`; ties go to the first in the alphabet; "" where
-    there is none. Keys as in `per_step`.
+    there is none.
     """
-    texts = frame[text].fillna("").to_numpy(dtype=object)
-    told = np.flatnonzero(texts != "")
-    place, first = places([number[told], texts[told]])
-    carried = np.bincount(place, np.nan_to_num(reals(frame[weight]))[told], len(first))
-    own, names = number[told][first], texts[told][first]
-    order = np.lexsort([ranks(names), -carried, own])[::-1]
-    found = np.full(count, "", dtype=object)
-    found[own[order]] = names[order]  # the last one stays
+    texts = rows.frame[text].fillna("").to_numpy(dtype=object)
+    found, told = np.full(rows.count, "", dtype=object), np.flatnonzero(texts != "")
+    if len(told):
+        place, first = places([rows.number[told], texts[told]])
+        carried = np.bincount(place, np.nan_to_num(reals(rows.frame[weight]))[told], len(first))
+        own, names = rows.number[told][first], texts[told][first]
+        order = np.lexsort([ranks(names), -carried, own])[::-1]
+        found[own[order]] = names[order]  # the last one stays
     return found
 
 
-def distinct_texts(frame: pd.DataFrame, number: I64, count: int, text: str) -> NDArray[np.object_]:
-    """For each key its distinct `text` values in order, joined by ` | `; "" where there is none. Keys as in
-    `per_step`.
-    """
-    texts = frame[text].fillna("").to_numpy(dtype=object)
-    first = places([number, texts])[1]
-    own, names = number[first], texts[first]
-    found = np.full(count, "", dtype=object)
+def distinct_texts(rows: Numbered, text: str) -> NDArray[np.object_]:
+    """For each key its distinct `text` values in order, joined by ` | `; "" where there is none."""
+    texts = rows.frame[text].fillna("").to_numpy(dtype=object)
+    first = places([rows.number, texts])[1]
+    own, names = rows.number[first], texts[first]
+    found = np.full(rows.count, "", dtype=object)
     found[own] = names
-    several: dict[int, set[str]] = {}
-    repeated = np.bincount(own, minlength=count)[own] > 1
-    for key, name in zip(own[repeated].tolist(), names[repeated], strict=True):
-        several.setdefault(key, set()).add(name)
-    for key, distinct in several.items():
-        found[key] = " | ".join(sorted(distinct - {""}))
+    for key in np.flatnonzero(np.bincount(own, minlength=rows.count) > 1):
+        found[key] = " | ".join(sorted({*names[own == key]} - {""}))
     return found
 
 

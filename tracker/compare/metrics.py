@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.compare import join, knowing, means
+from tracker.compare import join, knowing
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import length, numbered, reals, values
+from tracker.compare.keys import reals, values
 from tracker.compare.placed import core_names, with_cores
 from tracker.lazy import pd
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
@@ -86,6 +86,8 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     sides = (baseline, candidate)
     if any(side.is_part for side in sides):  # the profiler does not say in which step
         return nothing
+    if not any(side.has_rows(queries.kernel_metrics) for side in sides):
+        return nothing
     stated = [canonical(side.kernel_metrics()) for side in sides]
     if any(frame.empty for frame in stated):
         notes = () if all(frame.empty for frame in stated) else (_lacking(sides, stated),)
@@ -134,10 +136,7 @@ def op_reasons(
         if options.match == "name":
             frame["op_input_shapes"] = ""
         frames.append(frame[frame["op"].isin(list(asked))])
-    numbers, keys = numbered(frames, [*key, *KERNEL])
-    parts = zip(timed, frames, numbers, strict=True)
-    tables = [means.per_step(*part, length(keys), ["ns"]) for part in parts]
-    joined = pd.DataFrame(join.with_difference(join.matched(keys, numbers, tables), "ns"))
+    joined = pd.DataFrame(join.with_difference(join.summed(timed, frames, [*key, *KERNEL], ["ns"]), "ns"))
     return [_reason(cause, joined, measured) if _per_call(cause) else "" for cause in causes]
 
 

@@ -92,6 +92,9 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
                 f"{side.side.label}: not all times of {named} are known; step, operators and kernels are means of the "
                 "other ranks."
             )
+        parts = (side.that_knows(knowing.COLLECTIVES), side.that_knows(knowing.EXPOSED))
+        if knowing.without(*(part.captures for part in parts)) and side.has_rows(queries.communication):
+            found.append(f"{side.side.label}: exposed times of a collective are told where all ranks know theirs.")
     return found
 
 

@@ -7,7 +7,7 @@ is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -15,11 +15,13 @@ from msgspec import Struct
 
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.keys import Columns, length, numbered, reals, taken
+from tracker.compare.keys import Columns, numbered, reals, taken
 from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions, Side
 
@@ -77,7 +79,8 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
         ops = _join_ops(sides, [_filtered(frame, options) for frame in rows])
     ops = join.large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
-    return Operators(join.frame("ops", ops), join.frame("ops", everything), details, *rows)
+    whole = join.frame("ops", everything)
+    return Operators(whole if ops is everything else join.frame("ops", ops), whole, details, *rows)
 
 
 def _self_rows(side: Loaded) -> pd.DataFrame:
@@ -101,27 +104,24 @@ def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
     )
 
 
-def _join_ops(sides: Sequence[Loaded], rows: Sequence[pd.DataFrame]) -> Columns:
-    numbers, keys = numbered(rows, _MATCH)
-    count, tables, types = length(keys), [], []
-    for side, frame, number in zip(sides, rows, numbers, strict=True):
-        table = means.per_step(side, frame, number, count, _SUMS)
-        total_calls = np.bincount(number, np.nan_to_num(reals(frame["calls"])), count)
-        told = np.bincount(number, minlength=count) > 0
-        tables.append({**table, "ns": table["own_ns"], "total_calls": np.where(told, total_calls, np.nan)})
-        types.append(means.distinct_texts(frame, number, count, "input_types"))
-    joined = join.split_calls(join.matched(keys, numbers, tables))
-    mapped = means.distinct_texts(rows[0], numbers[0], count, "baseline_name")
+def _join_ops(sides: Sequence[Loaded], frames: Sequence[pd.DataFrame]) -> Columns:
+    rows, keys = numbered(frames, _MATCH)
+    tables = [means.per_step(*own, _SUMS) for own in zip(sides, rows, strict=True)]
+    for table, own in zip(tables, rows, strict=True):
+        calls = np.bincount(own.number, np.nan_to_num(reals(own.frame["calls"])), own.count)
+        table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
+        table["ns"] = table.pop("own_ns")
+    joined = join.split_calls(join.matched(keys, rows, tables))
+    mapped = means.distinct_texts(rows[0], "baseline_name")
     joined["baseline_name"] = np.where(mapped != "", mapped, pd.NA)
-    joined["input_types"] = np.array([_changed(*pair) for pair in zip(*types, strict=True)], dtype=object)
+    joined["input_types"] = _changed(*(means.distinct_texts(own, "input_types") for own in rows))
     return join.with_difference(joined, "ns")
 
 
-def _changed(before: str, after: str) -> str:
+def _changed(before: NDArray[np.object_], after: NDArray[np.object_]) -> NDArray[np.object_]:
     """One text for both sides; where both have one and they differ, `before -> after`."""
-    if not before or not after or before == after:
-        return after or before
-    return f"{before} -> {after}"
+    differ = (before != "") & (after != "") & (before != after)
+    return np.where(differ, before + " -> " + after, np.where(after != "", after, before))
 
 
 def _kernel_parts(side: Loaded, keys: set[tuple[str, str]] | None = None) -> pd.DataFrame:
@@ -143,15 +143,16 @@ def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
 
 
 def _join_details(sides: Sequence[Loaded], parts: Sequence[pd.DataFrame], ops: Columns) -> pd.DataFrame:
-    numbers, keys = numbered(parts, [*_MATCH, "kernel", "category"])
-    own = zip(sides, parts, numbers, strict=True)
-    joined = join.matched(keys, numbers, [means.per_step(*part, length(keys), ["calls", "ns"]) for part in own])
-    (of_op, of_part), _ = numbered([pd.DataFrame(table) for table in (ops, keys)], _MATCH)
-    place = np.full(max(of_op.max(initial=-1), of_part.max(initial=-1)) + 1, -1)
-    place[of_op] = np.arange(len(of_op))
-    there = np.flatnonzero(place[of_part] >= 0)
-    types = ops["input_types"].take(place[of_part][there])
-    return join.frame("op_details", join.with_difference({**taken(joined, there), "input_types": types}, "ns"))
+    joined = join.summed(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
+    types = dict(zip(_pairs(ops), ops["input_types"], strict=True))
+    found = np.array([types.get(pair) for pair in _pairs(joined)], dtype=object)
+    there = np.flatnonzero([own is not None for own in found])
+    return join.frame("op_details", join.with_difference(taken({**joined, "input_types": found}, there), "ns"))
+
+
+def _pairs(columns: Columns) -> Iterator[tuple[str, str]]:
+    """What ops are matched by, row by row."""
+    return zip(*(columns[name].tolist() for name in _MATCH), strict=True)
 
 
 def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tuple[str, str]]:

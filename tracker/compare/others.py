@@ -11,7 +11,7 @@ from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import length, numbered
+from tracker.compare.keys import Numbered, numbered, places, ranks, together
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
 from tracker.lazy import pd
@@ -19,41 +19,68 @@ from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import I64, Columns
+    from numpy.typing import NDArray
+
+    from tracker.compare.keys import F64, Columns
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
 
 _KERNEL_MATCH: Final = ["name", "input_shapes", "category", "core_type"]
-_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns"]
+_PARTS: Final = ["wait_ns", "transit_ns", "synchronization_ns", "idle_ns", "exposed_ns", "exposed_wait_ns"]
+"""Parts of the time of collectives: no part of all of it where one of them does not say it."""
 _COMMUNICATION_SUMS: Final = ["calls", "bytes", "ns", *_PARTS]
-_EXPOSED_SUMS: Final = ["exposed_ns", "exposed_wait_ns"]
 
 
-def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
+def kernels(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `kernels` frame of a Diff: matched by canonical name, shapes, category and core type; `op` is the op that
-    launches most of it, `type` that of most of it; `why` is left empty.
+    `_launching` names, `type` that of most of it; `why` is left empty. And its `kernel_types`.
     """
-    sides, frames = _kernels(baseline, candidate, options)
-    frames = paired_cores(frames[0], frames[1], _KERNEL_MATCH[:-1])
-    numbers, joined = _timed(sides, frames, _KERNEL_MATCH)
-    count = length(joined)
-    before, after = [means.dominant(*part, count, "op", "ns") for part in zip(frames, numbers, strict=True)]
-    both = pd.concat([frame[["type", "ns"]] for frame in frames])
-    joined["op"] = np.where(after != "", after, before)
-    joined["type"] = means.dominant(both, np.concatenate(numbers), count, "type", "ns")
-    joined["why"] = np.full(count, "", dtype=object)
-    return join.frame("kernels", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
-
-
-def _kernels(
-    baseline: Loaded, candidate: Loaded, options: DiffOptions
-) -> tuple[tuple[Loaded, ...], list[pd.DataFrame]]:
-    """The parts of both sides that know their kernels, and these kernels."""
     sides = knowing.both(baseline, candidate, knowing.KERNELS, part=knowing.TIMES)
     asked = [
         canonical(side.ask(queries.kernels), names) for side, names in zip(sides, (options.op_map, {}), strict=True)
     ]
-    return sides, [matching(frame, "op", options.op) for frame in asked]
+    found = [matching(frame, "op", options.op) for frame in asked]
+    frames = paired_cores(found[0], found[1], _KERNEL_MATCH[:-1])
+    rows, joined = _timed(sides, frames, _KERNEL_MATCH)
+    joined["op"], joined["more_ops"] = _launching(sides, rows)
+    joined["type"] = means.dominant(together(rows, "type", "ns"), "type", "ns")
+    joined["why"] = np.full(rows[0].count, "", dtype=object)
+    large = join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns)
+    return join.frame("kernels", large), _kernel_types(sides, found, options)
+
+
+def _launching(sides: Sequence[Loaded], rows: Sequence[Numbered]) -> tuple[NDArray[np.object_], F64]:
+    """For each kernel the op whose time in it changed most, of equal ones that with more of it (first on the
+    candidate's side), "" for none; and how many others launch it.
+    """
+    every = together(rows, "op")
+    ops = every.frame["op"].fillna("").to_numpy(dtype=object)
+    place, first = places([every.number, ops])
+    numbers = np.split(place, [len(rows[0].number)])
+    before, after = (
+        np.nan_to_num(means.per_step(side, Numbered(own.frame, number, len(first)), ["ns"])["ns"])
+        for side, own, number in zip(sides, rows, numbers, strict=True)
+    )
+    kernel, names = every.number[first], ops[first]
+    change = np.round(np.abs(after - before), 6)
+    order = np.lexsort([-ranks(names), before, after, change, names != "", kernel])
+    found = np.full(every.count, "", dtype=object)
+    found[kernel[order]] = names[order]  # the last one stays
+    named = np.bincount(kernel[names != ""], minlength=every.count)
+    return found, np.maximum(named - 1.0, 0.0)
+
+
+def _kernel_types(sides: Sequence[Loaded], found: Sequence[pd.DataFrame], options: DiffOptions) -> pd.DataFrame:
+    """The `kernel_types` frame of a Diff: what an NPU's profiler calls the type of a kernel, on each type of core.
+
+    Without rows where neither side knows types (GPUs; Ascend's Level0). Collectives are left out, as in
+    op_statistic.csv: `communication` has them.
+    """
+    typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
+    if all(frame.empty for frame in typed):
+        return join.nothing("kernel_types")
+    _, joined = _timed(sides, paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
+    return join.frame("kernel_types", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
 
 
 def _timed(
@@ -62,38 +89,23 @@ def _timed(
     key: Sequence[str],
     sums: Sequence[str] = ("calls", "ns"),
     whole: Sequence[str] = (),
-) -> tuple[list[I64], Columns]:
-    """The numbers of the keys of all `frames`, and the rows of both sides, the first two, matched by `key`, with `sums`
-    (see `means.per_step`), the average and the extremes of a call.
+) -> tuple[list[Numbered], Columns]:
+    """The rows of all `frames`, and those of both sides, the first two, matched by `key`, with `sums` (see
+    `means.per_step`), the average and the extremes of a call.
     """
-    numbers, keys = numbered(frames, key)
+    rows, keys = numbered(frames, key)
     tables = [
-        means.per_step(side, frame, number, length(keys), sums, whole)
-        | means.extremes(frame, number, length(keys), "min_ns", "max_ns")
-        for side, frame, number in zip(sides, frames, numbers, strict=False)
+        means.per_step(side, own, sums, whole) | means.extremes(own, "min_ns", "max_ns")
+        for side, own in zip(sides, rows[:2], strict=True)
     ]
-    return numbers, join.average(join.matched(keys, numbers[:2], tables), "ns", "calls", "average_ns")
-
-
-def kernel_types(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
-    """The `kernel_types` frame of a Diff: what an NPU's profiler calls the type of a kernel, on each type of core.
-
-    Without rows where neither side knows types (GPUs; Ascend's Level0). Collectives are left out, as in
-    op_statistic.csv: `communication` has them.
-    """
-    sides, found = _kernels(baseline, candidate, options)
-    typed = [frame[(frame["type"] != "") & (frame["category"] != "communication")] for frame in found]
-    if all(frame.empty for frame in typed):
-        return join.nothing("kernel_types")
-    _, joined = _timed(sides, paired_cores(typed[0], typed[1], ["type"]), KERNEL_TYPE_KEY)
-    return join.frame("kernel_types", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))
+    return rows, join.average(join.matched(keys, rows[:2], tables), "ns", "calls", "average_ns")
 
 
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `communication` and `communication_details` frames of a Diff: tasks are matched by name and plane."""
     sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
     asked_of = (queries.communication, queries.communication_tasks)
-    if all(side.ask(question).empty for side in sides for question in asked_of):
+    if all(side.lacks(question) for side in sides for question in asked_of):
         return join.nothing("communication"), join.nothing("communication_details")
     roles = roles_by_size(*sides)
 
@@ -102,13 +114,8 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
             _of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)
         ]
 
-    # what overlaps with compute is known of fewer ranks
-    told = [side.that_knows(knowing.EXPOSED) for side in sides]
-    frames, exposed = asked(queries.communication, sides), asked(queries.communication, told)
-    numbers, whole = _timed(sides, [*frames, *exposed], COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
-    for name, side, frame, number in zip(("baseline", "candidate"), told, exposed, numbers[2:], strict=True):
-        found = means.per_step(side, frame, number, length(whole), _EXPOSED_SUMS, _EXPOSED_SUMS)
-        whole |= {f"{name}_{column}": values for column, values in found.items()}
+    frames = asked(queries.communication, sides)
+    _, whole = _timed(sides, frames, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
     before, after = asked(queries.communication_tasks, sides)
@@ -132,7 +139,7 @@ def _of_kind(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
 def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The `memory` and `memory_details` frames of a Diff: bytes that ops allocated, and in which component."""
     sides, frames = knowing.both(baseline, candidate, knowing.MEMORY), []
-    if all(side.ask(queries.memory).empty for side in sides):
+    if all(side.lacks(queries.memory) for side in sides):
         return join.nothing("memory"), join.nothing("memory_details")
     for side, renames in zip(sides, (options.op_map, {}), strict=True):
         frame = side.ask(queries.memory).rename(columns={"op": "name"})
@@ -140,23 +147,13 @@ def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[p
         if options.match == "name":
             frame["input_shapes"] = pd.array([""] * len(frame), dtype="string")
         frames.append(matching(frame, "name", options.op))
-    numbers, keys = numbered(frames, OP_KEY[:2])
-    both = pd.concat([frame[["input_types"]] for frame in frames])
-    types = pd.array(means.distinct_texts(both, np.concatenate(numbers), length(keys), "input_types"), dtype="string")
-    frames = [frame.assign(input_types=types.take(own)) for frame, own in zip(frames, numbers, strict=True)]
-    whole = _summed(sides, frames, OP_KEY, ["bytes", "calls"])
-    parts = _summed(sides, frames, [*OP_KEY, "component"], ["bytes", "calls", "held_ns", "unreleased_bytes"])
+    rows, _ = numbered(frames, OP_KEY[:2])
+    types = pd.array(means.distinct_texts(together(rows, "input_types"), "input_types"), dtype="string")
+    frames = [own.frame.assign(input_types=types.take(own.number)) for own in rows]
+    whole = join.summed(sides, frames, OP_KEY, ["bytes", "calls"])
+    parts = join.summed(sides, frames, [*OP_KEY, "component"], ["bytes", "calls", "held_ns", "unreleased_bytes"])
     whole, parts = (join.with_difference(joined, "bytes", unit="bytes") for joined in (whole, parts))
     return join.frame("memory", whole), join.frame("memory_details", parts)
-
-
-def _summed(
-    sides: Sequence[Loaded], frames: Sequence[pd.DataFrame], key: Sequence[str], sums: Sequence[str]
-) -> Columns:
-    """The rows of both sides matched by `key`, with their `sums`."""
-    numbers, keys = numbered(frames, key)
-    parts = zip(sides, frames, numbers, strict=True)
-    return join.matched(keys, numbers, [means.per_step(*part, length(keys), sums) for part in parts])
 
 
 def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
@@ -170,13 +167,15 @@ def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     if all(frame.empty for frame in frames):
         return join.nothing("modules")
     timed = [frame.assign(ns=frame[own_time(side)]) for side, frame in zip(sides, frames, strict=True)]
-    joined = join.with_difference(_summed(sides, timed, MODULE_KEY, ["calls", "ns"]), "ns")
+    joined = join.with_difference(join.summed(sides, timed, MODULE_KEY, ["calls", "ns"]), "ns")
     return join.frame("modules", join.large(joined, "ns", options.minimum_ns))
 
 
 def api(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
     """The `api` frame of a Diff: calls of the host into the device runtime and driver."""
     sides = knowing.both(baseline, candidate, knowing.API)
+    if all(side.lacks(queries.api) for side in sides):
+        return join.nothing("api")
     frames = [side.ask(queries.api).rename(columns={"total_ns": "ns"}) for side in sides]
-    joined = join.average(_summed(sides, frames, API_KEY, ["calls", "ns", "self_ns"]), "ns", "calls", "average_ns")
+    joined = join.average(join.summed(sides, frames, API_KEY, ["calls", "ns", "self_ns"]), "ns", "calls", "average_ns")
     return join.frame("api", join.large(join.with_difference(joined, "ns"), "ns", options.minimum_ns))

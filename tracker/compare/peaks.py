@@ -23,7 +23,7 @@ def component_peaks(side: Loaded) -> dict[str, float]:
 
     Nothing of chosen steps: the components were sampled over time.
     """
-    if side.chosen_steps is not None:
+    if side.chosen_steps is not None or not side.has_rows(queries.memory_peaks):
         return {}
     frame = knowing.of_captures(side.about(queries.memory_peaks), side.captures)
     if not frame["component"].isin(_FRAMEWORKS).any():

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from tracker.compare.keys import values
 from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, REMOVED, Rename
 
@@ -27,7 +28,7 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
     if not {REMOVED, ADDED} <= set(ops["status"].unique()):
         return ()
     statuses = status_of_names(ops)
-    gone, come = (set(statuses.index[statuses == status]) for status in (REMOVED, ADDED))
+    gone, come = ({name for name, own in statuses.items() if own == status} for status in (REMOVED, ADDED))
     if not gone or not come:
         return ()
     time = ops.groupby("name")[["baseline_ns", "candidate_ns"]].sum()
@@ -35,8 +36,8 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
     smallest = float(time["baseline_ns"].sum()) * _SMALLEST_SHARE
     found = []
     for parent in before.keys() & after.keys():
-        removed_ns = sum(time.loc[name, "baseline_ns"] for name in before[parent])
-        added_ns = sum(time.loc[name, "candidate_ns"] for name in after[parent])
+        removed_ns = sum(time.loc[name, "baseline_ns"] for name in sorted(before[parent]))
+        added_ns = sum(time.loc[name, "candidate_ns"] for name in sorted(after[parent]))
         if max(removed_ns, added_ns) < smallest or abs(added_ns - removed_ns) > _TOLERANCE * max(removed_ns, added_ns):
             continue
         removed, added = (" + ".join(sorted(group[parent])) for group in (before, after))
@@ -44,11 +45,12 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tupl
     return tuple(sorted(found, key=lambda rename: (-rename.removed_ns, rename.parent)))
 
 
-def status_of_names(ops: pd.DataFrame) -> pd.Series:
-    """The status that all ops of a name share, BOTH where they differ; index: name."""
-    pairs = ops[["name", "status"]].drop_duplicates()
-    several = pairs["name"].duplicated(keep=False)
-    return pairs["status"].mask(several, BOTH).set_axis(pairs["name"]).groupby(level=0).first()
+def status_of_names(ops: pd.DataFrame) -> dict[str, str]:
+    """Name -> the status that all its ops share, BOTH where they differ."""
+    found: dict[str, str] = {}
+    for name, status in values(ops, "name", "status"):
+        found[name] = status if found.get(name, status) == status else BOTH
+    return found
 
 
 def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:

@@ -11,7 +11,7 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import matching
 from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
-from tracker.compare.sides import load, needs_store
+from tracker.compare.sides import load_all, needs_store
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import GRAINS, Shown, ShowOptions
@@ -36,7 +36,9 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     """
     options = options or ShowOptions()
     with ExitStack() as stack:
-        side = load(store, reference, options, stack, steps=options.steps, or_pruned=True)
+        if store is not None and needs_store(reference):
+            stack.enter_context(store.reading())
+        (side,) = load_all(store, (reference,), options, stack, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
             # what a path holds has no number in any database
@@ -52,14 +54,14 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             **tables,
             modules=_modules(tables["ops"], options),
             memory_curve=_drop_run(_memory_curve(side)),
-            facts=_drop_run(queries.facts(side.store, side.run_ids)),
+            facts=_drop_run(side.about(queries.facts)),
             sources=_drop_run(queries.sources(side.store, side.run_ids)),
             kernel_metrics=_kernel_metrics(side, options, tables["kernels"]),
             communication_links=_drop_run(links.of_side(side, options, by, in_steps=False)),
             counters=_drop_run(counters.of_side(side, by)),
             kernel_types=_kernel_types(tables["kernels"], options),
             options=options,
-            is_pruned=bool(queries.pruned(side.store, side.run_ids)),
+            is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options) if options.tree else None,
             notes=(*left_out((side,)), *warnings((side,))),
@@ -96,7 +98,7 @@ def _captures(side: Loaded) -> pd.DataFrame:
 def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -> pd.DataFrame:
     """The metrics of the kernels with most time, in their order, over the whole capture."""
     by = tuple(grain for grain in options.grains if grain == "rank")
-    frame = _drop_run(queries.kernel_metrics(side.store, side.run_ids, by=by, ranks=side.ranks))
+    frame = _drop_run(side.about(queries.kernel_metrics, by=by, ranks=side.ranks))
     key = [*by, *_METRIC_KERNEL]
     place: dict[tuple[Any, ...], int] = {}
     for kernel in zip(*(kernels[name] for name in key), strict=True):
@@ -155,7 +157,7 @@ def _chosen_times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
 
 def _memory_curve(side: Loaded) -> pd.DataFrame:
     """The points inside the chosen steps, which count their time alike: from the first event of the capture."""
-    curve = queries.memory_curve(side.store, side.run_ids)
+    curve = side.about(queries.memory_curve)
     curve = curve[curve["rank"].isin(side.captures["rank"].tolist())]
     if side.chosen_steps is None:
         return curve

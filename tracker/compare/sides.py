@@ -44,6 +44,7 @@ _TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
     queries.memory: "has_memory",
     queries.api: "has_api",
     queries.kernel_metrics: "has_metrics",
+    queries.memory_curve: "has_curve",
     queries.memory_peaks: "has_curve",
     queries.counters: "has_counters",
 }
@@ -105,6 +106,14 @@ class Loaded(Struct, frozen=True, eq=False):
                 self.answers[asked] = self.about(question, **chosen, **few)
         return self.answers[asked].copy(deep=False)
 
+    def lacks(self, question: Callable[..., pd.DataFrame]) -> bool:
+        """Whether the answer to a question is empty; nothing is asked where no run has rows in its table."""
+        return not self.has_rows(question) or self.ask(question).empty
+
+    def has_rows(self, question: Callable[..., pd.DataFrame]) -> bool:
+        """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
+        return question not in _TABLES or bool((self.told()[_TABLES[question]] == 1).any())
+
     def about(self, question: Callable[..., pd.DataFrame], **chosen: Any) -> pd.DataFrame:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
         once for all sides that are compared.
@@ -158,9 +167,9 @@ def load(
     options: Selection,
     stack: ExitStack,
     *,
-    steps: Sequence[int] = (),
-    or_pruned: bool = False,
-    asked: Asked | None = None,
+    steps: Sequence[int],
+    or_pruned: bool,
+    asked: Asked,
 ) -> Loaded:
     """The side that `reference` names; `steps`: only these, empty for all. Databases opened on the way are closed by
     `stack`. Runs whose details were dropped are no part of it, unless `or_pruned`; a warning names them. `asked`: see
@@ -190,7 +199,6 @@ def load(
         return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
-    asked = asked or Asked()
     run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
     left, warnings = _with_details(store, run_ids, asked)
     if not left and not or_pruned:
@@ -208,14 +216,15 @@ def load_all(
     stack: ExitStack,
     *,
     steps: Sequence[Sequence[int]] = (),
+    or_pruned: bool = False,
 ) -> list[Loaded]:
     """The sides that the `references` name, as `load` gives each; `steps`: of each side, empty for all of all. Those in
-    one database and of the same ranks and steps ask it together.
+    one database and of the same ranks and steps ask it together; what one asks again it knows.
     """
     stored = [reference for reference in references if reference.strip() and needs_store(reference)]
     asked = named(store, stored, lambda store, reference: resolve(store, reference, options.workload))
     sides = [
-        load(store, reference, options, stack, steps=own, asked=asked)
+        load(store, reference, options, stack, steps=own, or_pruned=or_pruned, asked=asked)
         for reference, own in zip(references, steps or [()] * len(references), strict=True)
     ]
     alike: dict[Hashable, list[Loaded]] = {}
@@ -260,11 +269,10 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
     if reference == "pinned":
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
-    labels = set(queries.versions(store, workload)["version"])
-    if reference.isdecimal() and reference not in labels:  # the bare number that `tracker runs` commands take
-        return resolve(store, f"run:{reference}", workload)
-    if "@" in reference and reference not in labels:
-        label, _, device = reference.rpartition("@")
+    label, at, device = reference.rpartition("@")
+    if (at or reference.isdecimal()) and reference not in set(queries.versions(store, workload)["version"]):
+        if not at:  # the bare number that `tracker runs` commands take
+            return resolve(store, f"run:{reference}", workload)
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None
     return queries.run_ids_of_version(store, reference, workload=workload), None
 

@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from tracker.detectors import arrays, rule
 from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_rows
+from tracker.detectors.verdicts import Rung, ladder
 from tracker.results.verdicts import BELOW_FLOOR
 
 
@@ -97,12 +98,16 @@ def judge_calls(
     few = (runs[0] == 0) | (runs[1] == 0)
     single = np.minimum(*runs) == 1
     found = (more | fewer) & effect & matters
-    word = np.where(single, rule.SUSPECT, np.where(more, rule.REGRESSED, rule.IMPROVED))
-    verdict = np.where(few, rule.TOO_FEW_RUNS, np.where(found, word, rule.UNCHANGED))
-    changed = np.where(matters, "fewer or more calls, but not in every run or by too little", BELOW_FLOOR)
-    reason = np.where(
-        found, np.where(more, "more calls", "fewer calls"), np.where(before == after, "as many calls", changed)
-    )
+    rungs: list[Rung] = [
+        (few, rule.TOO_FEW_RUNS, "a side without the series"),
+        (found & single & more, rule.SUSPECT, "more calls"),
+        (found & single, rule.SUSPECT, "fewer calls"),
+        (found & more, rule.REGRESSED, "more calls"),
+        (found, rule.IMPROVED, "fewer calls"),
+        (before == after, rule.UNCHANGED, "as many calls"),
+        (matters, rule.UNCHANGED, "fewer or more calls, but not in every run or by too little"),
+    ]
+    verdict, reason = ladder(rungs, rule.UNCHANGED, BELOW_FLOOR)
     return {
         "baseline_calls": before,
         "candidate_calls": after,
@@ -110,7 +115,7 @@ def judge_calls(
         "by_time_per_call": split.by_time_per_call,
         "contribution": contribution,
         "verdict": verdict,
-        "reason": np.where(few, "a side without the series", reason),
+        "reason": reason,
     }
 
 

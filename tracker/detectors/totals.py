@@ -14,7 +14,7 @@ from tracker.detectors.arrays import BOOL, F64, I64, Columns, counts, mean_of_ro
 from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
-from tracker.detectors.verdicts import exceeded, ladder
+from tracker.detectors.verdicts import Rung, exceeded, ladder
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
@@ -135,14 +135,14 @@ def _words(
     """
     single = np.minimum(before, after) == 1
     finding = raw.passes & (centred | named)
-    cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")
+    cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")[finding]
     inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING
     pair = np.maximum(before, after) == 1
-    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+    rungs: list[Rung] = [
         (np.isnan(raw.standard_error), rule.TOO_FEW_RUNS, "too few runs to know how much it varies"),
-        (finding & single, rule.SUSPECT, cause),
-        (finding & (raw.d > 0), rule.REGRESSED, cause),
-        (finding, rule.IMPROVED, cause),
+        (finding & single, rule.SUSPECT, ""),
+        (finding & (raw.d > 0), rule.REGRESSED, ""),
+        (finding, rule.IMPROVED, ""),
         (
             raw.passes & ~left,
             rule.UNCHANGED,
@@ -153,4 +153,6 @@ def _words(
         (raw.effect, rule.UNCLEAR, "effect passes, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
     ]
-    return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
+    verdict, reason = ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
+    reason[finding] = cause
+    return verdict, reason

@@ -15,6 +15,9 @@ from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
 from tracker.results.verdicts import BELOW_FLOOR
 
+Rung = tuple[BOOL, str, str]
+"""Where it holds, and the verdict and the reason that it gives: see `ladder`."""
+
 
 class Evidence(Struct, frozen=True):
     """What the runs say of each series; one element per series in every field.
@@ -82,7 +85,7 @@ def _ladder(
     unknown = np.isnan(e.standard_error)
     passes = effect & matters
     single = fewer == 1
-    rungs: list[tuple[BOOL, str, str | NDArray[np.str_]]] = [
+    rungs: list[Rung] = [
         (e.baseline_runs == 0, rule.TOO_FEW_RUNS, "no baseline run has it"),
         (e.candidate_runs == 0, rule.TOO_FEW_RUNS, "no candidate run has it"),
         (unknown, rule.TOO_FEW_RUNS, "one run against one: nothing says how much it varies"),
@@ -98,20 +101,12 @@ def _ladder(
     return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
 
 
-def ladder(
-    rungs: Sequence[tuple[BOOL, str, str | NDArray[np.str_]]], verdict: str, reason: str
-) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
-    """Verdict and reason per series, of the first rung (condition, verdict, reason or reasons) whose condition holds.
-
-    `verdict`, `reason`: where none does.
-    """
-    shape = rungs[0][0].shape
-    conditions = [condition for condition, _, _ in rungs]
-    words, reasons = (
-        np.select(conditions, [np.broadcast_to(np.asarray(rung[part], dtype=object), shape) for rung in rungs], last)
-        for part, last in ((1, np.full(shape, verdict, dtype=object)), (2, np.full(shape, reason, dtype=object)))
-    )
-    return words, reasons
+def ladder(rungs: Sequence[Rung], verdict: str, reason: str) -> tuple[NDArray[np.object_], NDArray[np.object_]]:
+    """Verdict and reason per series, of the first rung whose condition holds; `verdict`, `reason`: where none does."""
+    first = np.select([condition for condition, _, _ in rungs], range(len(rungs)), len(rungs))
+    words = [(word, why) for _, word, why in rungs] + [(verdict, reason)]
+    verdicts_of, reasons_of = (np.array(column, dtype=object) for column in zip(*words, strict=True))
+    return verdicts_of[first], reasons_of[first]
 
 
 def _tail_of_discoveries(e: Evidence, alpha: float) -> float:

@@ -63,7 +63,12 @@ def _reason(own: Files, groups: Sequence[Files], files: Files) -> str:
     elif len(first) > 1:
         parts = ["one file"]
     if first[0].capture.rank is None and len(groups) > 1:
-        return "it names no rank, so it is a run of its own"
+        if len(first) == 1:
+            return "it names no rank, so it is a run of its own"
+        return (
+            f"it names no rank: its {len(first)} devices are the ranks of a run of its own; where other files are of "
+            "the same job, ingest them with --as-run"
+        )
     others = [files[next(iter(other))] for other in groups if other is not own]
     others = [other for other in others if other[0].capture.rank is not None]  # the rest say so of themselves
     apart = Counter(why for other in others if (why := why_apart(first, other)) is not None)

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 from tracker import config, timeline
 from tracker.errors import UsageError
 from tracker.intake.at_once import read_all
-from tracker.intake.devices import parse_device
+from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
-from tracker.intake.records import HOW_TO_LABEL, date_of, record_of
+from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
 
@@ -194,7 +194,7 @@ def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
     """The captures of one run with what only all of its ranks together can tell, and the device the user named."""
     captures = timeline.split_wait([piece.capture for piece in group])
     if options.device is not None:
-        device = parse_device(options.device)
+        device = device_of(group, options.device)
         captures = [replace(capture, device=device) for capture in captures]
     return [replace(piece, capture=capture) for piece, capture in zip(group, captures, strict=True)]
 
@@ -205,7 +205,8 @@ def _steps(capture: Capture) -> int:
 
 
 def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options: IngestOptions) -> IngestResult:
-    warnings = [text for piece in group for text in piece.warnings]
+    open_device = tuple(filter(None, [unnamed(saved.device)]))
+    warnings = [*(text for piece in group for text in piece.warnings), *open_device]
     given = {
         "--device": options.device, "--config": options.configuration, "--tag": options.tags,
         "--note": options.note, "--commit": options.commit, "--expect-ranks": options.expect_ranks,
@@ -213,6 +214,8 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
     unused = [name for name, value in given.items() if value]
     if saved.already and unused:
         warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    if saved.beside is not None:
+        warnings.append(_how_to_join(saved.run_id, saved.beside))
     return IngestResult(
         run_id=saved.run_id,
         version=record.version,
@@ -227,5 +230,15 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
         formats=tuple(dict.fromkeys(piece.format for piece in group)),
         warnings=tuple(dict.fromkeys(warnings)),
         restored=saved.restored,
-        captures=tuple(Read(piece.capture.rank or 0, piece.place, piece.warnings) for piece in group),
+        captures=tuple(Read(piece.capture.rank or 0, piece.place, (*piece.warnings, *open_device)) for piece in group),
+    )
+
+
+def _how_to_join(run_id: int, beside: int) -> str:
+    """What to do where two runs may be ranks of one job of which no file says how many ranks it has."""
+    apart = f"run:{run_id} has other ranks than run:{beside}, at the same time, and no file says how many the job has"
+    undo = f"tracker runs delete {run_id} --purge --reason joined"
+    return (
+        f"{apart}; where they are one job: {undo}, then ingest the profiles of both in one call. Ranks that come in "
+        "one after the other are one run where each comes with the same --expect-ranks"
     )

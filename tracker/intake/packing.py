@@ -14,7 +14,7 @@ from tracker import readers
 from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
 from tracker.intake.at_once import read_all
-from tracker.intake.devices import parse_device
+from tracker.intake.devices import parse_device, unnamed
 from tracker.intake.forming import formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.sidecar import NOTHING, Sidecar
@@ -68,7 +68,7 @@ def pack(
         captures=len(pieces),
         ranks=tuple(sorted({piece.capture.rank for piece in pieces if piece.capture.rank is not None})),
         read_bytes=sum(sizes.values()),
-        warnings=_warnings(pieces, read.warnings),
+        warnings=_warnings(chosen, read.warnings),
         unsaid=tuple(name for name in ("version", "workload") if not all(_says(piece, name) for piece in chosen)),
     )
 
@@ -83,7 +83,8 @@ def _warnings(pieces: Sequence[Piece], of_all: Sequence[str]) -> dict[str, tuple
     mixed = formats_beside(pieces)
     found: dict[str, dict[str, None]] = {warning: {} for warning in (*of_all, mixed) if warning}
     for piece in pieces:
-        for warning in piece.warnings:
+        open_device = "" if piece.asked.device else unnamed(piece.capture.device)
+        for warning in (*piece.warnings, *filter(None, [open_device])):
             found.setdefault(warning, {})[piece.place] = None
     return {warning: tuple(places) for warning, places in found.items()}
 

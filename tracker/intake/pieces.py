@@ -138,13 +138,14 @@ def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool
     A rank is that of the process, so of the first capture of its file.
     """
     device = said.device or otherwise.device
+    is_named = capture.device.model != UNKNOWN_DEVICE.model
     rank = said.rank if said.rank is not None else otherwise.rank
     return replace(
         capture,
         rank=rank if capture.rank is None and is_first else capture.rank,
         world_size=capture.world_size or said.world_size or otherwise.world_size,
         host=capture.host or said.host or otherwise.host or "",
-        device=parse_device(device) if device and capture.device == UNKNOWN_DEVICE else capture.device,
+        device=parse_device(device, capture.device) if device and not is_named else capture.device,
         facts={**otherwise.facts, **said.facts, **capture.facts},
     )
 

@@ -9,7 +9,7 @@ from tracker.errors import SourceError, UsageError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device
 from tracker.intake.pieces import IngestOptions, Piece
-from tracker.profile import Device
+from tracker.profile import UNKNOWN_DEVICE, Device
 
 if TYPE_CHECKING:
     from tracker.store import RunRecord
@@ -38,7 +38,7 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
         configuration=_configuration(group, own, options),
         tags={**otherwise.tags, **own.tags, **options.tags},
         facts=_common_facts(group),
-        device=_device(group, options),
+        device=device_of(group, options.device),
         started_at_ns=min(starts, default=None),
         ranks_expected=options.expect_ranks or own.expect_ranks or otherwise.expect_ranks,
         rules_version=min(piece.rules_version for piece in group),
@@ -81,10 +81,14 @@ def date_of(group: Sequence[Piece]) -> str:
     return min(piece.capture.labels.get("date", "") for piece in group)
 
 
-def _device(group: Sequence[Piece], options: IngestOptions) -> Device:
-    if options.device is not None:
-        return parse_device(options.device)
+def device_of(group: Sequence[Piece], named: str | None) -> Device:
+    """The device of a run: the one that the user named, else that of its files. The vendor that all of these state is
+    that of a device that is named without one.
+    """
     models = {piece.capture.device for piece in group}
+    if named is not None:
+        vendors = {device.vendor for device in models}
+        return parse_device(named, Device(vendors.pop() if len(vendors) == 1 else "", UNKNOWN_DEVICE.model))
     if len(models) > 1:
         names = ", ".join(sorted(device.model for device in models))
         raise SourceError(

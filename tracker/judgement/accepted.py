@@ -65,7 +65,7 @@ class Acceptance(Struct, frozen=True):
         return place >= self.level and not self.open[place]
 
 
-def acceptance_of(store: Store, line: Line, workload: str, runs: Sequence[LineRun], before: int) -> Acceptance:
+def acceptance_of(store: Store, line: Line, runs: Sequence[LineRun], before: int) -> Acceptance:
     """What the findings of a line say of its runs. `runs`: of the line, in order; `before`: only the first so many are
     asked about, so that accepted steps behind them do not count.
 
@@ -75,7 +75,7 @@ def acceptance_of(store: Store, line: Line, workload: str, runs: Sequence[LineRu
     """
     spans: list[Span] = []
     steps: list[tuple[int, Row]] = []
-    for row, found, accepted in _lives(store, line, workload, runs):
+    for row, found, accepted in _lives(store, line, runs):
         spans += found
         if accepted is not None and accepted < before:
             steps.append((accepted, row))
@@ -90,12 +90,12 @@ def acceptance_of(store: Store, line: Line, workload: str, runs: Sequence[LineRu
     return Acceptance(tuple(runs[:before]), level, causes, tuple(open_in), tuple(small))
 
 
-def known_at(store: Store, line: Line, workload: str, runs: Sequence[LineRun], place: int) -> list[Row]:
+def known_at(store: Store, line: Line, runs: Sequence[LineRun], place: int) -> list[Row]:
     """The confirmed regressions of a line that were open when the run at `place` of `runs` came, or that somebody had
     accepted.
     """
     found = []
-    for row, spans, accepted in _lives(store, line, workload, runs):
+    for row, spans, accepted in _lives(store, line, runs):
         was_open = any(
             span.confirmed and span.start < place and (span.end is None or place <= span.end) for span in spans
         )
@@ -105,14 +105,12 @@ def known_at(store: Store, line: Line, workload: str, runs: Sequence[LineRun], p
     return found
 
 
-def bad_runs(
-    store: Store, line: Line, workload: str, runs: Sequence[LineRun]
-) -> dict[tuple[str, str, str, str, str], frozenset[int]]:
+def bad_runs(store: Store, line: Line, runs: Sequence[LineRun]) -> dict[tuple[str, str, str, str, str], frozenset[int]]:
     """Per series of a line (kind, metric, name, input_shapes, part) the runs in which a regression of its level or of
     its calls was open, confirmed or not: no baseline for it.
     """
     found: dict[tuple[str, str, str, str, str], frozenset[int]] = {}
-    for row, spans, _ in _lives(store, line, workload, runs):
+    for row, spans, _ in _lives(store, line, runs):
         if row["change"] not in ("level", "calls"):
             continue
         key = (row["kind"], row["metric"], row["name"], row["input_shapes"], row["part"])
@@ -121,16 +119,14 @@ def bad_runs(
     return found
 
 
-def _lives(
-    store: Store, line: Line, workload: str, runs: Sequence[LineRun]
-) -> Iterator[tuple[Row, list[Span], int | None]]:
+def _lives(store: Store, line: Line, runs: Sequence[LineRun]) -> Iterator[tuple[Row, list[Span], int | None]]:
     """Every finding of a line with what `_life` says of it."""
     places = {run.run_id: place for place, run in enumerate(runs)}
     begins: dict[int, int] = {}
     for place, run in enumerate(runs):
         begins.setdefault(run.version_id, place)
     first_of = {run.run_id: begins[run.version_id] for run in runs}
-    for row, events in queries.lives(store, workload, **line.parameters):
+    for row, events in queries.lives(store, line):
         yield row, *_life(row, events, places, first_of)
 
 

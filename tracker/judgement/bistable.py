@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 from msgspec import Struct, field
@@ -15,7 +16,7 @@ from tracker.judgement.follow.jumps import in_order, reason_of_jump
 from tracker.judgement.follow.watched import Watched, is_centred
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
-from tracker.store import Store, queries
+from tracker.store import Store
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 from tracker.store.judged import Line, LineRun
 
@@ -59,7 +60,7 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
     if any(is_centred(family_of(kind, metric, part)) for kind, metric, _, _, part in asked):
         rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])  # they say what all of them share
     watched = _watched(rows, (past, newer.found, other.found), thresholds)
-    bad = bad_runs(older.store, older.line, _workload(older), older.runs)
+    bad = bad_runs(older.store, older.line, older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
     places = {key: row for row, key in enumerate(rows)}
     newer_runs, other_runs = range(count, end), range(end, watched.raw.shape[1])
@@ -100,11 +101,6 @@ def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
     return None if line is None else _Older(side.store, side.known, line, runs, last)
 
 
-def _workload(older: _Older) -> str:
-    run_id = older.last[0].run_id
-    return queries.labels_of(older.store, [run_id])[run_id][0]
-
-
 def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
     """The runs of all `sides`, behind each other, without what all operators of each share."""
     values, calls = beside(sides, keys)
@@ -113,16 +109,18 @@ def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thres
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:
     """Values and calls of the runs of all `sides`, a row per key, nan for series that a side does not have."""
-    if all(tuple(side.keys) == tuple(keys) for side in sides):
-        return np.hstack([side.values for side in sides]), np.hstack([side.calls for side in sides])
-    place = {key: at for at, key in enumerate(keys)}
-    found = [_in_rows(side, place) for side in sides]
+    found = []
+    for own, same in groupby(sides, key=lambda side: side.keys):  # sides of one line mostly have the same series
+        values, calls = map(np.hstack, zip(*((side.values, side.calls) for side in same), strict=True))
+        found.append((values, calls) if own == tuple(keys) else _in_rows(keys, own, values, calls))
     return np.hstack([values for values, _ in found]), np.hstack([calls for _, calls in found])
 
 
-def _in_rows(side: ChosenRuns, place: Mapping[Key, int]) -> tuple[F64, F64]:
-    there = [at for at, key in enumerate(side.keys) if key in place]
-    rows = [place[side.keys[at]] for at in there]
-    values, calls = np.full((2, side.values.shape[1], len(place)), np.nan)
-    values[:, rows], calls[:, rows] = side.values.T[:, there], side.calls.T[:, there]
-    return values.T, calls.T
+def _in_rows(keys: Sequence[Key], own: Sequence[Key], values: F64, calls: F64) -> tuple[F64, F64]:
+    """`values` and `calls` of series `own`, a row for each of `keys`."""
+    place = {key: at for at, key in enumerate(keys)}
+    there = [at for at, key in enumerate(own) if key in place]
+    rows = [place[own[at]] for at in there]
+    found = np.full((2, values.shape[1], len(keys)), np.nan)
+    found[0][:, rows], found[1][:, rows] = values.T[:, there], calls.T[:, there]
+    return found[0].T, found[1].T

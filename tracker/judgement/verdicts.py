@@ -76,7 +76,7 @@ def verdicts_of(
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
     compared = _compared(keys, sides, past, list(map(len, older)), own)
-    return Verdicts({key: row for row, key in enumerate(keys)}, compared.columns, compared.centre, own)
+    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), compared.columns, compared.centre, own)
 
 
 def _compared(

@@ -89,6 +89,15 @@ class _Plan(Struct):
     digests: list[digests.Digest] = field(default_factory=list)
 
 
+class _Listener(Struct, frozen=True):
+    """A channel, what it was told so far, and what is known of the incidents that it may hear of now."""
+
+    channel: str
+    heard: Heard
+    composer: Composer
+    now_ns: int
+
+
 class _Due(Struct, frozen=True):
     """One incident that one channel is to be told of."""
 
@@ -119,7 +128,7 @@ def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
         if not served.is_started:
             plan.added.append(_start(channel, incidents, now_ns))
             served = Heard((*own, _as_record(plan.added[-1])))
-        _plan_channel(plan, channel, served, alerts, composer, now_ns)
+        _plan_channel(plan, _Listener(channel, served, composer, now_ns))
     return plan
 
 
@@ -170,35 +179,35 @@ def _unwanted(
     return found
 
 
-def _plan_channel(plan: _Plan, channel: str, heard: Heard, alerts: Alerts, composer: Composer, now_ns: int) -> None:
+def _plan_channel(plan: _Plan, listener: _Listener) -> None:
+    composer = listener.composer
     found: dict[tuple[str, str], list[_Due]] = {}
     for incident in composer.incidents.values():
-        want = wanted(incident, heard, alerts, now_ns)
+        want = wanted(incident, listener.heard, composer.alerts, listener.now_ns)
         if want is None:
             continue
-        one = _routed(incident, want, channel, alerts, composer, now_ns)
+        one = _routed(incident, want, listener)
         if one is not None:
             found.setdefault((incident.link, _class(one.event)), []).append(one)
-        elif want.covers and not _waits(want, incident, composer, now_ns):
-            plan.added.append(_passed(incident, want, channel, heard, now_ns))
+        elif want.covers and not _waits(want, incident, listener):
+            plan.added.append(_passed(incident, want, listener))
     for group in found.values():
-        _plan_group(plan, channel, group, heard, composer, now_ns)
+        _plan_group(plan, group, listener)
 
 
-def _waits(want: Want, incident: Incident, composer: Composer, now_ns: int) -> bool:
+def _waits(want: Want, incident: Incident, listener: _Listener) -> bool:
     """Whether it is too early for another message on an incident that got no more severe."""
-    if want.not_before_ns is None or now_ns >= want.not_before_ns:
+    if want.not_before_ns is None or listener.now_ns >= want.not_before_ns:
         return False
-    return not is_louder(composer.subject(incident.key).severity, want.severity)
+    return not is_louder(listener.composer.subject(incident.key).severity, want.severity)
 
 
-def _routed(
-    incident: Incident, want: Want, channel: str, alerts: Alerts, composer: Composer, now_ns: int
-) -> _Due | None:
-    if want.event is None or _waits(want, incident, composer, now_ns):
+def _routed(incident: Incident, want: Want, listener: _Listener) -> _Due | None:
+    if want.event is None or _waits(want, incident, listener):
         return None
+    composer = listener.composer
     subject = composer.subject(incident.key)
-    route = routes(alerts, subject).get(channel)
+    route = routes(composer.alerts, subject).get(listener.channel)
     if want.event == "recovered":
         # who was told that it began is told that it is over, whatever the rules say by now
         return _Due(incident, want, want.event, route or Route(default_when(subject.severity)))
@@ -211,11 +220,11 @@ def _class(event: str) -> str:
     return "opening" if event in OPENING else event
 
 
-def _passed(incident: Incident, want: Want, channel: str, heard: Heard, now_ns: int) -> NewMessage:
+def _passed(incident: Incident, want: Want, listener: _Listener) -> NewMessage:
     """The decision that a channel does not hear of these events."""
-    counter = heard.next_counter(incident.key, "passed")
+    counter = listener.heard.next_counter(incident.key, "passed")
     return NewMessage(
-        _key(incident.key, "passed", counter), channel, "passed", counter, "skipped", now_ns,
+        _key(incident.key, "passed", counter), listener.channel, "passed", counter, "skipped", listener.now_ns,
         incidents=(incident.key,), covers=want.covers,
     )  # fmt: skip
 
@@ -224,47 +233,46 @@ def _key(incident: str, event: str, counter: int) -> str:
     return f"{incident}:{event}:{counter}"
 
 
-def _plan_group(
-    plan: _Plan, channel: str, group: Sequence[_Due], heard: Heard, composer: Composer, now_ns: int
-) -> None:
+def _plan_group(plan: _Plan, group: Sequence[_Due], listener: _Listener) -> None:
     """One message on the incidents of one version, in the one that is not sent yet where there is such a one."""
-    first = group[0]
+    first, alerts, now_ns = group[0], listener.composer.alerts, listener.now_ns
     keys = [one.incident.key for one in group]
     covers = frozenset(event for one in group for event in one.want.covers)
-    open_one = _open_message(heard, first, composer, now_ns)
+    open_one = _open_message(first, listener)
     when = min((one.route for one in group), key=lambda route: SOONEST.index(route.when))
     if open_one is not None:
         keys = [*open_one.incidents, *(key for key in keys if key not in open_one.incidents)]
         wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
-        made = _made(keys, wish, open_one.counter, channel, composer, now_ns)
-        next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, composer.alerts, now_ns))
+        made = _made(keys, wish, open_one.counter, listener)
+        next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, alerts, now_ns))
         # what waits for a digest waits no longer where something that is told sooner joins it
         state = "waiting" if open_one.state == "waiting" and when.when == "daily" else "pending"
         plan.changed.append((open_one.id, replace(made, state=state, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
-    counter = heard.next_counter(keys[0], event)
+    counter = listener.heard.next_counter(keys[0], event)
     wish = Wish(event, _key(keys[0], event, counter), when, covers)
-    made = _made(keys, wish, counter, channel, composer, now_ns)
+    made = _made(keys, wish, counter, listener)
     state = "waiting" if when.when == "daily" else "pending"
-    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, composer.alerts, now_ns)))
+    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, alerts, now_ns)))
 
 
-def _open_message(heard: Heard, first: _Due, composer: Composer, now_ns: int) -> Record | None:
+def _open_message(first: _Due, listener: _Listener) -> Record | None:
     """A message on the same version, in the same direction, that nobody has tried to send yet."""
-    for record in heard.untried:
-        links = {composer.incidents[key].link for key in record.incidents if key in composer.incidents}
-        past = record.state == "waiting" and (record.next_try_ns or 0) <= now_ns  # a digest takes it now
+    incidents = listener.composer.incidents
+    for record in listener.heard.untried:
+        links = {incidents[key].link for key in record.incidents if key in incidents}
+        past = record.state == "waiting" and (record.next_try_ns or 0) <= listener.now_ns  # a digest takes it now
         if not past and _class(record.event) == _class(first.event) and first.incident.link in links:
             return record
     return None
 
 
-def _made(keys: Sequence[str], wish: Wish, counter: int, channel: str, composer: Composer, now_ns: int) -> NewMessage:
-    there = [key for key in keys if key in composer.incidents]
-    message = composer.message(there, wish)
+def _made(keys: Sequence[str], wish: Wish, counter: int, listener: _Listener) -> NewMessage:
+    there = [key for key in keys if key in listener.composer.incidents]
+    message = listener.composer.message(there, wish)
     return NewMessage(
-        wish.key, channel, wish.event, counter, "pending", now_ns, severity=message.severity,
+        wish.key, listener.channel, wish.event, counter, "pending", listener.now_ns, severity=message.severity,
         workload=message.workload, title=title_of(message), incidents=tuple(there), covers=wish.covers,
         content=json_of(message).decode(),
     )  # fmt: skip

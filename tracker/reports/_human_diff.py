@@ -22,6 +22,7 @@ from tracker.reports._human import (
     calls_cell,
     make,
     metric_words,
+    number,
     pair,
     readable,
     share,
@@ -142,7 +143,8 @@ def kernels(diff: Diff, limit: int | None) -> Table:
     cells = []
     for row, kernel_type in zip(rows, types, strict=True):
         line = [readable(row["name"]), *([kernel_type] if has_types else []), *([_shapes(row)] if has_shapes else [])]
-        line += [readable(row["op"]), str(row["category"] or MISSING_TEXT), *side_cells(row)]
+        others = f" and {number(row['more_ops'])} more" if row["more_ops"] else ""
+        line += [f"{readable(row['op'])}{others}", str(row["category"] or MISSING_TEXT), *side_cells(row)]
         line += _human_verdicts.cells(diff.kernels, row)
         cells.append((tone(row, row["delta_ns"]), line))
     table = make(

@@ -320,6 +320,7 @@ def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
         field("Category", "text", "category", 16),
         field("Core Type", "text", "core_type", 16),
         field("Launched by Operator", "text", "op", 32),
+        field("Other Operators", "count", "more_ops"),
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
         field("Kernel Metrics", "text", "why", 60),

@@ -39,7 +39,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
     "kernels": (
         *KERNEL_KEY, "type", "status", *_sides("calls", "ns", "average_ns", "min_ns", "max_ns"), "delta_ns", "diff",
-        "why", *VERDICT_COLUMNS,
+        "why", "more_ops", *VERDICT_COLUMNS,
     ),
     "kernel_types": (
         *KERNEL_TYPE_KEY, "status", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"), "delta_ns", "diff",

@@ -168,7 +168,7 @@ class Diff(Struct, frozen=True, eq=False):
     - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the
       same key
     - kernels: name is the canonical name; type as an NPU's profiler names it, else ""; category `copy` and `memset`
-      included
+      included; op: the one whose time in the kernel changed most; more_ops: how many others launch it
     - kernel_types: the kernels whose type an NPU's profiler names, without collectives, as in its op_statistic.csv
     - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
       wait_ns, transit_ns, idle_ns where they can be told apart; synchronization_ns: the part of wait_ns before the

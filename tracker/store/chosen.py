@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import compress
 
 import numpy as np
 from msgspec import Struct, field
@@ -50,7 +51,6 @@ class Known(Struct, frozen=True, eq=False):
     told: dict[int, _Told] = field(default_factory=dict)
     series: dict[Line, SeriesTable] = field(default_factory=dict)
     runs: dict[int, tuple[F64, F64]] = field(default_factory=dict)
-    orders: dict[Line, NDArray[np.int64]] = field(default_factory=dict)
     lines: dict[frozenset[int], tuple[Line | None, list[LineRun]]] = field(default_factory=dict)
 
     def line_of_runs(self, connection: Connection, run_ids: Iterable[int]) -> tuple[Line | None, list[LineRun]]:
@@ -89,17 +89,12 @@ class Known(Struct, frozen=True, eq=False):
             self.values_of(connection, own, self.series_of(connection, line))
 
     def series_of(self, connection: Connection, line: Line) -> SeriesTable:
-        """The series of a line."""
+        """The series of a line, in the order of their keys."""
         if line not in self.series:
-            self.series[line] = judged.series_of(connection, line)
+            found = judged.series_of(connection, line)
+            order = sorted(range(len(found.keys)), key=found.keys.__getitem__)
+            self.series[line] = SeriesTable(found.ids[order], tuple([found.keys[row] for row in order]))
         return self.series[line]
-
-    def order_of(self, line: Line, series: SeriesTable) -> NDArray[np.int64]:
-        """The places of the series of a line in the order of their keys."""
-        if line not in self.orders:
-            order = sorted(range(len(series.keys)), key=series.keys.__getitem__)
-            self.orders[line] = np.array(order, dtype=np.int64)
-        return self.orders[line]
 
     def values_of(self, connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
         """As `judged.values_of`, each run read once; `series`: of the line of these runs."""
@@ -136,10 +131,12 @@ def values_of_runs(connection: Connection, run_ids: Sequence[int], known: Known 
     for line, places in up_to_date.items():
         series = known.series_of(connection, line)
         values, calls = known.values_of(connection, [run_ids[at] for at in places], series)
-        order = known.order_of(line, series)
-        there = order[np.asarray(~np.isnan(values).all(axis=1))[order]]
-        keys = [series.keys[row] for row in there.tolist()]
-        parts.append(_Part(keys, places, values.T[:, there].T, calls.T[:, there].T))
+        there = np.asarray(~np.isnan(values).all(axis=1))
+        if there.all():
+            parts.append(_Part(series.keys, places, values, calls))
+        else:
+            keys = list(compress(series.keys, there.tolist()))
+            parts.append(_Part(keys, places, values.T[:, there].T, calls.T[:, there].T))
     return _together(parts, tuple(told[run_id].timeline for run_id in run_ids))
 
 

@@ -11,11 +11,13 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from isal import isal_zlib
 from msgspec import Struct
 
 from tracker.profile import I64
 
 NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
+_LEVEL: Final = 1
 _CONTEXT: Final = ("node", "parent", "op_key_id")
 _STEP: Final = ("step", *NUMBERS)
 COLUMNS: Final = (*_CONTEXT, *_STEP)
@@ -45,7 +47,8 @@ def packed(rows: Mapping[str, I64]) -> bytes:
     starts = np.flatnonzero(np.diff(of_rows, prepend=of_rows[:, :1] - 1).any(axis=0))
     contexts = np.vstack([of_rows[:, starts], np.diff(starts, append=len(order))])
     steps = np.stack([rows[name][order] for name in _STEP])
-    return zlib.compress(_HEAD.pack(len(starts)) + _bytes(contexts) + _bytes(steps))
+    # a tenth larger than what zlib itself makes of it, in a thirtieth of the time
+    return isal_zlib.compress(_HEAD.pack(len(starts)) + _bytes(contexts) + _bytes(steps), _LEVEL)
 
 
 def unpacked(content: bytes) -> Contexts:

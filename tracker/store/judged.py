@@ -52,7 +52,7 @@ class LineRun(Struct, frozen=True):
 
 
 class SeriesTable(Struct, frozen=True):
-    """The series of a line: `ids` ascending, with a (kind, metric, name, input_shapes, part) for each."""
+    """Series of a line: `ids`, with a (kind, metric, name, input_shapes, part) for each."""
 
     ids: NDArray[np.int64]
     keys: Sequence[tuple[str, str, str, str, str]]
@@ -97,7 +97,7 @@ def _as_started(runs: list[LineRun]) -> list[LineRun]:
 
 
 def series_of(connection: Connection, line: Line) -> SeriesTable:
-    """All series of a line."""
+    """All series of a line, by ascending ids."""
     rows = bulk.fetch(connection.execute(statement("line_series"), {**line.parameters, "name": None}))
     return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
@@ -106,25 +106,21 @@ def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTabl
     """What is judged, and calls, of these runs: (series, runs) arrays, each run together in memory; nan where it has no
     such series. One that is not in `series` is left out: it came since that was read, and who brought it judges next.
     """
-    values, calls = np.full((2, len(run_ids), len(series.ids)), np.nan)
+    values, calls = np.empty((2, len(run_ids), len(series.ids)))
     arrays = samples.arrays_of(connection, run_ids)
-    ids, (rows, known) = series.ids, _rows_of(series.ids, series.ids)
+    ids = places = np.zeros(0, dtype=np.int64)
     for at, run_id in enumerate(run_ids):
         own = arrays[run_id]
-        if not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
-            ids = own.series_ids
-            rows, known = _rows_of(ids, series.ids)
-        values[at, rows], calls[at, rows] = own.values[known], own.calls[known]
+        if at == 0 or not np.array_equal(own.series_ids, ids):  # nearly always those of the run before
+            ids, places = own.series_ids, _places(series.ids, own.series_ids)
+        values[at], calls[at] = (np.append(numbers, np.nan)[places] for numbers in (own.values, own.calls))
     return values.T, calls.T
 
 
-def _rows_of(ids: NDArray[np.int64], among: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """The places of those of `ids` that are `among` ascending ones, and which these are."""
-    if not len(among):
-        return np.zeros(0, dtype=np.int64), np.zeros(len(ids), dtype=bool)
-    place = np.minimum(np.searchsorted(among, ids), len(among) - 1)
-    known = among[place] == ids
-    return place[known], known
+def _places(ids: NDArray[np.int64], own: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of each of `ids` in `own`, ascending; the end of it for what is not there."""
+    place = np.searchsorted(own, ids)
+    return np.where(np.append(own, -1)[place] == ids, place, len(own))
 
 
 def ids_of(connection: Connection, line: Line, kind: str) -> dict[str, list[int]]:

@@ -23,7 +23,10 @@ _NO_VERSION: Final = re.compile(r"latest(~\d+)?|pinned|run:\d+(:rank\d+)?")
 
 _FIND_WORKLOAD = text("SELECT id FROM workload WHERE name = :name")
 _ADD_WORKLOAD = text("INSERT INTO workload (name) VALUES (:name) ON CONFLICT (name) DO NOTHING")
-_FIND_DEVICE = text("SELECT id FROM device WHERE vendor = :vendor AND model = :model")
+_FIND_DEVICE = text(
+    "SELECT id FROM device WHERE LOWER(vendor) = LOWER(:vendor) AND LOWER(model) = LOWER(:model) "
+    "ORDER BY CASE WHEN vendor = :vendor AND model = :model THEN 0 ELSE 1 END, id LIMIT 1"
+)
 _ADD_DEVICE = text("INSERT INTO device (vendor, model) VALUES (:vendor, :model) ON CONFLICT (vendor, model) DO NOTHING")
 _FIND_CONFIGURATION = text(
     "SELECT id FROM configuration WHERE workload_id = :workload_id AND fingerprint = :fingerprint"
@@ -94,7 +97,7 @@ def workload_id(connection: Connection, name: str) -> int:
 
 
 def device_id(connection: Connection, device: Device) -> int:
-    """The hardware model `device`; a longer name than MAX_LABEL is cut."""
+    """The hardware model `device`, also where it is known in other capitals; a longer name than MAX_LABEL is cut."""
     values = {"vendor": clean(device.vendor)[:MAX_LABEL], "model": clean(device.model)[:MAX_LABEL]}
     return _find_or_add(connection, _FIND_DEVICE, _ADD_DEVICE, values)
 

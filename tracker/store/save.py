@@ -10,10 +10,11 @@ from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
 from tracker.profile import Capture, Device, Source
-from tracker.store import details, facts, labels, samples
+from tracker.store import details, facts, labels
 from tracker.store.bulk import clean, insert
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
+from tracker.store.samples import refresh
 from tracker.store.sql import statement
 
 _ADD_RUN: Final = text(
@@ -64,6 +65,10 @@ class SavedRun(Struct, frozen=True):
     device: Device
     ranks: tuple[int, ...]
     restored: bool = False
+    beside: int | None = None
+    """Of a run that was created: another one with other ranks at the same time, where nothing says whether the two are
+    one job.
+    """
 
 
 class _Incoming(Struct, frozen=True):
@@ -73,6 +78,7 @@ class _Incoming(Struct, frozen=True):
     captures: Sequence[Capture]
     formats: Sequence[str]
     world_size: int | None
+    expected: int | None
     window: tuple[int, int] | None
     run_ids: frozenset[int] = field(default_factory=frozenset)
     """Runs that already hold other captures of the same group."""
@@ -83,12 +89,18 @@ class _Incoming(Struct, frozen=True):
     def ranks(self) -> list[int]:
         return [_rank(capture) for capture in self.captures]
 
+    @property
+    def job_size(self) -> int | None:
+        """How many ranks the job has: by its files, else as many as the user expects."""
+        return self.world_size if self.world_size is not None else self.expected
+
 
 class _Home(Struct, frozen=True):
     """The run that captures belong to."""
 
     run_id: int
     how: Literal["created", "joined", "already", "restored"]
+    beside: int | None = None
 
 
 def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
@@ -102,7 +114,7 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
     Captures whose files are in already change nothing; under another version or workload, or in a deleted run, they
     are a UsageError that names the command to solve it. Captures with new ranks join a run of the same workload,
     configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
-    otherwise they are a new run.
+    otherwise they are a new run. Where files state no world size, the number of ranks that the user expects stands in.
     """
     runs = [_incoming(record, captures, formats) for record, captures, formats in batch]
     return store.transact(lambda connection: _save_all(connection, runs))
@@ -125,7 +137,7 @@ def _save_all(connection: Connection, runs: Sequence[_Incoming]) -> list[SavedRu
             for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
         ]
     details.load(connection, to_load)
-    samples.refresh(connection, {item.run_id for item in to_load}, to_load)
+    refresh(connection, {item.run_id for item in to_load}, to_load)
     return [_saved(connection, home) for home in homes]
 
 
@@ -139,6 +151,7 @@ def _saved(connection: Connection, home: _Home) -> SavedRun:
         joined=home.how == "joined",
         already=home.how == "already",
         restored=home.how == "restored",
+        beside=home.beside,
         device=Device(rows[0].vendor, rows[0].model),
         ranks=tuple(row.rank for row in rows),
     )
@@ -163,7 +176,8 @@ def _incoming(record: RunRecord, captures: Sequence[Capture], formats: Sequence[
     sizes = {capture.world_size for capture in captures} - {None}
     if len(formats) == 1:
         formats = list(formats) * len(captures)
-    return _Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, _window(captures))
+    expected = None if sizes else record.ranks_expected
+    return _Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, expected, _window(captures))
 
 
 def _rank(capture: Capture) -> int:
@@ -204,6 +218,7 @@ def _without_known(connection: Connection, incoming: _Incoming) -> _Incoming:
         captures,
         [format for _, format in fresh],
         incoming.world_size,
+        incoming.expected,
         _window(captures) if captures else None,
         frozenset(run_of.values()),
         pruned,
@@ -276,13 +291,15 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
         "version_id": labels.version_id(connection, workload, record.version, record.commit),
         "device_id": labels.device_id(connection, record.device),
     }
-    run_id = None
-    if incoming.run_ids or (incoming.world_size or 1) > 1:
+    run_id = beside = None
+    if incoming.run_ids or (incoming.job_size or 1) > 1:
         # Ranks that come in at once from several machines must find the run that the first of them makes.
         labels.lock(connection, "run", *where.values())
-        run_id = _run_to_join(connection, incoming, where, placed)
+        run_id = _run_to_join(incoming, _joinable(connection, incoming, where, placed))
     if run_id is None:
-        home = _Home(_add_run(connection, incoming, where), "created")
+        if incoming.world_size is None:
+            beside = _overlapping(incoming, _joinable(connection, incoming, where, placed))
+        home = _Home(_add_run(connection, incoming, where), "created", beside)
     else:
         home = _Home(run_id, "joined")
         _refuse_bare(connection, incoming, run_id)
@@ -292,26 +309,49 @@ def _place(connection: Connection, incoming: _Incoming, placed: Set[tuple[int, i
     return home
 
 
-def _run_to_join(
+def _joinable(
     connection: Connection, incoming: _Incoming, where: Mapping[str, int], placed: Set[tuple[int, int]]
-) -> int | None:
-    """The run that has other captures of the same group, or else the one whose window overlaps most.
+) -> list[Any]:
+    """The runs that lack these ranks, as joinable_runs.sql has them.
 
     Two jobs that run at the same time, each with ranks of its own profiled, are told apart by their job ids.
     """
     job_id = incoming.record.facts.get("job_id")
     found = connection.execute(statement("joinable_runs"), {**where, "ranks": incoming.ranks, "job_id": job_id}).all()
-    candidates = [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
+    return [row for row in found if not any((row.id, rank) in placed for rank in incoming.ranks)]
+
+
+def _run_to_join(incoming: _Incoming, candidates: Sequence[Any]) -> int | None:
+    """The run that has other captures of the same group, or else of those of a job as large the one whose window
+    overlaps most.
+    """
     same_group = [row.id for row in candidates if row.id in incoming.run_ids]
     if same_group:
         return int(same_group[0])
-    if incoming.window is None or incoming.world_size is None:
+    if incoming.job_size is None:
+        return None
+    if incoming.world_size is not None:
+        alike = [row for row in candidates if row.world_size == incoming.world_size]
+    else:
+        alike = [
+            row
+            for row in candidates
+            if row.world_size is None
+            and row.ranks_expected == incoming.expected
+            and row.ranks + len(incoming.ranks) <= row.ranks_expected
+        ]
+    return _overlapping(incoming, alike)
+
+
+def _overlapping(incoming: _Incoming, candidates: Sequence[Any]) -> int | None:
+    """The run whose window overlaps most."""
+    if incoming.window is None:
         return None
     start, end = incoming.window
     overlaps = [
         (min(end, row.ended_at_ns) - max(start, row.started_at_ns), -row.id)
         for row in candidates
-        if row.world_size == incoming.world_size and None not in (row.started_at_ns, row.ended_at_ns)
+        if None not in (row.started_at_ns, row.ended_at_ns)
     ]
     longest, number = max(overlaps, default=(-1, 0))
     return -number if longest >= 0 else None

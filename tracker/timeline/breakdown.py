@@ -35,6 +35,11 @@ _OF_COLLECTIVES: Final = (
 _OF_KERNELS: Final = (*_OF_COLLECTIVES, "compute_ns", "exposed_copy_ns", "compute_total_ns")
 """What no event tells of a rank whose kernels the source does not have: collectives on a device are kernels as well."""
 
+_OF_COPIES: Final = ("e2e_ns", "copy_ns", "exposed_copy_ns", "free_ns", "copy_total_ns")
+"""What no event tells of a rank whose copies the source does not have: a copy may be the first or the last thing that
+the device did, and is no free time.
+"""
+
 _OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns")
 """What the profiler says of a step itself."""
 
@@ -189,22 +194,23 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.said]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.said]),
     )
-    return replace(found, **_instead(joined, chosen.said))
+    return replace(found, **_instead(joined, chosen, found))
 
 
-def _instead(joined: Joined, said: I64) -> dict[str, Any]:
+def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:
     """What takes the place of the sums over events that the source does not have: None, or what the profiler itself
-    says of the steps `said` (rows of its table), summed.
+    says of the steps `chosen.said`, summed.
 
-    End-to-end time is then the sum of the steps', compute + exposed communication + free, and so is the duration.
+    End-to-end time is then the sum of the steps', compute + exposed communication + free, and so is the duration where
+    kernels are unknown.
     """
-    extras = joined.events.extras
+    extras, said = joined.events.extras, chosen.said
     if extras.no_kernels and joined.on_device:
         return dict.fromkeys(_OF_KERNELS)
     if extras.no_collectives:
         return dict.fromkeys(_OF_COLLECTIVES)
     if not extras.only_collectives:
-        return {}
+        return _without_copies(joined, chosen, found) if extras.no_copies and joined.on_device else {}
     unknown: dict[str, Any] = dict.fromkeys(_NOT_OF_COLLECTIVES)
     if not joined.on_device:
         unknown |= {"timeline": "device", "communication_ns": None, "communication_total_ns": None}
@@ -214,6 +220,19 @@ def _instead(joined: Joined, said: I64) -> dict[str, Any]:
     e2e_ns = sum(known) if len(known) == len(parts) else None
     told = {name: value for name, value in told.items() if value is not None}
     return {**unknown, **told, "e2e_ns": e2e_ns, "duration_ns": e2e_ns}
+
+
+def _without_copies(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]:
+    """What takes the place of sums that need copies. The free time that the profiler says of all steps in which there
+    are events stands in for that of the events, and with it the end-to-end time.
+    """
+    times = joined.events.extras.step_times
+    all_said = bool(np.isin(joined.step[chosen.device], times.step[chosen.said]).all())
+    free_ns = _whole_sum(times.free_ns[chosen.said]) if all_said else None
+    if free_ns is None:
+        return dict.fromkeys(_OF_COPIES)
+    e2e_ns = (found.compute_ns or 0) + (found.exposed_communication_ns or 0) + free_ns
+    return dict.fromkeys(_OF_COPIES) | {"free_ns": free_ns, "e2e_ns": e2e_ns}
 
 
 def _whole_sum(values: I64) -> int | None:

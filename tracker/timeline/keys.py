@@ -20,7 +20,8 @@ _PHASE_PREFIXES = (
 class OpKeys(Struct, frozen=True):
     """Distinct op keys, sorted by text; two pseudo-ops are always among them.
 
-    `of_op[i]` is the key of op i; `unlinked` and `no_op` those of the pseudo-ops (see `tracker.profile`).
+    `of_op[i]` is the key of op i; `of_allocation[i]` that of the op that the source itself names of allocation i, empty
+    where it names none; `unlinked` and `no_op` those of the pseudo-ops (see `tracker.profile`).
     """
 
     name: list[str]
@@ -29,6 +30,7 @@ class OpKeys(Struct, frozen=True):
     module: list[str]
     phase: list[str]
     of_op: I64
+    of_allocation: I64
     unlinked: int
     no_op: int
 
@@ -67,8 +69,9 @@ def own_phases(events: Events) -> I64:
 
 
 def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) -> OpKeys:
-    """The distinct keys of all ops."""
+    """The distinct keys of all ops, and of those that are known by name alone."""
     ops, texts = events.ops, events.strings.texts
+    named, of_name = np.unique(events.extras.allocation_op, return_inverse=True)
     groups = group_by(ops.name, ops.input_shapes, ops.input_types, module, phase)
     first = groups.first
     keys = list(
@@ -81,10 +84,12 @@ def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) ->
             strict=True,
         )
     )
+    by_name = [(texts[code] or NO_OP, "", "", "", "") for code in named.tolist()]
     pseudo = [(UNLINKED_OP, "", "", "", ""), (NO_OP, "", "", "", "")]
-    place = rank_of_texts(["\0".join(key) for key in [*keys, *pseudo]])
-    ordered = sorted({*keys, *pseudo}, key="\0".join)
-    named, shapes, types, modules, phases = (list(column) for column in zip(*ordered, strict=True))
-    return OpKeys(
-        named, shapes, types, modules, phases, place[: len(keys)][groups.group], int(place[-2]), int(place[-1])
-    )
+    everything = [*keys, *by_name, *pseudo]
+    place = rank_of_texts(["\0".join(key) for key in everything])
+    ordered = sorted(set(everything), key="\0".join)
+    names, shapes, types, modules, phases = (list(column) for column in zip(*ordered, strict=True))
+    of_allocation = place[len(keys) : -len(pseudo)][of_name]
+    of_op = place[: len(keys)][groups.group]
+    return OpKeys(names, shapes, types, modules, phases, of_op, of_allocation, int(place[-2]), int(place[-1]))

@@ -12,6 +12,7 @@ from tracker.timeline.steps import steps_at
 
 def memory_table(joined: Joined) -> Table:
     """Per step, innermost op on the allocating thread and component: what was allocated, and how long it was held.
+    Where there is no such op, it is the one that the source itself names.
 
     `held_ns` sums what was also freed in the capture (MISSING where nothing was); the rest is `unreleased_bytes`. Both
     are MISSING where the source names no addresses.
@@ -20,7 +21,8 @@ def memory_table(joined: Joined) -> Table:
     rows = np.flatnonzero(allocations.bytes > 0)
     held, unreleased = _releases(joined)
     op = joined.tree.innermost(allocations.thread[rows], allocations.time_ns[rows])
-    op_key = np.full(len(rows), joined.keys.no_op, dtype=np.int64)
+    said = joined.keys.of_allocation
+    op_key = said[rows] if len(said) else np.full(len(rows), joined.keys.no_op, dtype=np.int64)
     op_key[op >= 0] = joined.keys.of_op[op[op >= 0]]
     texts = joined.events.strings.texts
     component = rank_of_texts(texts)[allocations.component[rows]]

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64
@@ -21,6 +22,16 @@ FEW: Final = 4096
 
 ROUNDS: Final = 48
 """Climbs of all twigs at once; the few that must climb further are walked, lest deep stacks take quadratic time."""
+
+
+class _Spans(Struct, frozen=True):
+    """Sorted spans, and of those that were placed their parents and depths, which are written as they come."""
+
+    thread: I32
+    start_ns: I64
+    end_ns: I64
+    parent: I32
+    depth: I32
 
 
 def nested(thread: I32, start_ns: I64, end_ns: I64, *, few: int = FEW, rounds: int = ROUNDS) -> tuple[I32, I32]:
@@ -36,6 +47,7 @@ def nested(thread: I32, start_ns: I64, end_ns: I64, *, few: int = FEW, rounds: i
     """
     parent = np.full(len(thread), NONE, dtype=np.int32)
     depth = np.zeros(len(thread), dtype=np.int32)
+    spans = _Spans(thread, start_ns, end_ns, parent, depth)
     left = np.arange(len(thread), dtype=np.int32)
     layers: list[tuple[I32, I32]] = []  # twigs, and the last span before each that is none
     while len(left) > few:
@@ -45,11 +57,11 @@ def nested(thread: I32, start_ns: I64, end_ns: I64, *, few: int = FEW, rounds: i
             break
         layers.append((twigs, _before(is_twig, kept)))
         left = kept
-    _walk(left, thread, start_ns, end_ns, parent, depth)
+    _walk(left, spans)
     while layers:
         twigs, before = layers.pop()
         before[(before >= 0) & (thread[before] != thread[twigs])] = NONE
-        above = _climb(twigs, before, start_ns, end_ns, parent, rounds)
+        above = _climb(twigs, before, spans, rounds)
         parent[twigs] = above
         depth[twigs] = np.where(above == NONE, 0, depth[above] + 1)
     return parent, depth
@@ -71,7 +83,8 @@ def _before(is_twig: NDArray[np.bool_], kept: I32) -> I32:
     return before
 
 
-def _climb(twigs: I32, before: I32, start_ns: I64, end_ns: I64, parent: I32, rounds: int) -> I32:
+def _climb(twigs: I32, before: I32, spans: _Spans, rounds: int) -> I32:
+    start_ns, end_ns = spans.start_ns, spans.end_ns
     above = before.copy()
     climbing = np.flatnonzero(above >= 0)
     for _ in range(rounds):
@@ -79,16 +92,15 @@ def _climb(twigs: I32, before: I32, start_ns: I64, end_ns: I64, parent: I32, rou
             return above
         end, twig = end_ns[above[climbing]], twigs[climbing]
         climbing = climbing[(end <= start_ns[twig]) | (end < end_ns[twig])]
-        above[climbing] = parent[above[climbing]]
+        above[climbing] = spans.parent[above[climbing]]
         climbing = climbing[above[climbing] >= 0]
-    _climb_on(climbing.tolist(), twigs, before, above, start_ns, end_ns, parent)
+    _climb_on(climbing.tolist(), twigs, before, above, spans)
     return above
 
 
-def _climb_on(
-    climbing: list[int], twigs: I32, before: I32, above: I32, start_ns: I64, end_ns: I64, parent: I32
-) -> None:
+def _climb_on(climbing: list[int], twigs: I32, before: I32, above: I32, spans: _Spans) -> None:
     """Twig by twig; what one of them drops from the stack is gone for those behind the same span as well."""
+    start_ns, end_ns, parent = spans.start_ns, spans.end_ns, spans.parent
     last, reached = NONE, NONE
     for i in climbing:
         at = reached if int(before[i]) == last else int(above[i])
@@ -99,7 +111,7 @@ def _climb_on(
         last, reached = int(before[i]), at
 
 
-def _walk(rows: I32, thread: I32, start_ns: I64, end_ns: I64, parent: I32, depth: I32) -> None:
+def _walk(rows: I32, spans: _Spans) -> None:
     """Sets parent and depth of `rows` as if there were no others; block by block, in plain lists and locals."""
     stack: list[int] = []
     stack_ends: list[int] = []
@@ -108,8 +120,8 @@ def _walk(rows: I32, thread: I32, start_ns: I64, end_ns: I64, parent: I32, depth
         block = rows[low : low + FEW]
         parents: list[int] = []
         depths: list[int] = []
-        columns = (block.tolist(), thread[block].tolist(), start_ns[block].tolist(), end_ns[block].tolist())
-        for row, lane, start, end in zip(*columns, strict=True):
+        columns = (column[block].tolist() for column in (spans.thread, spans.start_ns, spans.end_ns))
+        for row, lane, start, end in zip(block.tolist(), *columns, strict=True):
             if lane != current:
                 current = lane
                 stack.clear()
@@ -121,4 +133,4 @@ def _walk(rows: I32, thread: I32, start_ns: I64, end_ns: I64, parent: I32, depth
             depths.append(len(stack))
             stack.append(row)
             stack_ends.append(end)
-        parent[block], depth[block] = parents, depths
+        spans.parent[block], spans.depth[block] = parents, depths

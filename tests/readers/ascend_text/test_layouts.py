@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -197,3 +198,51 @@ def test_a_folder_of_any_name_with_both_exports_is_one_capture(tmp_path, files, 
     database = DATA.parent / "ascend_db" / "rank4_ascend_pt" / "ASCEND_PROFILER_OUTPUT" / "ascend_pytorch_profiler_4.db"
     shutil.copy(database, folder)
     assert readers.find(tmp_path) == [Found(folder, format)]
+
+
+def test_without_a_trace_copies_are_unknown_and_the_free_time_is_that_of_step_trace_time(copy):
+    edited(without_trace(copy), "step_trace_time.csv", "7,60.0,300.0,0.0,300.0,", "7,60.0,290.0,10.0,300.0,")
+    assert any("lists no copies" in warning for warning in profile(copy).warnings)
+    rows = timeline.rows_of(capture(copy).events)
+    for found in (rows.overall, rows.steps[0].breakdown):
+        assert (found.copy_ns, found.exposed_copy_ns, found.copy_total_ns) == (None, None, None)
+        # step_trace_time.csv says 40 us of free time; the rest are the kernels
+        assert found.free_ns == 40_000
+        assert found.e2e_ns == found.compute_ns + found.exposed_communication_ns + 40_000
+
+
+def zipped(trace):
+    trace.with_suffix(".json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+
+
+def test_a_trace_may_be_gzipped_and_is_the_same_capture(copy):
+    trace = copy / "ASCEND_PROFILER_OUTPUT" / "trace_view.json"
+    zipped(trace)
+    both = profile(copy)
+    trace.unlink()
+    alone = profile(copy)
+    assert both.warnings == alone.warnings == profile().warnings
+    digests = [{file.digest for file in read.captures[0].sources} for read in (both, alone, profile())]
+    assert digests[0] == digests[1] == digests[2]
+    assert len(alone.captures[0].events.ops) == len(capture().events.ops) > 0
+
+
+def test_a_folder_whose_gzipped_trace_has_no_kernels_beside_it_is_one_capture(tmp_path):
+    for name in ("trace_view.json", "operator_memory.csv"):
+        shutil.copy(PT / "ASCEND_PROFILER_OUTPUT" / name, tmp_path)
+    zipped(tmp_path / "trace_view.json")
+    (tmp_path / "trace_view.json").unlink()
+    assert readers.find(tmp_path) == [Found(tmp_path, "ascend_text")]
+    assert len(capture(tmp_path).events.ops) > 0
+
+
+def test_without_a_trace_memory_is_that_of_the_ops_that_operator_memory_names(copy):
+    memory = timeline.rows_of(capture(without_trace(copy)).events).tables
+    keys = memory["memory"]["op_key"].tolist()
+    found = {memory["op_key"]["name"][key]: size for key, size in zip(keys, memory["memory"]["bytes"], strict=True)}
+    # 1.5 and 2 KB; the row of MmBackward0 frees
+    assert found == {"aten::mm": 1536, "cann::Mm": 2048}
+
+
+def test_with_a_trace_memory_is_that_of_the_ops_around_it(events):
+    assert len(events.extras.allocation_op) == 0

@@ -10,7 +10,7 @@ import pytest
 
 from tests.readers.cann.captures import NEW, OUTPUT, TIME, capture, counted, measured, profile, us
 from tests.readers.helpers import texts
-from tracker import readers
+from tracker import readers, timeline
 from tracker.errors import SourceError
 from tracker.profile import MISSING, DeviceKind, LaunchLevel
 from tracker.readers import Found
@@ -148,3 +148,12 @@ def test_older_start_times_without_unit_are_nanoseconds_where_they_can_be_nothin
     events = capture(new).events
     assert events.device.start_ns.tolist()[:3] == us(10.5, 40, 50)
     assert events.extras.block_num.tolist()[:2] == [8, 4]
+
+
+def test_op_summary_alone_says_nothing_of_copies_and_so_nothing_of_free_time(tmp_path):
+    shutil.copy(NEW / OUTPUT / f"op_summary_{TIME}.csv", tmp_path)
+    (found,) = readers.find(tmp_path)
+    overall = timeline.rows_of(readers.read(found).captures[0].events).overall
+    assert (overall.copy_ns, overall.exposed_copy_ns, overall.e2e_ns, overall.free_ns) == (None,) * 4
+    # 20.25 and 5 us
+    assert overall.compute_ns == 25_250

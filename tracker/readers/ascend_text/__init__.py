@@ -26,7 +26,7 @@ TITLE: Final = (
     "Ascend PyTorch or MindSpore profile as text (*_ascend_pt, *_ascend_ms, trace_view.json, kernel_details.csv)"
 )
 NAME: Final = "ascend_text"
-NAMED: Final = re.compile(r"trace_view\.json|kernel_details\.csv")
+NAMED: Final = re.compile(r"trace_view\.json(?:\.gz)?|kernel_details\.csv")
 _SNIFF_BYTES: Final = 1 << 18
 _TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
 # what CANN's own msprof_*.json has not: the events of the framework

@@ -14,6 +14,9 @@ from tracker.readers._ascend.chips import info_files
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 KERNELS: Final = "kernel_details.csv"
 TRACE: Final = "trace_view.json"
+GZIPPED: Final = ".gz"
+"""What may stand behind the name of the trace."""
+
 COMMUNICATION: Final = "communication.json"
 MATRIX: Final = "communication_matrix.json"
 ALLOCATIONS: Final = "operator_memory.csv"
@@ -73,15 +76,16 @@ def output_of(folder: Path) -> Path | None:
     inside = folder / OUTPUT
     if inside.is_dir() and (_CAPTURE.fullmatch(folder.name) or _infos(folder)):
         return inside
-    known = [name for name in _EVENTS if (folder / name).is_file()]
+    held = [TRACE + GZIPPED, *_EVENTS]
+    known = {name.removesuffix(GZIPPED) for name in held if (folder / name).is_file()}
     beside = (file.name for file in folder.iterdir()) if known else ()
     others = [name for name in beside if COUNTED.fullmatch(name) or _DATABASE.fullmatch(name)]
-    return folder if {KERNELS, TRACE} & set(known) and len(known) + len(others) > 1 else None
+    return folder if {KERNELS, TRACE} & known and len(known) + len(others) > 1 else None
 
 
 def has_text(output: Path) -> bool:
     """True where `output` holds a capture as text; a database beside it goes before unless kernels are there."""
-    names = {file.name for file in output.iterdir()}
+    names = {_name_of(file) for file in output.iterdir()}
     if KERNELS in names:
         return True
     has_database = any(_DATABASE.fullmatch(name) for name in names)
@@ -104,7 +108,7 @@ def is_unparsed(folder: Path) -> bool:
 def layout_of(path: Path) -> Layout:
     """The files of the capture at `path`, a folder or one bare file."""
     if path.is_file():
-        name = TRACE if path.suffix == ".json" else KERNELS
+        name = KERNELS if path.suffix == ".csv" else TRACE
         return Layout(path, {name: path}, names=(path.name, path.resolve().parent.name))
     output = output_of(path) or path
     # beside the output folder, or in it where someone kept only that
@@ -112,9 +116,12 @@ def layout_of(path: Path) -> Layout:
     infos = [info for home in homes for info in _infos(home)]
     metadata = [home / "profiler_metadata.json" for home in homes]
     files = sorted(file for file in output.iterdir() if file.is_file() and not file.name.startswith("."))
-    known = {file.name: file for file in files if file.name in _EVENTS}
+    # where both are there, the trace as it was written goes before
+    known = {name: file for file in reversed(files) if (name := _name_of(file)) in _EVENTS}
     counted = tuple(file for file in files if COUNTED.fullmatch(file.name))
-    unknown = tuple(file.name for file in files if file.name not in known and file not in counted and _is_unknown(file))
+    unknown = tuple(
+        file.name for file in files if _name_of(file) not in known and file not in counted and _is_unknown(file)
+    )
     here = path.resolve()
     return Layout(
         root=path,
@@ -126,6 +133,11 @@ def layout_of(path: Path) -> Layout:
         unknown=unknown,
         names=(here.name, here.parent.name, here.parent.parent.name),
     )
+
+
+def _name_of(file: Path) -> str:
+    """The name of a file; of a gzipped trace without what says so."""
+    return TRACE if file.name == TRACE + GZIPPED else file.name
 
 
 def _is_unknown(file: Path) -> bool:

@@ -36,7 +36,7 @@ from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
 from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._ascend.trace.allocations import allocations_of
+from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
 from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, kernels_of_ops, trace_tasks_of
@@ -94,7 +94,7 @@ def profile_of(name: str, layout: Layout, options: ReadOptions) -> Profile:
     events = _events(read, counters)
     if not any(len(getattr(events, table)) for table in ("ops", "device", "allocations", "frames", "launches")):
         raise SourceError(layout.root, "", "the capture holds no events", remedy="profile at least one step")
-    read.warnings += _missing(read, layout)
+    read.warnings += _missing(read, layout, events)
     return Profile(name, str(layout.root), (_capture(read, layout, events),), tuple(read.warnings))
 
 
@@ -220,6 +220,9 @@ def _events(read: _Read, counters: CounterRows) -> Events:
         markers=_markers(read, host, events.device),
         extras=replace(
             events.extras,
+            allocation_op=events.extras.allocation_op
+            if read.blocks is None
+            else allocation_ops_of(read.blocks, host, strings),
             memory_points=read.points,
             counters=counters.done(),
             step_times=read.steps,
@@ -265,7 +268,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         device_ordinal=read.ordinal,
         started_at_ns=min((int(column.min()) for column in times), default=None),
         ended_at_ns=max((int(column.max()) for column in times), default=None),
-        sources=sources_of(read.sources, {folders.TRACE, folders.KERNELS}),
+        sources=sources_of(read.sources, {folders.TRACE, folders.TRACE + folders.GZIPPED, folders.KERNELS}),
         settings=metadata.settings,
         facts=metadata.facts,
         quality="partial" if read.partial else "ok",
@@ -282,7 +285,7 @@ def _times(events: Events) -> Iterator[I64]:
         yield events.allocations.time_ns
 
 
-def _missing(read: _Read, layout: Layout) -> Iterator[str]:
+def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
     if read.partial:
         yield f"partial: {read.partial}"
     if read.trace is not None and read.trace.skipped:
@@ -293,11 +296,13 @@ def _missing(read: _Read, layout: Layout) -> Iterator[str]:
         yield (
             "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
         )
+    if events.extras.no_copies and not read.only_collectives:
+        own = "free time is that of step_trace_time.csv, which counts copies as free"
+        free = own if (read.steps.free_ns != MISSING).any() else "E2E and free time are unknown as well"
+        yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"
     if read.blocks is None and not len(read.points.time_ns):
         yield "no operator_memory.csv and no memory_record.csv: nothing is known of memory"
-    if read.chip == UNKNOWN:
-        yield f'the files do not name the chip: --device "{VENDOR} Ascend910B" (or which it is) does'
     if layout.unknown:
         yield f"not read, unknown to this reader: {', '.join(layout.unknown)}"

@@ -26,7 +26,7 @@ from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.sources import sources_of
-from tracker.readers._ascend.trace.allocations import allocations_of
+from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
 from tracker.readers._ascend.trace.collectives import Told
 from tracker.readers._ascend.trace.device import trace_tasks_of
@@ -192,6 +192,7 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
         markers=read.steps.markers if read.steps else host.markers,
         extras=replace(
             events.extras,
+            allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, host, strings),
             memory_points=empty(MemoryPoints) if points is None else points,
             counters=counters.done(),
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
@@ -231,6 +232,8 @@ def _missing(read: _Read, events: Events, *, is_dated: bool) -> Iterator[str]:
         yield f"{name} was never closed: its last ] is missing, all events before it are whole"
     if read.timeline is None:
         yield "no msprof_*.json: no calls of CANN, no tasks of collectives, and kernels without what launched them"
+    if events.extras.no_copies:
+        yield "no timeline lists copies and memsets: these are unknown, and with them E2E and free time"
     if _KERNELS not in read.files.files:
         yield "no op_summary_*.csv: kernels by their tasks, without types and shapes"
     if not len(events.allocations) and not len(events.extras.memory_points):

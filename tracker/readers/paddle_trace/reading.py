@@ -9,6 +9,7 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.errors import SourceError
@@ -33,6 +34,7 @@ from tracker.profile import (
 )
 from tracker.readers import _paddle
 from tracker.readers._collectives import Call, CallTable, kind_of
+from tracker.readers._cut_steps import left_out
 from tracker.readers._device import device_events
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._growing import Array
@@ -73,10 +75,14 @@ def captures_of(
     except msgspec.DecodeError as error:
         raise SourceError(text.path, "top-level keys", str(error), remedy="export the trace again") from error
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
+    trace = _settle(collector)
+    is_cut = bool(partial) and not chunks.has_all
+    partial += left_out(trace.host["step"][trace.host["kind"] == kinds.MARKER].tolist()) if is_cut else ""
+    trace = _without_steps(trace) if is_cut else trace
     warnings = [f"partial: {partial}"] if partial else []
     if collector.skipped:
         warnings.append(f"{collector.skipped} events with impossible times were left out")
-    return tuple(_captures(collector, top, text, partial)), tuple(warnings)
+    return tuple(_captures(collector, trace, top, text, partial)), tuple(warnings)
 
 
 class _Trace(Struct, frozen=True):
@@ -87,8 +93,7 @@ class _Trace(Struct, frozen=True):
     memory: dict[str, Array]
 
 
-def _captures(collector: Collector, top: Top, text: SourceText, partial: str) -> Iterator[Capture]:
-    trace = _settle(collector)
+def _captures(collector: Collector, trace: _Trace, top: Top, text: SourceText, partial: str) -> Iterator[Capture]:
     if not (len(trace.host["start_ns"]) or len(trace.device["start_ns"]) or len(trace.memory["time_ns"])):
         return
     rank, host = _RANK.search(text.path.name), _HOST.search(text.path.name)
@@ -124,6 +129,20 @@ def _settle(collector: Collector) -> _Trace:
     memory["time_ns"] = _memory_times(host, memory)
     memory["total_reserved"] = _reserved(memory)
     return _Trace(host, device, memory)
+
+
+def _without_steps(trace: _Trace) -> _Trace:
+    """The trace of a file that ends in the middle of its events; its first marker, without a number, says that nothing
+    belongs to a step.
+
+    Paddle writes thread by thread, and of each the steps, then what they called, then what that called: of every step
+    something may be missing.
+    """
+    rows = np.flatnonzero(trace.host["kind"] == kinds.MARKER)
+    step = trace.host["step"].copy()
+    step[rows] = NO_STEP
+    host = {name: np.delete(column, rows[1:]) for name, column in {**trace.host, "step": step}.items()}
+    return replace(trace, host=host)
 
 
 def _reserved(memory: Table) -> I64:

@@ -8,6 +8,7 @@ import msgspec
 
 from tracker.errors import SourceError
 from tracker.profile import Capture, Source
+from tracker.readers._cut_steps import left_out
 from tracker.readers._event_texts import CHUNK_BYTES, EventTexts
 from tracker.readers._source import ReadOptions, SourceText
 from tracker.readers.torch_profiler.assemble import Part, parts_of
@@ -15,7 +16,6 @@ from tracker.readers.torch_profiler.collector import Collector
 from tracker.readers.torch_profiler.facts import TraceFacts, facts_of
 from tracker.readers.torch_profiler.records import Batch
 from tracker.readers.torch_profiler.schema import TOP, Top
-from tracker.units import ranges
 
 
 def captures_of(
@@ -37,8 +37,7 @@ def captures_of(
     facts = facts_of(_top(text, chunks.top_text), text.path)
     partial = "the gzip stream ends early" if text.ended_early else chunks.partial
     parts = parts_of(collector, facts, options.flow_category, is_cut=bool(partial) and not chunks.has_all)
-    if cut := sorted({step for part in parts for step in part.cut_steps}):
-        partial += f"; left out, as not wholly in the file: step{'s' if len(cut) > 1 else ''} {ranges(cut)}"
+    partial += left_out(step for part in parts for step in part.cut_steps)
     # the rank belongs to the first: one trace is written by one rank
     captures = tuple(_capture(part, facts, text.source(), partial, is_first=i == 0) for i, part in enumerate(parts))
     return captures, _warnings(collector, options, partial)

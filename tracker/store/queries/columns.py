@@ -37,9 +37,8 @@ class Column(Struct, frozen=True, eq=False):
         """From what a driver gives: None is missing."""
         if None not in numbers:
             return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
-        values = np.array(numbers, dtype=object)
-        missing = pd.isna(values)
-        return cls(np.where(missing, 0, values).astype(dtype), missing)
+        missing = np.array([number is None for number in numbers], dtype=bool)
+        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
 
     def array(self) -> Any:
         """The same as a nullable array of pandas."""

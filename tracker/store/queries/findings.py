@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tracker.lazy import pd
-from tracker.store.bulk import LISTED, portions
+from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
+from tracker.store.judged import Line
 from tracker.store.queries.frames import frame, frame_of, rows, whole
 
 Row = dict[str, Any]
@@ -36,16 +37,15 @@ def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
     return frame_of(store, "finding_events", "finding_ids", finding_ids)
 
 
-def lives(store: Store, workload: str, **line: int) -> list[tuple[Row, list[Row]]]:
-    """The findings of a `line` (its `Line.parameters`), as in `findings`, each with its events, as in `finding_events`;
-    no frames, for a diff asks it.
+def lives(store: Store, line: Line) -> list[tuple[Row, list[Row]]]:
+    """The findings of a line, by the versions that began them, with the columns of sql/line_findings.sql, each with
+    what happened to it in order, with those of sql/line_events.sql; no frames, for a diff asks it.
     """
-    known = [dict(row._mapping) for row in rows(store, "findings", all_findings=1, finding_ids=[], workload=workload)]
-    events: dict[int, list[Row]] = {row["finding_id"]: [] for row in known if line.items() <= row.items()}
-    for ids in portions(events):
-        for event in rows(store, "finding_events", finding_ids=ids):
-            events[event.finding_id].append(dict(event._mapping))
-    return [(row, events[row["finding_id"]]) for row in known if row["finding_id"] in events]
+    known = [dict(row._mapping) for row in rows(store, "line_findings", **line.parameters)]
+    events: dict[int, list[Row]] = {}
+    for event in rows(store, "line_events", **line.parameters):
+        events.setdefault(event.finding_id, []).append(dict(event._mapping))
+    return [(row, events.get(row["finding_id"], [])) for row in known]
 
 
 def regressions(store: Store) -> list[Regression]:

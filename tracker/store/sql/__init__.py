@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from sqlalchemy import TextClause, bindparam, text
@@ -26,7 +26,7 @@ _COLUMN: Final = re.compile(r"^(?:SELECT| {3}) (?:\w+\.|\S.* AS )(\w+),?$", re.M
 @cache
 def statement(name: str) -> TextClause:
     """The statement in `name`.sql."""
-    body = _COMMENT.sub("", files(__name__).joinpath(f"{name}.sql").read_text(encoding="utf-8"))
+    body = _COMMENT.sub("", Path(__file__).with_name(f"{name}.sql").read_text(encoding="utf-8"))
     lists = _LISTS & set(_PARAMETER.findall(body))
     question = text(body).bindparams(*(bindparam(parameter, expanding=True) for parameter in sorted(lists)))
     return question.execution_options(**{QUESTION: True})

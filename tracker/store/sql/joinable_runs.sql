@@ -1,9 +1,16 @@
 -- Which runs of this identity lack all of these ranks? One row per run, deleted ones and those of other jobs left out.
 -- Parameters: workload_id, configuration_id, version_id, device_id; ranks (list of rank); job_id (NULL: not known)
--- Columns: id; world_size (NULL: unknown); started_at_ns, ended_at_ns: window of its captures, UTC ns, NULL: unknown
+-- Columns: id; world_size, ranks_expected (NULL: unknown); ranks: how many are in;
+--   started_at_ns, ended_at_ns: window of its captures, UTC ns, NULL: unknown
 SELECT
     r.id,
     r.world_size,
+    r.ranks_expected,
+    (
+        SELECT COUNT(*)
+        FROM capture AS held
+        WHERE held.run_id = r.id
+    ) AS ranks,
     r.started_at_ns,
     r.ended_at_ns
 FROM run AS r

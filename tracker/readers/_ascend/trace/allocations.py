@@ -48,3 +48,10 @@ def _threads(blocks: Blocks, host: Host, strings: Strings) -> I32:
             known = place >= 0
             thread[np.array(rows)[known]] = ops.thread[mine[place[known]]]
     return thread
+
+
+def allocation_ops_of(blocks: Blocks, host: Host, strings: Strings) -> I32:
+    """The op that the row of each allocation names, where nothing else is known of the host; else empty."""
+    if len(host.ops):
+        return np.zeros(0, dtype=np.int32)
+    return np.array(strings.codes(blocks.op), dtype=np.int32)

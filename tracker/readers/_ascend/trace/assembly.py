@@ -15,8 +15,9 @@ def events_of(
 ) -> tuple[Events, list[str]]:
     """The events, and warnings of what did not fit.
 
-    `host` and `tasks`: those of `trace`. `kernels`: None where no table has them. Allocations are empty, markers those
-    of the trace, and of the extras only blocks and what is known of collectives is there.
+    `host` and `tasks`: those of `trace`. `kernels`: None where no table has them; such a table lists no copies, which
+    are unknown without tasks of a trace. Allocations are empty, markers those of the trace, and of the extras only
+    blocks and what is known of collectives and copies is there.
     """
     rows = device_rows(kernels, tasks, strings)
     calls = calls_of(rows, trace, tasks.collectives, told, strings)
@@ -36,6 +37,7 @@ def events_of(
             collective_times=calls.times,
             collective_tasks=calls.tasks,
             collective_links=calls.links,
+            no_copies=kernels is not None and not len(tasks.tasks["start_ns"]),
         ),
     )
     unused = f"{calls.unused} records of communication.json fit no collective of the device"
