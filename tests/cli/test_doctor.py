@@ -233,6 +233,55 @@ def test_every_table_that_can_stay_empty_has_a_rule():
     assert set(ROW_COLUMNS) <= covered
 
 
+ASCEND = DATA / "ascend_text" / "worker-1_4711_20250109073443012_ascend_pt"
+
+
+def ascend_lacks(folder, *absent, **settings):
+    """Why what stays empty, of a capture of torch_npu without some of its files and with these settings."""
+    shutil.copytree(ASCEND, folder / ASCEND.name)
+    for name in absent:
+        (folder / ASCEND.name / "ASCEND_PROFILER_OUTPUT" / name).unlink()
+    (info,) = (folder / ASCEND.name).glob("profiler_info*.json")
+    said = json.loads(info.read_text())
+    said["config"]["common_config"] |= settings
+    info.write_text(json.dumps(said))
+    (capture,) = examine([folder]).captures
+    return {lack.what: f"{lack.why}; {lack.remedy}" for lack in capture.lacks}
+
+
+def test_what_was_on_when_files_are_missing_is_not_asked_for_again(tmp_path):
+    on = {"record_shapes": True, "profile_memory": True, "activities": ["ProfilerActivity.CPU"]}
+    absent = ("trace_view.json", "operator_memory.csv", "memory_record.csv")
+    found = ascend_lacks(tmp_path, *absent, **on)
+    copied = "of ASCEND_PROFILER_OUTPUT with the other files"
+    assert found["ops"].endswith(f"; copy trace_view.json {copied}")
+    memory = f"profile_memory was on, but the profile holds no allocations; copy operator_memory.csv {copied}"
+    assert found["memory"] == memory
+    assert found["memory over time"].endswith(f"; copy memory_record.csv {copied}")
+    assert "input shapes of ops" not in found, "there are no ops"
+
+
+def test_a_capture_without_counters_is_not_said_to_be_of_a_format_without_them(tmp_path):
+    shutil.copy(DATA / "ascend_text" / "oldest" / "kernel_details.csv", tmp_path)
+    (capture,) = examine([tmp_path]).captures
+    found = {lack.what: lack.why for lack in capture.lacks}
+    assert found["counters"] == "the profile holds no other tables or measurements"
+    assert "ops" not in capture.counts, "a row for kernels without an op is no op"
+
+
+def test_a_job_of_unknown_size_is_not_said_to_be_one_process(tmp_path):
+    (capture,) = examine([DATA / "ascend_text" / "bare" / "trace_view.json"]).captures
+    found = {lack.what: lack.why for lack in capture.lacks}
+    assert (capture.rank, capture.world_size) == (None, None)
+    assert found["communication"] == "no collective lies in the capture"
+
+
+def test_communication_of_which_only_the_sum_is_known_is_not_said_to_be_none():
+    (capture,) = examine([DATA / "paddle_summary" / "gpu.txt"]).captures
+    found = {lack.what: lack.why for lack in capture.lacks}
+    assert found["communication"] == "the profile sums up its communication and names no collectives"
+
+
 def test_every_rule_has_a_cause_for_everything():
     for rule in RULES:
         assert rule.causes[-1].when.__name__ == "_always", rule.what

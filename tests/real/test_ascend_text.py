@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.real import data
-from tracker import readers
+from tracker import readers, timeline
 from tracker.profile import MISSING, CollectiveTimes, DeviceKind, LaunchLevel, empty
 from tracker.readers import Found
 from tracker.timeline.wait_tasks import waits_of
@@ -310,3 +310,26 @@ def test_all_captures_below_the_folder_are_found_once():
         KERNELS_2023,
         TRACE_2024,
     }
+
+
+def test_api_statistic_sums_the_calls_of_the_trace_to_the_nanosecond(tmp_path):
+    whole = data.path(RUNS[6])
+    for path in whole.rglob("*"):
+        if path.is_file() and path.name != "trace_view.json":
+            link = tmp_path / whole.name / path.relative_to(whole)
+            link.parent.mkdir(parents=True, exist_ok=True)
+            link.symlink_to(path)
+
+    def calls(folder):
+        (found,) = readers.find(folder)
+        api = timeline.rows_of(readers.read(found).captures[0].events).tables["api"]
+        names = zip(api["level"], api["name"], api["step"].tolist(), strict=True)
+        return dict(zip(names, zip(api["calls"].tolist(), api["total_ns"].tolist(), strict=True), strict=True))
+
+    in_steps = {}
+    for (level, name, _), (count, total_ns) in calls(whole).items():
+        before = in_steps.get((level, name), (0, 0))
+        in_steps[level, name] = (before[0] + count, before[1] + total_ns)
+    said = {(level, name): sums for (level, name, _), sums in calls(tmp_path).items()}
+    assert len(said) > 50
+    assert said == {key: in_steps[key] for key in said}

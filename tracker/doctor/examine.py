@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from tracker import readers
 from tracker.doctor import command, rules, runs, sidecars, unclaimed
 from tracker.doctor.findings import CaptureFound, Failure, Findings
+from tracker.doctor.view import View
 from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, read_pieces
 from tracker.profile import MISSING, Capture, Rows
@@ -123,7 +124,7 @@ def _capture(piece: Piece) -> CaptureFound:
         raise ValueError("a capture that was read has rows")
     counts = counts_of(rows)
     has_markers = _has_markers(rows)
-    view = rules.View(capture, rows, piece.format, counts, has_markers)
+    view = View(capture, rows, piece.format, counts, has_markers)
     return CaptureFound(
         paths=piece.paths,
         format=piece.format,

@@ -12,64 +12,14 @@ from typing import Final
 from msgspec import Struct, field
 
 from tracker.doctor.findings import Lack
-from tracker.profile import CPU, UNKNOWN_DEVICE, Capture, Rows
-
-FAMILIES: Final[Mapping[str, str]] = {
-    "torch": "torch",
-    "ascend": "ascend",
-    "cann": "cann",
-    "msprof": "cann",
-    "mindspore": "ascend",
-    "paddle": "paddle",
-    "nsys": "nsys",
-    "nsight": "nsys",
-}
-"""How the name of a format starts -> the profilers that it comes from."""
-
-
-class View(Struct, frozen=True):
-    """A capture as the rules see it; `counts` as in `CaptureFound`."""
-
-    capture: Capture
-    rows: Rows
-    format: str
-    counts: Mapping[str, int]
-    has_markers: bool
-
-    @property
-    def family(self) -> str:
-        """The profilers that the format comes from, "" where it is none of them."""
-        return next((family for start, family in FAMILIES.items() if self.format.startswith(start)), "")
-
-    def setting(self, name: str) -> str:
-        """A setting of the profiler in lower case, "" where the profile does not say."""
-        return self.capture.settings.get(name, "").lower()
-
-    def is_off(self, name: str) -> bool:
-        """Whether the profile says that a setting was off."""
-        return self.setting(name) in ("off", "0", "false")
-
-    def has_rows(self, table: str) -> bool:
-        """Whether the table of the database will have rows of this capture."""
-        return any(len(column) for column in self.rows.tables.get(table, {}).values())
-
-    def says(self, column: str) -> bool:
-        """Whether any op has a text in `column` of op or op_key."""
-        tables = self.rows.tables
-        texts = tables.get("op", {}).get(column, tables.get("op_key", {}).get(column, ()))
-        return any(bool(text) for text in texts)
-
-    @property
-    def on_device(self) -> bool:
-        """Whether anything ran on a device."""
-        return self.has_rows("kernel")
-
+from tracker.doctor.view import View
+from tracker.profile import CPU, UNKNOWN_DEVICE
 
 Test = Callable[[View], bool]
 
 
 class Cause(Struct, frozen=True):
-    """`remedies`: family -> what to do; the key "" is for all others."""
+    """`remedies`: format or family -> what to do; the key "" is for all others."""
 
     when: Test
     why: str
@@ -87,7 +37,7 @@ class Rule(Struct, frozen=True):
 
 def lacks_of(view: View) -> tuple[Lack, ...]:
     """What stays empty of this capture, in the order of RULES."""
-    if view.setting("profiler") == "off" and not view.has_rows("op") and not view.on_device:
+    if view.setting("profiler") == "off" and not view.has_ops and not view.on_device:
         why = "measured without a profiler: it holds step times and throughput"
         first = Lack("everything below a step (ops, kernels, communication, memory)", why, "profile a few steps too")
         return (first, *_found(view, [rule for rule in RULES if not rule.tables]))
@@ -99,7 +49,8 @@ def _found(view: View, rules: list[Rule] | tuple[Rule, ...]) -> list[Lack]:
     for rule in rules:
         if rule.lacks(view):
             cause = next(cause for cause in rule.causes if cause.when(view))
-            remedy = cause.remedies.get(view.family, cause.remedies.get("", ""))
+            keys = (view.format, view.family, "")
+            remedy = next((cause.remedies[key] for key in keys if key in cause.remedies), "")
             found.append(Lack(rule.what, cause.why, remedy))
     return found
 
@@ -121,11 +72,26 @@ def _family(*names: str) -> Test:
 
 
 def _no_text(column: str) -> Test:
-    return lambda view: view.has_rows("op") and not view.says(column)
+    return lambda view: view.has_ops and not view.says(column)
+
+
+def _on(setting: str) -> Test:
+    return lambda view: view.is_on(setting)
 
 
 def _one_process(view: View) -> bool:
-    return view.capture.world_size == 1 or (view.capture.world_size is None and not view.capture.rank)
+    """Whether the profile says so: PyTorch's does where a job has several."""
+    is_told = view.capture.world_size is not None or view.family == "torch"
+    return is_told and (view.capture.world_size or 1) == 1 and not view.capture.rank
+
+
+def _only_sums_of_communication(view: View) -> bool:
+    kernels = view.rows.tables.get("kernel", {})
+    return bool(view.rows.overall.communication_ns) or "communication" in kernels.get("category", ())
+
+
+def _measured_metrics(view: View) -> bool:
+    return view.setting("aic_metrics") != "" and not _level_is_low(view)
 
 
 def _level_is_none(view: View) -> bool:
@@ -162,6 +128,7 @@ _STACKS: Final = {
     "torch": "profile with with_stack=True (slower; for the code line of an op)",
     "ascend": "profile with with_stack=True (slower; for the code line of an op)",
 }
+_KEPT: Final = "copy {} of ASCEND_PROFILER_OUTPUT with the other files"
 _ACTIVITIES: Final = {
     "torch": "profile on a machine with a device, with ProfilerActivity.CUDA among the activities",
     "ascend": "profile with ProfilerActivity.NPU among the activities",
@@ -175,6 +142,7 @@ _TABLES: Final = {
     "nsys": "keep all tables that nsys stats prints, and trace CUDA: nsys profile --trace=cuda,nvtx",
 }
 _NO_SUCH: Final = "profiles of this format do not have it"
+_UNNAMED: Final = "the profile sums up its communication and names no collectives"
 
 RULES: Final = (
     Rule(
@@ -202,9 +170,14 @@ RULES: Final = (
     ),
     Rule(
         "ops",
-        _no("op"),
+        lambda view: not view.has_ops,
         (
             Cause(_lacks_table, _NO_TABLE, _TABLES),
+            Cause(
+                lambda view: view.format == "ascend_text" and "cpu" in view.setting("activities"),
+                "CPU was among the activities, but trace_view.json, which tells of operators, is not there or has none",
+                {"": _KEPT.format("trace_view.json")},
+            ),
             Cause(
                 _always,
                 "the profile holds no operators of the framework",
@@ -240,6 +213,7 @@ RULES: Final = (
         "communication",
         _no("communication"),
         (
+            Cause(_only_sums_of_communication, _UNNAMED),
             Cause(_one_process, "one process: nothing to exchange"),
             Cause(_always, "no collective lies in the capture", {"": "capture at least one whole training step"}),
         ),
@@ -249,6 +223,7 @@ RULES: Final = (
         "communication tasks and links",
         lambda view: not view.has_rows("communication_task") and not view.has_rows("communication_link"),
         (
+            Cause(lambda view: _only_sums_of_communication(view) and not view.has_rows("communication"), _UNNAMED),
             Cause(_no("communication"), "there is no communication"),
             Cause(_level_is_low, "profiler_level is too low", _LEVEL),
             Cause(_family("ascend", "cann"), "the profile holds no details of its collectives", _LEVEL),
@@ -261,6 +236,11 @@ RULES: Final = (
         _no("memory"),
         (
             Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(
+                _on("profile_memory"),
+                "profile_memory was on, but the profile holds no allocations",
+                {"ascend_text": _KEPT.format("operator_memory.csv")},
+            ),
             Cause(_family("cann"), _NO_SUCH),
             Cause(_always, "the profile holds no allocations", _MEMORY),
         ),
@@ -271,6 +251,11 @@ RULES: Final = (
         _no("memory_curve"),
         (
             Cause(_off("profile_memory"), "profile_memory was off", _MEMORY),
+            Cause(
+                _on("profile_memory"),
+                "profile_memory was on, but the profile holds no course of memory",
+                {"ascend_text": _KEPT.format("memory_record.csv")},
+            ),
             Cause(_always, "the profile holds no course of memory", _MEMORY),
         ),
         ("memory_curve",),
@@ -296,6 +281,11 @@ RULES: Final = (
                 {"ascend": "profile with profiler_level=Level1 and aic_metrics=AiCMetrics.PipeUtilization"},
             ),
             Cause(
+                _measured_metrics,
+                "aic_metrics was on, but the profile holds no AI Core metrics",
+                {"ascend_text": _KEPT.format("kernel_details.csv")},
+            ),
+            Cause(
                 _family("ascend", "cann"),
                 "the profile holds no AI Core metrics",
                 {
@@ -307,12 +297,25 @@ RULES: Final = (
         ),
         ("kernel_metric",),
     ),
-    Rule("counters", _no("counter"), (Cause(_always, _NO_SUCH),), ("counter",)),
+    Rule(
+        "counters",
+        _no("counter"),
+        (
+            Cause(
+                _family("ascend", "cann", "nsys"),
+                "the profile holds no other tables or measurements",
+                {"ascend_text": _KEPT.format("every table")},
+            ),
+            Cause(_always, _NO_SUCH),
+        ),
+        ("counter",),
+    ),
     Rule(
         "input shapes of ops",
         _no_text("input_shapes"),
         (
             Cause(_off("record_shapes"), "record_shapes was off", _SHAPES),
+            Cause(_on("record_shapes"), "record_shapes was on, but the profile holds no shapes"),
             Cause(_always, "the profile holds no shapes", _SHAPES),
         ),
     ),
@@ -321,6 +324,7 @@ RULES: Final = (
         _no_text("call_stack"),
         (
             Cause(_off("with_stack"), "with_stack was off", _STACKS),
+            Cause(_on("with_stack"), "with_stack was on, but the profile holds no Python stacks"),
             Cause(_always, "the profile holds no Python stacks", _STACKS),
         ),
     ),
@@ -329,6 +333,10 @@ RULES: Final = (
         _no_text("module"),
         (
             Cause(_off("with_stack"), "with_stack was off", {"": "profile with with_stack=True, with_modules=True"}),
+            Cause(
+                lambda view: view.is_on("with_stack") and view.is_on("with_modules"),
+                "with_stack and with_modules were on, but the profile names no modules",
+            ),
             Cause(
                 _always,
                 "the profile names no modules",

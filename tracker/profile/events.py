@@ -279,6 +279,19 @@ class Counters(Columns, frozen=True):
     value: F64
 
 
+class ApiTotals(Columns, frozen=True):
+    """Host calls of which the source knows sums over the whole capture alone; `level` as of Launches. `min_ns`,
+    `max_ns`: of one call, or MISSING.
+    """
+
+    level: I8
+    name: I32
+    calls: I64
+    total_ns: I64
+    min_ns: I64
+    max_ns: I64
+
+
 class StepTimes(Columns, frozen=True):
     """What the profiler itself says of a step; each or MISSING.
 
@@ -328,6 +341,7 @@ class Extras(Struct, frozen=True):
     memory_points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
     counters: Counters = field(default_factory=lambda: empty(Counters))
     step_times: StepTimes = field(default_factory=lambda: empty(StepTimes))
+    api_totals: ApiTotals = field(default_factory=lambda: empty(ApiTotals))
     only_collectives: bool = False
     no_collectives: bool = False
     no_kernels: bool = False

@@ -20,7 +20,7 @@ _REASONS: Final = {
     "link": "only Ascend's profiler says over which links collectives go, at Level1 and above",
     "memory": "the source states no allocations; PyTorch's profilers do with profile_memory=True",
     "module": "the source states no modules; PyTorch's profilers do with with_modules=True or with_stack=True",
-    "api": "the source states no calls of the device's runtime",
+    "api": "the source states no calls of the device's runtime; a diff needs them inside steps",
     "counter": "the profiler wrote no tables of its own; a diff needs them of both sides",
 }
 """Section -> what its tables lack."""

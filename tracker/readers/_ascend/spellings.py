@@ -59,6 +59,13 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
     "iteration": ("Iteration ID",),
     "iteration_end": ("Iteration End(us)",),
     "iteration_time": ("Iteration Time(us)",),
+    # api_statistic.csv
+    "level": ("Level",),
+    "api": ("API Name",),
+    "api_time": ("Time(us)",),
+    "count": ("Count",),
+    "shortest": ("Min(us)",),
+    "longest": ("Max(us)",),
     # step_trace_time.csv
     "computing": ("Computing",),
     "communication": ("Communication",),
@@ -72,9 +79,9 @@ SPELLINGS: Final[Mapping[str, tuple[str, ...]]] = {
 
 TIMES: Final = (
     "start", "duration", "wait", "allocated_at", "released_at", "time", "bubble", "preparing", "computing",
-    "communication", "overlapped", "not_overlapped", "free",
+    "communication", "overlapped", "not_overlapped", "free", "api_time", "shortest", "longest",
 )  # fmt: skip
-WHOLE_NUMBERS: Final = ("step", "task", "stream", "block_num")
+WHOLE_NUMBERS: Final = ("step", "task", "stream", "block_num", "count")
 SIZES: Final = (
     "size", "allocated", "reserved", "allocation_allocated", "allocation_reserved", "release_allocated",
     "release_reserved",

@@ -15,6 +15,7 @@ from tracker.errors import SourceError
 from tracker.profile import (
     I64,
     MISSING,
+    ApiTotals,
     Capture,
     Device,
     DeviceEvents,
@@ -27,6 +28,7 @@ from tracker.profile import (
     Strings,
     empty,
 )
+from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.chips import UNKNOWN, chip_of
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
@@ -79,6 +81,7 @@ class _Read(Struct):
     points: MemoryPoints = field(default_factory=lambda: empty(MemoryPoints))
     steps: StepTimes = field(default_factory=lambda: empty(StepTimes))
     statistic: CsvTable | None = None
+    api: ApiTotals = field(default_factory=lambda: empty(ApiTotals))
     metrics: Any = None
 
 
@@ -158,6 +161,8 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
         # the trace has the calls themselves, unless the profiler's level left them out
         if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
             counters.add_table(table, source)
+            if source == "api_statistic":
+                read.api = api_totals_of(table, read.strings)
 
 
 def _table(read: _Read, path: Path, options: ReadOptions, *, are_tasks: bool = False) -> CsvTable:
@@ -226,6 +231,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
             memory_points=read.points,
             counters=counters.done(),
             step_times=read.steps,
+            api_totals=read.api,
             only_collectives=read.only_collectives,
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
         ),

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tracker.errors import SourceError
 from tracker.profile import (
+    ApiTotals,
     Capture,
     Device,
     Events,
@@ -20,6 +21,7 @@ from tracker.profile import (
     Strings,
     empty,
 )
+from tracker.readers._ascend.api_calls import api_totals_of
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.json_files import read_object
@@ -62,6 +64,7 @@ class _Read(Struct):
     timeline: Timeline | None = None
     kernels: Kernels | None = None
     metrics: Any = None
+    api: ApiTotals = field(default_factory=lambda: empty(ApiTotals))
     ops: list[CommunicationOp] = field(default_factory=list)
     totals: list[MatrixTotal] = field(default_factory=list)
     steps: Steps | None = None
@@ -168,6 +171,8 @@ def _count_tables(read: _Read, tables: Tables, counters: CounterRows) -> None:
         for table in tables.of(paths, read.files.device):
             if kind != _API or not has_calls:
                 counters.add_table(table, kind.removesuffix(".csv"))
+                if kind == _API:
+                    read.api = api_totals_of(table, read.strings)
 
 
 # -- events
@@ -195,6 +200,7 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
             allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, host, strings),
             memory_points=empty(MemoryPoints) if points is None else points,
             counters=counters.done(),
+            api_totals=read.api,
             kernel_metrics=events.extras.kernel_metrics if read.metrics is None else read.metrics,
         ),
     )
