@@ -98,6 +98,22 @@ def test_what_a_run_does_not_know_is_not_0_in_the_median_over_the_runs(store: St
     assert of_baseline(result)["matmul"] == result.kernels["baseline_ns"].tolist()[0] == 50
 
 
+def test_a_run_without_the_parts_of_its_steps_is_named_and_not_counted_in_the_range_of_step_times(store: Store):
+    """The log of run 2 has 3 steps and no parts of them; the profiles, of 2 steps each, say both."""
+    for number in (0, 2):
+        save_ranks(store, "v1", capture(steps=2, step_ns=100 + number), number=number)
+    log = changed(capture(steps=3, step_ns=70), compute_ns=None, e2e_ns=None, free_ns=None, kernel_total_ns=None)
+    save_ranks(store, "v1", log, number=1)
+    result = diff(store, "v1", "v1")
+    assert (result.baseline.runs, result.explanation.ranged_runs) == (3, (2, 2))
+    assert result.explanation.baseline_range_ns == (100, 102)
+    assert (result.baseline.fewest_steps, result.baseline.steps) == (2, 3)
+    assert result.notes == (
+        "v1: what the steps of run:3 consist of is not known; step, operators and kernels are medians of the other "
+        "runs, so that they add up.",
+    )
+
+
 def test_where_no_rank_knows_more_than_the_others_all_count(store: Store):
     save_ranks(store, "v1", collectives_alone(0, 30), collectives_alone(1, 50))
     assert of_baseline(diff(store, "v1", "v1"))["communication_total_ns"] == 40

@@ -191,6 +191,15 @@ def told():
     return builders.diff(explanation=explanation, notes=("The runs of v41 had another clock.",))
 
 
+def test_the_line_of_a_side_says_of_how_many_runs_its_range_is_and_how_many_steps_they_have():
+    mixed = builders.side(runs=4, fewest_steps=72, steps=580)
+    line = _human.side_line("baseline", mixed, "step_ns", (24 * MS, 38 * MS), 3)
+    assert line.endswith("; 4 runs, 2 ranks, 72 to 580 steps; step 24.00 ms to 38.00 ms over 3 of 4 runs")
+    equal = builders.side(fewest_steps=5)
+    line = _human.side_line("baseline", equal, "step_ns", (24 * MS, 38 * MS), 2)
+    assert line.endswith("; 2 runs, 2 ranks, 5 steps; step 24.00 ms to 38.00 ms over 2 runs")
+
+
 @pytest.mark.parametrize("format", ["text", "markdown", "json"])
 def test_notes_are_shown(format):
     assert "The runs of v41 had another clock." in render_diff(told(), format)

@@ -15,7 +15,7 @@ from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
 from tracker.compare.keys import numbered, places, ranks, reals
 from tracker.compare.metrics import op_reasons
-from tracker.compare.overall import step_numbers
+from tracker.compare.overall import run_numbers, step_numbers
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.lazy import pd
@@ -96,6 +96,7 @@ def explain(
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
         candidate_range_ns=ranges[1],
+        ranged_runs=(len(run_numbers(baseline).get(metric, ())), len(run_numbers(candidate).get(metric, ()))),
         findings=findings,
         rest_title=_rest_title(baseline, candidate),
     )

@@ -85,7 +85,15 @@ def _unknown(sides: Sequence[Loaded]) -> list[str]:
     found = []
     for side in {side.side.label: side for side in sides}.values():
         lacking = knowing.without(side.captures, side.that_knows(knowing.TIMES).captures)
+        if absent := sorted(set(lacking) - set(side.that_knows(knowing.TIMES).run_ids)):
+            runs = ", ".join(f"run:{run_id}" for run_id in absent)
+            found.append(
+                f"{side.side.label}: what the steps of {runs} consist of is not known; step, operators and kernels are "
+                "medians of the other runs, so that they add up."
+            )
         for run_id, ranks in lacking.items():
+            if run_id in absent:
+                continue
             of_run = f" of run:{run_id}" if len(side.run_ids) > 1 else ""
             named = f"rank {format_numbers(ranks)}{of_run}"
             found.append(

@@ -415,5 +415,6 @@ def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd
         runs=len(run_ids),
         ranks=max(ranks.values()),
         steps=int(captures["steps"].max()),
+        fewest_steps=int(captures["steps"][captures["steps"] > 0].min()) if (captures["steps"] > 0).any() else None,
         timeline="device" if set(captures["timeline"]) == {"device"} else "host",
     )

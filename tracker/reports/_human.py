@@ -226,20 +226,30 @@ def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
     return rows, len(frame) - len(rows)
 
 
-def side_line(role: str, side: Side, total_metric: str = "", totals: tuple[float, float] | None = None) -> str:
-    """What a side is, how much lies behind its numbers, and how far `totals` of its runs lie apart."""
+def side_line(
+    role: str, side: Side, total_metric: str = "", totals: tuple[float, float] | None = None, ranged: int | None = None
+) -> str:
+    """What a side is, how much lies behind its numbers, and how far `totals` of its runs, `ranged` ones, lie apart."""
     what = ", ".join(filter(None, (side.workload, side.device, side.configuration)))
     counts = ", ".join(counted(*pair) for pair in ((side.runs, "run"), (side.ranks, "rank")))
-    steps = f"only {steps_words(side.chosen_steps)}" if side.chosen_steps else counted(side.steps, "step")
-    return f"{role} {side.label}: {what}; {counts}, {steps}{_spread(side, total_metric, totals)}"
+    steps = f"only {steps_words(side.chosen_steps)}" if side.chosen_steps else _steps(side)
+    return f"{role} {side.label}: {what}; {counts}, {steps}{_spread(side, total_metric, totals, ranged)}"
 
 
-def _spread(side: Side, total_metric: str, totals: tuple[float, float] | None) -> str:
+def _steps(side: Side) -> str:
+    few = side.fewest_steps
+    return f"{'' if few is None or few == side.steps else f'{few:,} to '}{counted(side.steps, 'step')}"
+
+
+def _spread(side: Side, total_metric: str, totals: tuple[float, float] | None, ranged: int | None) -> str:
     if totals is None or side.runs < 2:
         return ""
     unit = time_unit(*totals)
     word = "step" if total_metric == "step_ns" else "E2E"
-    return f"; {word} {format_ns(totals[0], unit)} to {format_ns(totals[1], unit)} over {counted(side.runs, 'run')}"
+    some = "" if ranged is None or ranged == side.runs else f"{ranged} of "
+    return (
+        f"; {word} {format_ns(totals[0], unit)} to {format_ns(totals[1], unit)} over {some}{counted(side.runs, 'run')}"
+    )
 
 
 def side_lines(diff: Diff, roles: tuple[str, str] = ("baseline", "candidate")) -> list[str]:
@@ -247,8 +257,10 @@ def side_lines(diff: Diff, roles: tuple[str, str] = ("baseline", "candidate")) -
     found = diff.explanation
     ranges = (found.baseline_range_ns, found.candidate_range_ns)
     return [
-        side_line(role, side, found.total_metric, totals)
-        for role, side, totals in zip(roles, (diff.baseline, diff.candidate), ranges, strict=True)
+        side_line(role, side, found.total_metric, totals, ranged)
+        for role, side, totals, ranged in zip(
+            roles, (diff.baseline, diff.candidate), ranges, found.ranged_runs or (None, None), strict=True
+        )
     ]
 
 

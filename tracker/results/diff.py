@@ -18,7 +18,8 @@ class Side(Struct, frozen=True):
     """One side of a diff: what the user named (`label`) and the runs behind it.
 
     `runs`, `ranks`, `steps` are counts; `device`: `vendor model`, `cpu` or `unknown`; `timeline`: `device` or `host`.
-    `chosen_steps`: the steps that the user chose, empty for all.
+    `chosen_steps`: the steps that the user chose, empty for all. `steps` of the rank with most, `fewest_steps` of that
+    with fewest (of those that have any).
     """
 
     label: str
@@ -32,6 +33,7 @@ class Side(Struct, frozen=True):
     steps: int
     timeline: str
     chosen_steps: tuple[int, ...] = ()
+    fewest_steps: int | None = None
 
 
 class Bottleneck(Struct, frozen=True):
@@ -116,9 +118,9 @@ class Explanation(Struct, frozen=True):
     explained_ns, `rest_title`: what that is, in words. `gross_loss_ns` / `gross_gain_ns`: sums of the positive /
     negative op deltas; `cancelling`: they hide each other in the total. `rollup`: the same summed by op name, again at
     most 20. `other_causes_ns`: the deltas of the ops that `causes` leaves out. `baseline_range_ns`,
-    `candidate_range_ns`: smallest and largest total of the runs of a side. `findings`: of all op names those whose
-    verdict (kind `name`), or that of one of their shapes (kind `op`), is a finding or a suspicion, the largest
-    contribution first. `answer`: the one line that answers the question.
+    `candidate_range_ns`: smallest and largest total of the runs of a side, `ranged_runs`: of how many. `findings`: of
+    all op names those whose verdict (kind `name`), or that of one of their shapes (kind `op`), is a finding or a
+    suspicion, the largest contribution first. `answer`: the one line that answers the question.
     """
 
     total_metric: str
@@ -140,6 +142,7 @@ class Explanation(Struct, frozen=True):
     candidate_range_ns: tuple[float, float] | None = None
     findings: tuple[Cause, ...] = ()
     rest_title: str = "rest"
+    ranged_runs: tuple[int, int] | None = None
 
 
 class Diff(Struct, frozen=True, eq=False):
