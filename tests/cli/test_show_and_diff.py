@@ -96,8 +96,6 @@ def test_show_filters_by_op(tracker, trace):
 
 
 FILTERS = {
-    "--op": ("nothing", ("ops",)),
-    "--module": ("nothing", ("ops", "modules")),
     "--kind": ("all_reduce", ("communication",)),
     "--group": ("nothing", ("communication",)),
     "--min-us": ("100000000", ("ops", "kernels", "communication")),
@@ -107,20 +105,29 @@ FILTERS = {
 @pytest.mark.parametrize("option", FILTERS)
 def test_filter_that_lets_nothing_through_leaves_empty_tables(tracker, trace, option):
     value, tables = FILTERS[option]
-    documents = [shown(tracker, trace["v01"], option, value)]
-    if option not in ("--op", "--module"):  # of a diff, which is long, a name that is nowhere is an error
-        documents.append(compared(tracker, trace["v01"], trace["v08"], option, value))
-    for document in documents:
+    for document in (
+        shown(tracker, trace["v01"], option, value),
+        compared(tracker, trace["v01"], trace["v08"], option, value),
+    ):
         assert [document[table] for table in tables] == [[]] * len(tables)
 
 
-@pytest.mark.parametrize(("pattern", "roles"), [("d*", {"default"}), ("*", {"default"}), ("tp", set()), ("D*", set())])
+@pytest.mark.parametrize(("pattern", "roles"), [("d*", {"default"}), ("*", {"default"})])
 def test_filter_by_group_takes_a_pattern_of_its_role(tracker, pattern, roles):
     words = (PROCESS_OF_A_GROUP, "--group", pattern)
     documents = (shown(tracker, *words), compared(tracker, PROCESS_OF_A_GROUP, *words))
     for document in documents:
         assert {row["group_role"] for row in document["communication"]} == roles
         assert document["ops"]
+
+
+@pytest.mark.parametrize("pattern", ["tp", "D*"])
+def test_a_group_that_is_not_there_is_an_error_that_names_those_that_are(tracker, pattern):
+    for words in (("show",), ("diff", PROCESS_OF_A_GROUP)):
+        done = tracker(*words, PROCESS_OF_A_GROUP, "--group", pattern)
+        assert done.code == 2
+        assert f"there is no group of collectives '{pattern}'" in done.err
+        assert "there is default" in done.err
 
 
 def test_details_of_a_path_name_the_path(tracker, trace, tmp_path, monkeypatch):
@@ -273,6 +280,19 @@ def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(trac
 )
 def test_a_name_that_no_side_has_is_an_error_with_those_like_it(tracker, db, words, message):
     done = tracker("diff", "v01", "v08", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert message in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--op", "nosuch"), "there is no operator 'nosuch' in run:1; tracker show run:1 --only operator lists them"),
+        (("--module", "Nope*"), "there is no module 'Nope*' in run:1; "),
+    ],
+)
+def test_a_name_that_a_shown_run_does_not_have_is_an_error(tracker, db, words, message):
+    done = tracker("show", "run:1", *words, "--db", db)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 

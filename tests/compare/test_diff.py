@@ -184,6 +184,14 @@ def test_a_side_that_can_be_no_path_is_an_error_too(store: Store, reference: str
         diff(store, "v1", reference)
 
 
+def test_a_folder_that_is_named_as_a_label_is_pointed_to(store: Store, tmp_path, monkeypatch):
+    save(store, "v1")
+    (tmp_path / "profiles").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"no version 'profiles'; ./profiles is the folder of that name"):
+        diff(store, "v1", "profiles")
+
+
 def test_a_bare_name_is_a_label_even_beside_a_folder_of_that_name(store: Store, tmp_path, monkeypatch):
     save(store, "v1")
     (tmp_path / "v1").mkdir()
@@ -331,6 +339,18 @@ def test_sums_over_four_steps_compare_like_four_steps(store: Store):
     assert overall.loc["step_ns", ["baseline_value", "candidate_value"]].tolist() == [1000, 1100]
     assert overall.loc["outside_steps_kernel_total_ns", "candidate_value"] == 0
     assert show(store, "v2").run["steps"] == 4
+
+
+def test_a_kind_or_group_of_collectives_that_no_side_has_is_an_error_that_lists_what_there_is(memory_store: Store):
+    save(memory_store, "v1", communication=[("all_reduce", 40)])
+    save(memory_store, "v2", communication=[("send", 40, {"group_role": "pp"})])
+    with pytest.raises(UsageError, match="no kind of collectives 'nosuch' in v1 or v2; there are all_reduce, send"):
+        diff(memory_store, "v1", "v2", options=DiffOptions(kind="nosuch"))
+    with pytest.raises(UsageError, match="no group of collectives 'nosuch' in v1 or v2; there are dp, pp"):
+        diff(memory_store, "v1", "v2", options=DiffOptions(group="nosuch"))
+    with pytest.raises(UsageError, match="no group of collectives 'pp' in v1; there is dp"):
+        show(memory_store, "v1", options=ShowOptions(group="pp"))
+    assert len(diff(memory_store, "v1", "v2", options=DiffOptions(group="p*")).communication) == 1
 
 
 def launched(mm: int, addmm: int) -> dict[str, Any]:

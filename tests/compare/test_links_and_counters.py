@@ -166,7 +166,8 @@ def test_the_median_over_runs_counts_for_links_too(store: Store):
 
 
 def test_links_are_filtered_by_kind_group_and_time(memory_store: Store):
-    save(memory_store, communication=[all_reduce(link("HCCS", 100, 10), group_role="dp")])
+    made = [all_reduce(link("HCCS", 100, 10), group_role="dp"), ("all_gather", 7, {"group_role": "tp"})]
+    save(memory_store, communication=made)
     for options in ({"kind": "all_gather"}, {"group": "tp"}, {"minimum_ns": 11}):
         assert show(memory_store, "v1", options=ShowOptions(**options)).communication_links.empty
         assert diff(memory_store, "v1", "v1", options=DiffOptions(**options)).communication_links.empty

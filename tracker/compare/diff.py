@@ -20,7 +20,7 @@ from tracker.compare import (
     verdicts,
 )
 from tracker.compare.bottleneck import bottleneck
-from tracker.compare.filters import check_named
+from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.notes import notes
 from tracker.compare.sides import load_all, needs_store
 from tracker.results import Diff, DiffOptions
@@ -48,6 +48,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         if options.module:
             everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
             check_named("module", options.module, everything["module"], (left, right))
+        check_exchange(options, (left, right))
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
         measured = metrics.measure(left, right)

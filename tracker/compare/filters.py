@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,10 @@ from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from tracker.compare.sides import Loaded
+    from tracker.results import Selection
 
 
 def matching(frame: pd.DataFrame, column: str, pattern: str | None) -> pd.DataFrame:
@@ -26,14 +28,28 @@ def matching(frame: pd.DataFrame, column: str, pattern: str | None) -> pd.DataFr
     return frame[np.array([fnmatchcase(str(text), pattern) for text in frame[column]], dtype=bool)]
 
 
-def check_named(what: str, pattern: str | None, names: Iterable[str], sides: Iterable[Loaded]) -> None:
+def check_named(
+    what: str, pattern: str | None, names: Iterable[str], sides: Iterable[Loaded], *, section: str = ""
+) -> None:
     """UsageError where `pattern` matches none of the `names` that the `sides` have, with those like it. `what`: of what
-    the names are, operator or module.
+    the names are, such as operator; `section`: where they are listed, if that is called otherwise.
     """
     if not pattern:
         return
     known = [str(name) for name in names if name]
     if not any(fnmatchcase(name, pattern) for name in known):
         *others, last = (side.side.label for side in sides)
-        where = f"tracker show {last} --only {what}"
-        raise queries.unknown(what, pattern, known, f" in {', '.join(others)} or {last}", where=where)
+        where = f"tracker show {last} --only {section or what}"
+        those = f"{', '.join(others)} or {last}" if others else last
+        raise queries.unknown(what, pattern, known, f" in {those}", where=where)
+
+
+def check_exchange(chosen: Selection, sides: Sequence[Loaded]) -> None:
+    """UsageError where no collective of the `sides` has the kind or the group that is chosen; none where they have no
+    collectives, which their tables say.
+    """
+    for what, pattern, column in (("kind", chosen.kind, "kind"), ("group", chosen.group, "group_role")):
+        if pattern:
+            found = [name for side in sides for name in side.ask(queries.communication, in_steps=False)[column]]
+            if found:
+                check_named(f"{what} of collectives", pattern, found, sides, section="communication")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tracker.compare import counters, levels, links, means
 from tracker.compare.bottleneck import bottleneck
-from tracker.compare.filters import matching
+from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.sides import load_all, needs_store
@@ -45,6 +45,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             remedy = f"show one of {names}" if needs_store(reference) else "show one of its files, or ingest it first"
             raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
         by = ("run", *options.grains)
+        _check_filters(side, options)
         tables = _tables(side, options, by)
         captures = _captures(side)
         return Shown(
@@ -66,6 +67,19 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             tree=levels.of_run(side, options) if options.tree else None,
             notes=(*left_out((side,)), *warnings((side,))),
         )
+
+
+def _check_filters(side: Loaded, options: ShowOptions) -> None:
+    """UsageError where a filter names what the run does not have; nothing is known of one without details."""
+    if side.asked.pruned(side.store, side.run_ids):
+        return
+    if options.op:
+        asked = ((queries.ops, "name"), (queries.kernels, "op"), (queries.memory, "op"))
+        names = (name for question, column in asked for name in side.ask(question, in_steps=False)[column])
+        check_named("operator", options.op, names, (side,))
+    if options.module:
+        check_named("module", options.module, side.ask(queries.ops, in_steps=False)["module"], (side,))
+    check_exchange(options, (side,))
 
 
 def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> dict[str, pd.DataFrame]:

@@ -199,7 +199,12 @@ def load(
         return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
-    run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
+    try:
+        run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
+    except UsageError as error:
+        if _exists(reference):
+            raise UsageError(error.problem, remedy=f"./{reference} is the folder of that name") from None
+        raise
     left, warnings = _with_details(store, run_ids, asked)
     if not left and not or_pruned:
         raise UsageError(
@@ -292,14 +297,19 @@ def _is_path(reference: str) -> bool:
 
     A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
     """
-    try:
-        path = user_path(reference)
-        is_there, is_file = path.exists(), path.is_file()
-    except OSError:  # too long for a file name
-        is_there = is_file = False
+    is_there = _exists(reference)
+    is_file = is_there and user_path(reference).is_file()
     if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {_SIDES}")
     return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
+
+
+def _exists(reference: str) -> bool:
+    """Whether a file or folder has this name."""
+    try:
+        return user_path(reference).exists()
+    except OSError:  # too long for a file name
+        return False
 
 
 def _ingest_options(options: Selection) -> IngestOptions:
