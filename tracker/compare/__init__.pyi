@@ -3,7 +3,7 @@ from .diff import diff
 from .gates import gate_of_diff, known_before
 from .log import log
 from .matrix import matrix
+from .references import needs_store, resolve
 from .show import show
-from .sides import needs_store, resolve
 
 __all__ = ["baseline_of", "diff", "gate_of_diff", "known_before", "log", "matrix", "needs_store", "resolve", "show"]

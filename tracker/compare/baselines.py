@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from tracker.compare.sides import needs_store, resolve
+from tracker.compare.references import needs_store, resolve
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.judgement import Acceptance, acceptance_of, size_of, words_of

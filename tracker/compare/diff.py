@@ -22,7 +22,8 @@ from tracker.compare import (
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.notes import notes
-from tracker.compare.sides import load_all, needs_store
+from tracker.compare.references import needs_store
+from tracker.compare.sides import load_all
 from tracker.results import Diff, DiffOptions
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracker.compare.keys import values
-from tracker.compare.sides import FILES
+from tracker.compare.references import FILES
 from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import DIFF_COLUMNS

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tracker.compare.operators import own_time_of
-from tracker.compare.sides import FILES
+from tracker.compare.references import FILES
 from tracker.compare.verdicts import FIELD_OF, part_of_collective
 from tracker.detectors import rule
 from tracker.detectors.life import LifeRule

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
-from tracker.compare.sides import FILES, needs_store
+from tracker.compare.references import FILES, needs_store
 from tracker.lazy import pd
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS

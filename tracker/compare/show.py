@@ -11,7 +11,8 @@ from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
-from tracker.compare.sides import load_all, needs_store
+from tracker.compare.references import needs_store
+from tracker.compare.sides import load_all
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import GRAINS, Shown, ShowOptions

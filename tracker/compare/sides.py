@@ -1,12 +1,9 @@
-"""What a user names as a side of a diff, and the runs behind it.
-
-A side is `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`, `latest~1`, `pinned`, or a path on
-disk. A path is read into a database in memory, so that files and stored runs go the same way through SQL.
+"""The sides of a diff, with their runs; a path is read into a database in memory, so that files and stored runs go the
+same way through SQL.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import ExitStack
@@ -20,6 +17,7 @@ from msgspec.structs import replace
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named, few_rows, named
 from tracker.compare.keys import values
+from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
@@ -32,10 +30,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
-_LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
-_RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
-_SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
 _NO_STAGE: Final = -1
 _TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
     queries.communication: "has_communication",
@@ -49,8 +43,6 @@ _TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
     queries.counters: "has_counters",
 }
 """Question -> the column of `queries.told` that says of which runs it can find anything."""
-FILES: Final = "files"
-"""What stands for the workload of a side that is a path."""
 
 
 class Loaded(Struct, frozen=True, eq=False):
@@ -179,8 +171,8 @@ def load(
     details; the message lists what there is.
     """
     if not reference.strip():
-        raise UsageError("a side is empty", remedy=f"a side is {_SIDES}")
-    if _is_path(reference):
+        raise UsageError("a side is empty", remedy=f"a side is {SIDES}")
+    if is_path(reference):
         from tracker.intake import ingest
 
         memory = stack.enter_context(open_store("sqlite://"))
@@ -202,7 +194,7 @@ def load(
     try:
         run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
     except UsageError as error:
-        if _exists(reference):
+        if exists(reference):
             raise UsageError(error.problem, remedy=f"./{reference} is the folder of that name") from None
         raise
     left, warnings = _with_details(store, run_ids, asked)
@@ -258,58 +250,6 @@ def _with_details(store: Store, run_ids: tuple[int, ...], asked: Asked) -> tuple
     names = ", ".join(f"run:{run_id}" for run_id in sorted(gone))
     said = f"only totals are left of {names} (tracker prune); ingesting the profile again brings all back"
     return tuple(run_id for run_id in run_ids if run_id not in gone), (said,)
-
-
-def needs_store(reference: str) -> bool:
-    """Whether `reference` names something in the database (and not a path on disk)."""
-    return not _is_path(reference)
-
-
-def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[tuple[int, ...], int | None]:
-    """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
-    if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
-        return _by_number(store, reference)
-    if match := _LATEST.fullmatch(reference):
-        return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
-    if reference == "pinned":
-        label, workload = queries.pinned(store, workload=workload)
-        return queries.run_ids_of_version(store, label, workload=workload), None
-    label, at, device = reference.rpartition("@")
-    if (at or reference.isdecimal()) and reference not in set(queries.versions(store, workload)["version"]):
-        if not at:  # the bare number that `tracker runs` commands take
-            return resolve(store, f"run:{reference}", workload)
-        return queries.run_ids_of_version(store, label, workload=workload, device=device), None
-    return queries.run_ids_of_version(store, reference, workload=workload), None
-
-
-def _by_number(store: Store, reference: str) -> tuple[tuple[int, ...], int | None]:
-    """`resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
-    named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
-    run_ids = sorted({int(match["id"]) for match in named})
-    for run_id in run_ids:
-        queries.require_run(store, run_id)
-    rank = named[0]["rank"]
-    return tuple(run_ids), int(rank) if rank else None
-
-
-def _is_path(reference: str) -> bool:
-    """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
-
-    A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
-    """
-    is_there = _exists(reference)
-    is_file = is_there and user_path(reference).is_file()
-    if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
-        raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {_SIDES}")
-    return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
-
-
-def _exists(reference: str) -> bool:
-    """Whether a file or folder has this name."""
-    try:
-        return user_path(reference).exists()
-    except OSError:  # too long for a file name
-        return False
 
 
 def _ingest_options(options: Selection) -> IngestOptions:

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracker.compare.keys import values
 from tracker.compare.operators import own_time
-from tracker.compare.sides import FILES
+from tracker.compare.references import FILES
 from tracker.detectors import rule
 from tracker.detectors.baseline import ENOUGH
 from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of

@@ -1,0 +1,71 @@
+"""What a user names as a side of a diff: `v2.3`, `v2.3@H100`, `run:41`, `run:41,run:42`, `run:41:rank3`, `latest`,
+`latest~1`, `pinned`, or a path on disk.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from tracker.config.places import user_path
+from tracker.errors import UsageError
+from tracker.store import Store, queries
+
+_RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
+_LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
+_RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
+SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
+FILES: Final = "files"
+"""What stands for the workload of a side that is a path."""
+
+
+def needs_store(reference: str) -> bool:
+    """Whether `reference` names something in the database (and not a path on disk)."""
+    return not is_path(reference)
+
+
+def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[tuple[int, ...], int | None]:
+    """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
+    if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
+        return _by_number(store, reference)
+    if match := _LATEST.fullmatch(reference):
+        return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
+    if reference == "pinned":
+        label, workload = queries.pinned(store, workload=workload)
+        return queries.run_ids_of_version(store, label, workload=workload), None
+    label, at, device = reference.rpartition("@")
+    if (at or reference.isdecimal()) and reference not in set(queries.versions(store, workload)["version"]):
+        if not at:  # the bare number that `tracker runs` commands take
+            return resolve(store, f"run:{reference}", workload)
+        return queries.run_ids_of_version(store, label, workload=workload, device=device), None
+    return queries.run_ids_of_version(store, reference, workload=workload), None
+
+
+def _by_number(store: Store, reference: str) -> tuple[tuple[int, ...], int | None]:
+    """`resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
+    named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
+    run_ids = sorted({int(match["id"]) for match in named})
+    for run_id in run_ids:
+        queries.require_run(store, run_id)
+    rank = named[0]["rank"]
+    return tuple(run_ids), int(rank) if rank else None
+
+
+def is_path(reference: str) -> bool:
+    """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
+
+    A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
+    """
+    is_there = exists(reference)
+    is_file = is_there and user_path(reference).is_file()
+    if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
+        raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {SIDES}")
+    return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
+
+
+def exists(reference: str) -> bool:
+    """Whether a file or folder has this name."""
+    try:
+        return user_path(reference).exists()
+    except OSError:  # too long for a file name
+        return False
