@@ -172,12 +172,24 @@ def example(name: str, language: str) -> str:
     return f"`{path}`:\n\n```{language}\n{(ROOT / path).read_text(encoding='utf-8')}```"
 
 
+def settings() -> str:
+    """The entries of the settings file, one a line."""
+    from tracker.config.meanings import MEANINGS
+
+    lines = ["| Table | Entry | Meaning |", "|---|---|---|"]
+    for table, entries in MEANINGS.items():
+        place = f"`{table}`" if table else "(top)"
+        lines += [f"| {place} | `{name}` | {meaning} |" for name, meaning in entries.items()]
+    return "\n".join(lines)
+
+
 SECTIONS: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "readers": readers,
     "reports": reports,
     "json": json_contract,
     "dictionary": dictionary,
+    "settings": settings,
     "slurm": lambda: example("slurm_epilog.sh", "sh"),
     "github": lambda: example("github.yml", "yaml"),
     "gitlab": lambda: example("gitlab.yml", "yaml"),

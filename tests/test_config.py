@@ -3,7 +3,9 @@ import re
 import pytest
 
 from tracker import config
+from tracker.config import entries
 from tracker.config.layout import parse
+from tracker.config.meanings import MEANINGS
 from tracker.errors import TrackerError, UsageError
 
 
@@ -327,3 +329,17 @@ def test_a_layout_that_means_nothing_says_why(layout, problem):
 def test_a_layout_reads_names(layout, path, said):
     found = [part.match(name) for part, name in zip(parse(layout), path.split("/"), strict=True)]
     assert (None if None in found else {key: value for one in found for key, value in one.items()}) == said
+
+
+def test_every_entry_of_the_settings_file_has_a_meaning_in_the_manual():
+    tables = {
+        "": entries.Entries, "[limits]": entries.Limits, "[watch]": entries.Watch, "[prune]": entries.Prune,
+        "[[watch.folders]]": entries.Folder, "[alerts]": entries.Alerts, "[[alerts.channels]]": entries.Channel,
+        "[[alerts.rules]]": entries.Rule, "[[alerts.owners]]": entries.Owner,
+    }  # fmt: skip
+    inner = {name.strip("[]").rpartition(".")[2] for name in tables}
+    known = {table: sorted(set(kind.__struct_fields__) - inner) for table, kind in tables.items()}
+    # the channels of rules and owners are names, and no tables
+    for table in ("[[alerts.rules]]", "[[alerts.owners]]"):
+        known[table] = sorted(tables[table].__struct_fields__)
+    assert known == {table: sorted(of_table) for table, of_table in MEANINGS.items()}

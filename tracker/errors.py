@@ -50,8 +50,10 @@ def without_place(text: str, place: object) -> str:
 
     >>> without_place(str(SourceError("a.json", "", "is empty")), "a.json")
     'is empty'
+    >>> without_place("a.json is already in as run 2", "a.json")
+    'is already in as run 2'
     """
-    return text.removeprefix(f"{place}: ")
+    return text.removeprefix(f"{place}: ").removeprefix(f"{place} ")
 
 
 def our_fault(error: Exception) -> str:

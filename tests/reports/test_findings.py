@@ -1,6 +1,10 @@
 """What is said of an incident in one line, and of where a finding stands in a few words."""
 
-from tracker.reports._human_findings import headline, standing
+from types import SimpleNamespace
+
+import pandas as pd
+
+from tracker.reports._human_findings import _runs, headline, standing
 
 INCIDENT = {
     "baseline_step_ns": 100_000_000.0,
@@ -39,3 +43,19 @@ def test_what_came_back_says_with_which_version():
     assert standing(row) == "recovered"
     assert standing({**row, "reopened_in": "v10"}) == "recovered, reopened in v10"
     assert standing({**row, "state": "persisting", "effect": 0.9}) == "persisting, now +90.0 %"
+
+
+def test_runs_that_are_left_out_are_told_at_their_own_end():
+    """40 runs from old to new, of which 30 are shown: up to the newest, from two before the first that was judged."""
+    numbers = {"version": "v1", "value": 1e6, "calls": 1.0, "shared_factor": 0.0, "effect": 0.0}
+
+    def table(judged: int) -> object:
+        rows = [{"run_id": at, "side": "candidate" if at >= judged else "", **numbers} for at in range(1, 41)]
+        return _runs(SimpleNamespace(runs=pd.DataFrame(rows), finding={"unit": "ns"}))
+
+    late = table(39)
+    assert (late.rows[0][0], late.rows[-1][0], late.more) == ("11", "40", 0)
+    assert late.lead.endswith("; 10 earlier runs left out")
+    early = table(6)
+    assert (early.rows[0][0], early.rows[-1][0], early.more) == ("4", "33", 7)
+    assert early.lead.endswith("; 3 earlier runs left out")

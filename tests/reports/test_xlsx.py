@@ -67,7 +67,7 @@ def test_diff_is_empty_without_a_baseline(book):
 def test_overall_has_shares_units_and_good_news_is_not_red(book):
     by_name = {row["Name"].value: row for row in rows(book["OverallMetrics"])}
     assert by_name["free_ns"]["Baseline Share of E2E"].value == 0.082
-    assert by_name["peak_reserved_bytes"]["Unit"].value == "MB"
+    assert by_name["peak_reserved_bytes"]["Unit"].value == "MiB"
     assert by_name["peak_reserved_bytes"]["Candidate"].value == 4096
     assert by_name["overlap_ns"]["DIFF Filter"].value == "better"
     assert by_name["kernel_count"]["DIFF Filter"].value is None
@@ -79,7 +79,7 @@ def test_communication_has_calls_total_average_maximum_minimum_and_tasks(book):
     names = ["Calls", "Total Duration (us)", "Avg Duration (us)", "Max Duration (us)", "Min Duration (us)"]
     assert [summary[f"Baseline {name}"] for name in names] == [10, 24_000, 2_400, 3_000, 2_000]
     assert (task["Row"], task["Task Name"], task["Baseline Calls"]) == ("task", "Notify_Wait", 20)
-    assert (broadcast["Group Size"], broadcast["Size Class (KB)"]) == (None, None)  # not -1
+    assert (broadcast["Group Size"], broadcast["Size Class (KiB)"]) == (None, None)  # not -1
 
 
 def test_groups_stand_below_the_exposed_communication_with_wait_and_transmit(book):
@@ -125,7 +125,7 @@ def test_kernels_show_the_type_and_shapes_of_an_npu(book):
 
 def test_memory_is_in_kb_with_components_below(book):
     summary, component, removed = values(book["MemoryCompare"])
-    assert (summary["Baseline Size (KB)"], summary["Candidate Size (KB)"], summary["DIFF"]) == (128, 192, 0.5)
+    assert (summary["Baseline Size (KiB)"], summary["Candidate Size (KiB)"], summary["DIFF"]) == (128, 192, 0.5)
     assert (component["Component"], component["Baseline Duration Held (us)"]) == ("device", 2_000)
     assert removed["DIFF Filter"] == "REMOVED"
 
@@ -186,4 +186,4 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
         "CommunicationLinks", "Memory", "Modules", "Api", "Counters", "MemoryCurve", "Facts", "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
-    assert values(book["Copies"])[0]["Size (KB)"] == 4
+    assert values(book["Copies"])[0]["Size (KiB)"] == 4

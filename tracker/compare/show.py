@@ -13,6 +13,7 @@ from tracker.compare.metrics import kind_of
 from tracker.compare.notes import left_out, warnings
 from tracker.compare.references import needs_store
 from tracker.compare.sides import load_all
+from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.results import GRAINS, Shown, ShowOptions
@@ -42,8 +43,7 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         (side,) = load_all(store, (reference,), options, stack, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
             names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
-            # what a path holds has no number in any database
-            remedy = f"show one of {names}" if needs_store(reference) else "show one of its files, or ingest it first"
+            remedy = f"show one of {names}" if needs_store(reference) else _one_of(reference)
             raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
         by = ("run", *options.grains)
         _check_filters(side, options)
@@ -68,6 +68,12 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             tree=levels.of_run(side, options) if options.tree else None,
             notes=(*left_out((side,)), *warnings((side,))),
         )
+
+
+def _one_of(path: str) -> str:
+    """How to show one run of a `path` of several: what a path holds has no number in any database."""
+    formats = "; one in several formats: --input-format chooses one" if user_path(path).is_dir() else ""
+    return f"show one of its files, or ingest it first{formats}"
 
 
 def _check_filters(side: Loaded, options: ShowOptions) -> None:

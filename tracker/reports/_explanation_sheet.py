@@ -24,7 +24,7 @@ _NOTES = (
     "DIFF Filter: worse, better, same (DIFF shows as 0.0 %), ADDED, REMOVED; red where the candidate needs more.",
     "DIFF Filter small, never red: a change below 1 %; in OverallMetrics also one of a time below 0.1 % of E2E.",
     "Verdict: by one number per run, without what all operators share; q: the share of false findings to expect.",
-    "1 KB = 1024 bytes, 1 MB = 1024 KB. An empty cell: the source does not say.",
+    "1 KiB = 1024 bytes, 1 MiB = 1024 KiB. An empty cell: the source does not say.",
 )
 
 

@@ -17,7 +17,7 @@ from tracker.units import printable
 _MOST: Final = 20
 """Series with a sheet and a chart of their own."""
 
-_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MB)"), "per_second": ("mean", " (per second)")}
+_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)"), "per_second": ("mean", " (per second)")}
 _SHEET_NAME: Final = 31  # characters: Excel specifications and limits
 _VALUES: Final = (("Median", "value"), ("Smallest run", "minimum"), ("Largest run", "maximum"))
 

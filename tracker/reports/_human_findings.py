@@ -323,8 +323,10 @@ def _runs(found: ExplainedFinding) -> Table:
         )
         for row in part
     ]  # fmt: skip
-    lead = sparkline([row["value"] for row in rows])
-    return replace(make("Runs", columns, cells, more=len(rows) - len(part)), lead=lead)
+    # the runs go from old to new: what is left out stands at its own end
+    earlier = f"; {counted(start, 'earlier run')} left out" if start else ""
+    lead = f"{sparkline([row['value'] for row in rows])}{earlier}"
+    return replace(make("Runs", columns, cells, more=len(rows) - start - len(part)), lead=lead)
 
 
 def _events(rows: Sequence[Row]) -> Table:

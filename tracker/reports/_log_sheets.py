@@ -10,7 +10,7 @@ from tracker.reports._workbook import Book, Field, Row, field
 from tracker.reports.shared import Style, records
 from tracker.results import Log
 
-_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MB)")}
+_KINDS: Final = {"ns": ("ms", " (ms)"), "bytes": ("mb", " (MiB)")}
 
 
 def write(log: Log, style: Style) -> bytes:

@@ -13,7 +13,7 @@ from tracker.reports.shared import Style
 from tracker.results import Matrix
 
 _KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
-_UNITS: Final = {"ns": "ms", "bytes": "MB", "count": "count", "ratio": "%"}
+_UNITS: Final = {"ns": "ms", "bytes": "MiB", "count": "count", "ratio": "%"}
 _FASTER, _SAME, _SLOWER = "63BE7B", "FFFFFF", "F8696B"
 _FAR: Final = 0.3
 """The DIFF from which on a cell has the full colour."""

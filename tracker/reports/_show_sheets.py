@@ -61,7 +61,7 @@ def _frames(shown: Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
 
 
 def fields_of(frame: pd.DataFrame) -> list[Field]:
-    """A column per column of `frame`: `_ns` becomes us, bytes become KB, the unit stands in the header."""
+    """A column per column of `frame`: `_ns` becomes us, bytes become KiB, the unit stands in the header."""
     return [_field_of(str(name), frame[name]) for name in frame.columns]
 
 
@@ -77,7 +77,7 @@ def _field_of(name: str, values: pd.Series) -> Field:
         return field(f"{words[:-3].title()} (us)", "us", name)
     if name == "bytes" or name.endswith("_bytes"):
         header = "Size" if name == "bytes" else words.removesuffix(" bytes").title()
-        return field(f"{header} (KB)", "kb", name)
+        return field(f"{header} (KiB)", "kb", name)
     # a frame whose rows mix units keeps its numbers as objects
     known = [value for value in values.tolist() if not _is_missing(value)]
     is_number = values.dtype.kind in "iuf" or (bool(known) and all(_is_number(value) for value in known))

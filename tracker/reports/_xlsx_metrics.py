@@ -47,7 +47,7 @@ def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
         field("To Rank", "count", "target_rank", 11),
         *_both("Calls", "count", "calls"),
         *_both("Packets", "count", "packets"),
-        *_both("Size (KB)", "kb", "bytes"),
+        *_both("Size (KiB)", "kb", "bytes"),
         *_both("Transit (us)", "us", "transit_ns"),
         field("Delta (us)", "us", "delta_ns"),
         field("DIFF", "percent", "diff", 10),

@@ -59,7 +59,7 @@ _TASKS: Final = (
     "Tasks of one collective run on several planes (and links) at the same time: their rows sum up all of them, and do "
     "not add up to the time of the collective."
 )
-_UNITS: Final = {"ms": "ms", "mb": "MB", "count": "count", "percent": "%"}
+_UNITS: Final = {"ms": "ms", "mb": "MiB", "count": "count", "percent": "%"}
 
 
 def diff(diff: Diff, style: Style) -> bytes:
@@ -134,7 +134,7 @@ def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
 
 
 def _diff_fields(delta: str, kind: str) -> list[Field]:
-    unit = {"us": "us", "kb": "KB", "ms": "ms"}[kind]
+    unit = {"us": "us", "kb": "KiB", "ms": "ms"}[kind]
     return [
         field(f"Delta ({unit})", kind, delta),
         field("DIFF", "percent", "diff", _DIFF_WIDTH),
@@ -271,12 +271,12 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         field("Group Role", "text", "group_role", 12),
         field("Group Size", "count", lambda row: _known(row["group_size"]), 11),
         field("Data Type", "text", "data_type", 14),
-        field("Size Class (KB)", "kb", lambda row: _known(row["size_class_bytes"])),
+        field("Size Class (KiB)", "kb", lambda row: _known(row["size_class_bytes"])),
         field("Task Name", "text", "name", 28),
         field("Plane", "text", "plane", 10),
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
-        *_both("Payload (KB)", "kb", "bytes"),
+        *_both("Payload (KiB)", "kb", "bytes"),
         *_both("Exposed (us)", "us", "exposed_ns"),
         *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
         *_both("Wait (us)", "us", "wait_ns"),
@@ -302,10 +302,10 @@ def _memory(book: Book, diff: Diff, limit: int | None) -> None:
         field("Input Shape", "text", "input_shapes", 36),
         field("Input Type", "text", "input_types"),
         field("Component", "text", "component", 16),
-        *_blocks(("Allocations", "count", "calls"), ("Size (KB)", "kb", "bytes")),
+        *_blocks(("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes")),
         *_diff_fields("delta_bytes", "kb"),
         *_both("Duration Held (us)", "us", "held_ns"),
-        *_both("Unreleased (KB)", "kb", "unreleased_bytes"),
+        *_both("Unreleased (KiB)", "kb", "unreleased_bytes"),
         *_verdict_fields(diff.memory),
     ]
     rows = _nested(diff.memory, diff.memory_details, OP_KEY, limit)

@@ -1,0 +1,63 @@
+"""What each entry of the settings file means, in one line: the table of the manual."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
+    "": {"database": "the database: a URL, or a path; a relative one starts at the settings file"},
+    "[limits]": {"max_bytes": "largest decompressed size of one input file"},
+    "[watch]": {
+        "every": "time between two looks at the folders",
+        "settled": "a profile is complete when its size and time stood still this long",
+        "keep": "how long what was watched and sent stays on record",
+    },
+    "[[watch.folders]]": {
+        "path": "the folder that is watched",
+        "layout": "what the folders below it mean, part by part: {workload}, {version}, {config.KEY}, {tag.KEY} or *",
+        "workload": "the workload, where neither the profile nor the layout says it",
+        "version": "the version, likewise",
+        "device": "the hardware model, likewise",
+        "config": "what must be equal for runs to be compared, likewise: { batch = \"32\" }",
+        "tags": "marks to find runs by, likewise",
+        "format": "the profiler's format, where it is not recognised",
+        "expect_ranks": "number of ranks until a run counts as complete",
+        "expect_every": "no run for so long is an alert",
+        "shared": "true: every machine sees the same files there, and one watcher takes each profile",
+    },
+    "[prune]": {
+        "older_than": "details of runs older than this are dropped each night; nothing without this table",
+        "keep_versions": "but never those of so many newest versions of a workload",
+    },
+    "[alerts]": {
+        "wait": "what else belongs to an incident may come for so long",
+        "interval": "least time between two messages on one incident",
+        "repeat": "time until a reminder of what is still open",
+    },
+    "[[alerts.channels]]": {
+        "name": "the name by which rules and owners call it",
+        "url_env": "the variable that holds its address; or url_file, or url",
+        "url_file": "the file that holds its address, which only its owner can read",
+        "url": "its address; then only the owner may read the settings file",
+        "form": "long, short or json; else what suits the address",
+    },
+    "[[alerts.rules]]": {
+        "channels": "where incidents go for which all else in the rule holds",
+        "workload": "a pattern of workloads",
+        "device": "a pattern of devices, with vendor or without",
+        "op": "a pattern of operators of the incident",
+        "severity": "of regressions this and above: info, warning, critical",
+        "directions": "regression, improvement, or both",
+        "when": "at once, grouped or daily (UTC); else critical incidents at once, others grouped",
+    },
+    "[[alerts.owners]]": {
+        "op": "a pattern of operators",
+        "who": "who answers for them, named in messages",
+        "channels": "where regressions in which they got worse go as well",
+        "workload": "a pattern of workloads",
+    },
+}  # fmt: skip
+"""Table of the file -> entry -> its meaning."""
