@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import doctest
 import sys
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 
 from tracker.profile import Strings
 

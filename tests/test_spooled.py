@@ -6,6 +6,7 @@ import json
 import os
 import socket
 import time
+from contextlib import chdir
 from pathlib import Path
 
 import pytest
@@ -294,8 +295,8 @@ def put_link(path: Path) -> None:
 
 
 def put_socket(path: Path) -> None:
-    with socket.socket(socket.AF_UNIX) as made:
-        made.bind(os.path.relpath(path))  # the name of a socket may have 107 bytes
+    with chdir(path.parent), socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)  # the name of a socket may have 107 bytes
 
 
 NO_FILES = {"pipe": os.mkfifo, "link": put_link, "socket": put_socket}

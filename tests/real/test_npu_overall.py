@@ -166,7 +166,11 @@ def test_ranks_of_which_only_collectives_are_known_leave_kernels_operators_and_r
         assert sheet[is_compute].sum() == pytest.approx(value["compute_ns"]) == pytest.approx(value["operator_ns"])
         assert sheet.sum() == pytest.approx(value["kernel_total_ns"])
         assert result.ops[f"{side}_ns"].sum() == pytest.approx(value["kernel_total_ns"])
-        assert result.communication[f"{side}_exposed_ns"].sum() == pytest.approx(value["exposed_communication_ns"])
+        exposed = result.communication[f"{side}_exposed_ns"]
+        if getattr(result, side).label == "run:1":
+            assert exposed.isna().all(), "only two of the four ranks that exchanged know it"
+        else:
+            assert exposed.sum() == pytest.approx(value["exposed_communication_ns"])
         assert "exposed_copy_ns" not in value  # no rank has a timeline, which alone tells of copies
         parts = ("compute_ns", "exposed_communication_ns", "free_ns")
         assert sum(value[part] for part in parts) == pytest.approx(value["e2e_ns"], abs=1)
