@@ -38,7 +38,9 @@ CROWDED_TIMEOUT_S: Final = 60
 """How long we wait for a connection to a Postgres server that has none left; nodes of a large job come all at once."""
 
 _CACHE_KIB: Final = 16_384
-"""Pages that a connection to SQLite holds: what an ingest writes to again and again goes to the disk once."""
+"""Pages that a writer of SQLite holds: what an ingest writes to again and again goes to the disk once. Readers are a
+third slower with so many: they come to each page once, and the few that they have by themselves are used again.
+"""
 
 _CONNECT_TIMEOUT_S: Final = 10
 _ATTEMPTS: Final = 12
@@ -326,12 +328,13 @@ def _set_up_sqlite(engine: Engine, *, foreign_keys: bool) -> None:
         connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
         connection.execute(f"PRAGMA foreign_keys = {'ON' if foreign_keys else 'OFF'}")
         connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:
         # A transaction that reads before it writes could not be upgraded while another one writes.
         writes = connection.get_execution_options().get("tracker_writes", False)
+        if writes:
+            connection.exec_driver_sql(f"PRAGMA cache_size = -{_CACHE_KIB}")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
