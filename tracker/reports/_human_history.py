@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracker.detectors import rule
 from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
 from tracker.reports._human_verdicts import TONES
 from tracker.reports.shared import command, records
@@ -16,8 +17,6 @@ from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, form
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
 _GAP: Final = "·"
-_SMALL_PART: Final = 0.001
-"""Of the step: a change of less is usually none that counts."""
 _METRICS: Final = {
     "device_self_ns": "device self time", "host_self_ns": "host self time", "total_ns": "time",
     "exposed_ns": "time not hidden by compute", "self_ns": "time without nested calls", "bytes": "bytes allocated",
@@ -176,7 +175,7 @@ def _between(points: Sequence[Row], place: int) -> str:
 def _part_of_step(point: Row) -> str:
     """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
     part = point["previous_contribution"]
-    if point["previous_verdict"] != "UNCHANGED" or part is None or abs(part) >= _SMALL_PART:
+    if point["previous_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
         return ""
     return f", {part * 100:+.3g} % of the step: too little for a finding"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from tracker.detectors import rule
 from tracker.results import ADDED, REMOVED, Diff
 from tracker.results.verdicts import BELOW_FLOOR, JUMPS
 
@@ -52,7 +53,8 @@ def doubt(row: Mapping[str, Any]) -> str:
 def too_small(rows: Sequence[Mapping[str, Any]]) -> str:
     """Why rows are UNCHANGED that have a clear change and a small q; "" where none is."""
     told = any(row.get("verdict") == "UNCHANGED" and row.get("reason") == BELOW_FLOOR for row in rows)
-    return "UNCHANGED although q is small: too small a part of the step, usually below 0.1 %." if told else ""
+    least = f"{rule.MIN_CONTRIBUTION * 100:g} %"
+    return f"UNCHANGED although q is small: too small a part of the step, usually below {least}." if told else ""
 
 
 def q_text(q: float | None) -> str:
