@@ -167,6 +167,7 @@ def test_who_keeps_a_turn_for_ever_keeps_nobody_from_writing(tmp_path, monkeypat
 
 @pytest.mark.skipif(not Path("/proc/locks").exists(), reason="needs to see who waits")
 def test_what_is_urgent_waits_for_the_write_that_is_going_on_and_not_for_the_queue(tmp_path):
+    """Twenty writers wait: a lock that is given back goes to whoever is awake, so one or the other may be faster."""
     database = tmp_path / "a.db"
     seen = []
     with open_store(str(database)) as store, open_store(str(database)) as slow:
@@ -175,7 +176,7 @@ def test_what_is_urgent_waits_for_the_write_that_is_going_on_and_not_for_the_que
         def write(connection):
             seen.append(connection.execute(text("SELECT heartbeat_ns FROM watcher")).scalar_one())
 
-        threads = [Thread(target=store.transact, args=[write]) for _ in range(3)]
+        threads = [Thread(target=store.transact, args=[write]) for _ in range(20)]
         beat = Thread(target=watchers.beat, args=[store, "a"], kwargs={"now_ns": 100})
         with slow.begin():
             for place, thread in enumerate(threads, start=1):
@@ -185,4 +186,4 @@ def test_what_is_urgent_waits_for_the_write_that_is_going_on_and_not_for_the_que
             until(lambda: waiting(database, "next") == 1)
         for thread in (*threads, beat):
             thread.join()
-    assert (len(seen), seen[-1]) == (3, 100)
+    assert (len(seen), seen[-1]) == (20, 100)

@@ -111,7 +111,8 @@ class Store:
     def begin(self, *, urgent: bool = False) -> Iterator[Connection]:
         """A transaction to write in: committed at the end, undone by any exception.
 
-        `urgent`: short, and next after the one that is going on; it waits for none of the writers of SQLite that queue.
+        `urgent`: short, and next after the one that is going on, or soon after it; it does not wait for the queue of
+        the writers of SQLite.
         """
         if self.read_only:
             raise StoreError(f"{self.url} is open for reading only")
