@@ -64,7 +64,7 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column():
 
 @pytest.mark.parametrize("table", [name for name in ROW_COLUMNS if name != "op_tree"])  # which is stored as one value
 def test_every_column_of_the_contract_is_in_the_data_dictionary(table):
-    columns = {name.removesuffix("_id") for name in metadata.tables[table].columns.keys()}  # keys and texts: numbers
+    columns = {column.name.removesuffix("_id") for column in metadata.tables[table].columns}
     assert set(ROW_COLUMNS[table]) - {"group_role", "group_size"} <= columns
 
 

@@ -35,7 +35,7 @@ def orphans(store) -> int:
     """Details whose keys are gone."""
     question = (
         "SELECT COUNT(*) FROM kernel AS k WHERE k.op_key_id NOT IN (SELECT id FROM op_key) "
-        "OR k.kernel_key_id NOT IN (SELECT id FROM kernel_key)"
+        "OR k.kernel_key_id NOT IN (SELECT id FROM kernel_key) OR k.category_id NOT IN (SELECT id FROM detail_text)"
     )
     with store.connect() as connection:
         return connection.execute(text(question)).scalar_one()

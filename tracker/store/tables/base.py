@@ -35,8 +35,8 @@ together with their run, in `save` and `runs.delete_all`.
 DETAIL_TEXT: Final = "detail_text"
 """The table of the texts that detail rows, ops and call stacks are made of."""
 
-REFERS_TO: Final = "refers_to"
-"""What a column of numbers says in its `info`: the table of what they stand for; `health.check` looks them up."""
+IS_OF_TEXT: Final = "is_of_text"
+"""In the `info` of a column that holds numbers of texts: `health.check` looks them up."""
 
 
 # The type under a name that no column has: a column called `bytes` hides it inside its class.
@@ -69,7 +69,7 @@ def text_key(*, primary: bool = False) -> Any:
 
 def text_number(*, primary: bool = False) -> Any:
     """The number of a text in DETAIL_TEXT, which identifies or classifies."""
-    extra: dict[str, Any] = {"info": {REFERS_TO: DETAIL_TEXT}, **({"autoincrement": False} if primary else {})}
+    extra: dict[str, Any] = {"info": {IS_OF_TEXT: True}, **({"autoincrement": False} if primary else {})}
     return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
 
 
