@@ -20,8 +20,8 @@ from tracker.units import format_diff
 Row = Mapping[str, Any]
 
 _REGRESSION: Final = DIRECTIONS[0]
-_BY_ITSELF: Final = frozenset({"step", "e2e", "throughput", "peak memory"})
-"""Run-level series that matter by themselves; of the parts of a step those do that move it."""
+_BY_ITSELF: Final = ("step", "e2e", "throughput", "peak memory")
+"""Run-level series that matter by themselves, what is named first; of the parts of a step those do that move it."""
 _LEAVES: Final = ("op_name", "op", "kernel", "communication")
 """Kinds whose findings carry the step; those of one kind add up, and two kinds see the same time twice."""
 _OVER: Final = frozenset({"recovering", "recovered", "normal", "invalid", "suspect", "vanished"})
@@ -175,15 +175,19 @@ def _again(row: Row, kind: str, place: int, places: Mapping[int, int]) -> int:
 
 
 def _that_matter(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Those of the spans of one run for which it is no baseline, the largest first."""
+    """Those of the spans of one run for which it is no baseline: the step, what else is of a whole run, the largest part."""
     confirmed = [span for span in spans if span.confirmed]
     carrying = {id(row) for row in _carrying([span.finding for span in confirmed], MATTERS)}
     found = [span for span in spans if _is_whole(span.finding) or (span.confirmed and id(span.finding) in carrying)]
-    return tuple(sorted(found, key=lambda span: (not _is_whole(span.finding), -size_of(span.finding))))
+    return tuple(sorted(found, key=lambda span: (_place(span.finding), -size_of(span.finding))))
 
 
 def _is_whole(row: Row) -> bool:
     return row["kind"] == "run" and row["name"] in _BY_ITSELF
+
+
+def _place(row: Row) -> int:
+    return _BY_ITSELF.index(row["name"]) if _is_whole(row) else len(_BY_ITSELF)
 
 
 def _carrying(rows: Sequence[Row], least: float) -> list[Row]:
