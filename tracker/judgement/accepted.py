@@ -175,7 +175,7 @@ def _again(row: Row, kind: str, place: int, places: Mapping[int, int]) -> int:
 
 
 def _that_matter(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Those of the spans of one run for which it is no baseline: the step, what else is of a whole run, the largest part."""
+    """Those of the spans of one run for which it is no baseline: of the whole run, the step first; then the largest."""
     confirmed = [span for span in spans if span.confirmed]
     carrying = {id(row) for row in _carrying([span.finding for span in confirmed], MATTERS)}
     found = [span for span in spans if _is_whole(span.finding) or (span.confirmed and id(span.finding) in carrying)]
