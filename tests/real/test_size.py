@@ -10,13 +10,19 @@ from tests.real import data
 from tracker.intake import ingest
 from tracker.store import open_store
 
-TRACE = "google_owlv2-large-patch14-ensemble.pt.trace.json.gz"
-TRACES = [f"pytorch/h100_vs_mi300/{device}/{TRACE}" for device in ("h100", "mi300")]
+OWLV2 = "google_owlv2-large-patch14-ensemble.pt.trace.json.gz"
+TRACES = [
+    f"pytorch/h100_vs_mi300/h100/{OWLV2}",
+    f"pytorch/h100_vs_mi300/mi300/{OWLV2}",
+    "pytorch/format_drift/early_2021/worker0.pt.trace.json.gz",
+    "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
+    "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623213129365.pt.trace.json.gz",
+]
 SMALLER = 50
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_the_database_of_a_large_step_takes_at_most_a_fiftieth_of_its_json(tmp_path, name):
+def test_the_database_of_a_large_trace_takes_at_most_a_fiftieth_of_its_json(tmp_path, name):
     trace, database = data.path(name), tmp_path / "tracker.db"
     with open_store(str(database)) as store:
         ingest(store, [trace], version="v1", workload="w")
