@@ -8,11 +8,15 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, exists, func, select, text
 
-from tracker.store import schema
+from tracker.store import contexts, labels, schema
 from tracker.store.connect import Store
+from tracker.store.samples import arrays
 from tracker.store.tables import metadata
 
 _RUN: Final = metadata.tables["run"]
+_TREE: Final = metadata.tables["op_tree"]
+_TREES_AT_ONCE: Final = 10
+"""One can hold a megabyte."""
 
 
 class Health(Struct, frozen=True):
@@ -44,10 +48,24 @@ def info(store: Store) -> Health:
 def check(store: Store) -> list[str]:
     """What is wrong with `store`, a sentence each; empty when it is sound.
 
-    Looks at the file (SQLite), at the tables against the code, and for rows whose run is gone.
+    Looks at the file (SQLite), at the tables against the code, for rows whose run is gone, and into all that is packed.
     """
     with store.connect() as connection:
-        return [*_file_problems(connection), *_table_problems(connection), *_orphans(connection)]
+        found = [*_file_problems(connection), *_table_problems(connection), *_orphans(connection)]
+        return [*found, *_damaged_samples(connection), *_damaged_contexts(connection)]
+
+
+def repair(store: Store) -> list[int]:
+    """Make the packed samples again that are damaged, from the rows that they were made of: of these runs."""
+
+    def work(connection: Connection) -> list[int]:
+        damaged = arrays.damaged_arrays(connection)
+        for run_id in damaged:
+            labels.hold_run(connection, run_id)
+            arrays.repair_array(connection, run_id)
+        return damaged
+
+    return store.transact(work)
 
 
 def _server(connection: Connection) -> str:
@@ -90,3 +108,17 @@ def _orphans(connection: Connection) -> Iterator[str]:
         count = connection.scalar(select(func.count()).select_from(table).where(table.c.run_id.is_not(None), gone)) or 0
         if count:
             yield f"{count} rows of {table.name} belong to no run"
+
+
+def _damaged_samples(connection: Connection) -> Iterator[str]:
+    for run_id in arrays.damaged_arrays(connection):
+        yield f"the samples of run {run_id} are damaged; {arrays.HOW_TO_REPAIR}"
+
+
+def _damaged_contexts(connection: Connection) -> Iterator[str]:
+    question = select(_TREE.c.run_id, _TREE.c.rank, _TREE.c.contexts).order_by(_TREE.c.run_id, _TREE.c.rank)
+    for row in connection.execute(question, execution_options={"yield_per": _TREES_AT_ONCE}):
+        try:
+            contexts.unpacked(bytes(row.contexts))
+        except ValueError:
+            yield f"the calling contexts of run {row.run_id}, rank {row.rank} are damaged"
