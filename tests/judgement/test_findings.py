@@ -83,6 +83,7 @@ def test_what_got_faster_with_the_same_version_is_an_incident_with_a_sum_of_its_
     assert incidents.loc["regression", "operators_ns"] == pytest.approx(1_000_000, abs=30_000)
     assert incidents.loc["improvement", "operators_ns"] == pytest.approx(-500_000, abs=30_000)
     assert incidents["gain_ns"].tolist() == pytest.approx([-500_000] * 2, abs=30_000)
+    assert incidents["loss_ns"].tolist() == pytest.approx([1_000_000] * 2, abs=30_000)
 
 
 def test_one_run_is_a_suspicion_of_no_incident_and_the_next_two_decide(store):

@@ -128,6 +128,7 @@ def _told(
         "explained_share": None if cancelling or not delta else explained / delta,
         "rest_ns": None if delta is None else delta - explained,
         "gain_ns": sum(part for part in parts if part < 0),
+        "loss_ns": sum(part for part in parts if part > 0),
         "shared_factor": math.expm1(centre.shift) if centre.series else None,
         "causes": ", ".join(_causes(own, environment, beside, delta, moved=device_timed and centre.moved)),
     }
