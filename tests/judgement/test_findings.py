@@ -340,7 +340,7 @@ def test_what_recovers_says_what_it_waits_for(regressed):
     """v3 has two good runs, all there are of it: a bad one may still come."""
     slower(regressed, "v3", factor=1.0, start=6, count=2)
     row = the_finding(regressed, states=("recovering",), direction="regression")
-    waits = "recovered with four good runs in a row, or when the next version begins and all of this one are good"
+    waits = "recovered with 4 good runs in a row, or when the next version begins and all of this one are good"
     assert waits in render_explained(explain(regressed, row["finding_id"]), width=140)
     slower(regressed, "v4", factor=1.0, start=8, count=1)
     row = the_finding(regressed, states=("recovered",), direction="regression")
