@@ -330,6 +330,10 @@ def test_slow_creep_reads_the_same_in_every_number(store):
     row = the_finding(store, kind="op")
     assert (row["change"], row["version"], row["good_version"]) == ("creep", "v6", "v2")
     assert row["delta"] / row["baseline_value"] == pytest.approx(row["ratio"], abs=0.01)
+    (incident,) = found(store).incidents.to_dict("records")
+    assert incident["operators_ns"] == incident["loss_ns"] == row["delta"] == pytest.approx(100_000, abs=10_000)
+    assert incident["operators_ns"] + incident["rest_ns"] == pytest.approx(incident["step_delta_ns"], abs=1)
+    assert incident["explained_share"] == row["share_of_change"]
     told = explain(store, row["finding_id"])
     assert told.runs["side"].tolist() == ["baseline"] * 12 + [""] * 12 + ["candidate"] * 4
     assert told.runs["effect"].tolist()[-1] == pytest.approx(row["effect"])
