@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from tests.judgement.made import runs
 from tracker.errors import UsageError
@@ -349,3 +351,18 @@ def test_what_recovers_says_what_it_waits_for(regressed):
     slower(regressed, "v4", factor=1.0, start=8, count=1)
     row = the_finding(regressed, states=("recovered",), direction="regression")
     assert waits not in render_explained(explain(regressed, row["finding_id"]), width=140)
+
+
+def test_nothing_is_asked_of_the_database_twice(regressed):
+    asked = []
+
+    def note(_connection, _cursor, statement, parameters, *_):
+        asked.append((statement, str(parameters)))
+
+    event.listen(regressed.engine, "before_cursor_execute", note)
+    with regressed.reading():
+        assert len(found(regressed).incidents) == 1
+    event.remove(regressed.engine, "before_cursor_execute", note)
+    questions = [(statement, given) for statement, given in asked if "SELECT" in statement]
+    assert len(questions) > 5
+    assert [question for question, times in Counter(questions).items() if times > 1] == []

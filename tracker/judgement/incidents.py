@@ -99,7 +99,7 @@ def _told(
     ]  # fmt: skip
     beside = _beside(values, *(len(side) for side in sides))
     delta = None if before is None or after is None else after - before
-    captures = [queries.captures(store, list(side)) for side in sides]
+    captures = _by_side(queries.captures(store, [*sides[0], *sides[1]]), sides)
     environment = _environment(store, sides, captures, first["incident_id"])
     device_timed = all((capture["timeline"] == "device").any() for capture in captures)
     opened = [row for row in own if row["state"] in CONFIRMED_STATES]
@@ -261,14 +261,20 @@ def _causes(
     return words + ["environment"] * (moved or any(not row["key"].startswith("profiler ") for row in environment))
 
 
+def _by_side(frame: pd.DataFrame, sides: Sequence[Sequence[int]]) -> list[pd.DataFrame]:
+    """The rows of the runs of each side."""
+    return [frame[frame["run_id"].isin(side)] for side in sides]
+
+
 def _environment(
     store: Store, sides: Sequence[Sequence[int]], captures: Sequence[pd.DataFrame], incident_id: int
 ) -> list[Row]:
     """The facts and profiler settings that no run of one side shares with any of the other."""
     known: list[dict[str, set[str]]] = []
-    for side, of_side in zip(sides, captures, strict=True):
+    facts = _by_side(facts_of(store, [*sides[0], *sides[1]]), sides)
+    for of_side, facts_of_side in zip(captures, facts, strict=True):
         own: dict[str, set[str]] = {}
-        for fact in facts_of(store, list(side)).itertuples():
+        for fact in facts_of_side.itertuples():
             own.setdefault(fact.key, set()).add(fact.value)
         for capture in of_side.itertuples():
             settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}
