@@ -31,6 +31,16 @@ def test_rows_without_a_run_are_a_problem(store):
     assert health.check(store) == ["1 rows of op belong to no run"]
 
 
+def test_rows_whose_texts_are_gone_are_a_problem(store):
+    save(store, steps=2, kernels=[("gemm", 9, {"category": "matmul"})], counters=[("l2", "Add", "hits", 1)])
+    with store.begin() as connection:
+        connection.execute(text("DELETE FROM detail_text WHERE text IN ('matmul', 'l2', 'hits')"))
+    assert health.check(store) == [
+        "2 rows of counter refer to texts that are gone",
+        "2 rows of kernel refer to texts that are gone",
+    ]
+
+
 def test_what_a_rule_says_of_a_finding_belongs_to_no_run_and_is_sound(store):
     """An operator becomes faster for good: that it is the new baseline is an event without a run."""
     runs(store, "v1", count=5)
