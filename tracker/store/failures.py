@@ -51,11 +51,23 @@ class Raced(Exception):
     """Another writer was faster with the same files, labels or run; looking again will show it."""
 
 
+class Damaged(Exception):
+    """Bytes of the database that say nothing. `what`: in the plural, with run and rank; `remedy`: what helps."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+
 def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> StoreError | None:
     """The StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
 
-    `name`: the database, for the message. `secrets` are taken out of whatever the driver said.
+    `error`: also a Damaged of the bytes that it gave. `name`: the database, for the message. `secrets` are taken out of
+    whatever the driver said.
     """
+    if isinstance(error, Damaged):
+        return StoreError(f"{name}: {error.what} are damaged", remedy=error.remedy)
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
     if _was_not_sent(error) and not is_crowded(cause):
