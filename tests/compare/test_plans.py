@@ -17,7 +17,7 @@ from tracker.judgement import lines_of, update
 from tracker.results import DiffOptions, HistoryOptions
 from tracker.store.partitions import DETAIL_TABLES
 
-GROWING = {*DETAIL_TABLES, "sample", "sample_array", "diff_history", "capture", "source", "run_fact"}
+GROWING = {*DETAIL_TABLES, "sample", "sample_array", "diff_history", "capture", "source", "run_fact", "detail_text"}
 FROM = re.compile(r"\b(?:FROM|JOIN) (\w+)(?: AS (\w+))?")
 
 
@@ -109,11 +109,12 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
         diff = compare.diff(filled, "run:10", "run:12")
     assert diff.judgement.judged
     again = asked_again(asked)
-    allowed = ("WHERE r.id =", "FROM sample_array")  # who is meant, run by run; the last runs before, where any changed
+    # who is meant, run by run; the last runs before, where any changed; the texts of ops, and of what kernels are
+    allowed = ("WHERE r.id =", "FROM sample_array", "FROM detail_text AS t")
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory AS d\n    INNER JOIN" in statement]
     assert len(of_memory) == len(of_capture.get("memory", [])), "tables without a row of these runs are not asked"
-    assert len(asked) <= 24, [statement for statement, _ in asked]
+    assert len(asked) <= 25, [statement for statement, _ in asked]
 
 
 @pytest.mark.parametrize("of_capture", [{}, MEMORY], ids=["ops and kernels", "memory as well"])
@@ -123,7 +124,7 @@ def test_what_was_asked_of_a_run_is_not_asked_again_to_show_it(store, of_capture
         shown = compare.show(store, "run:1")
     assert shown.ops["name"].tolist() == ["mm"]
     again = asked_again(asked)
-    allowed = ("FROM source AS s",)  # with the run, and each file by itself
+    allowed = ("FROM source AS s", "FROM detail_text AS t")  # with the run, and each file by itself; as above
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory_curve AS" in statement and "has_" not in statement]
     assert bool(of_memory) == bool(of_capture), "a table without a row of this run is not asked"

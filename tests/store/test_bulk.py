@@ -8,7 +8,7 @@ from sqlalchemy import text
 from tracker.store import bulk
 from tracker.store.bulk import Column
 
-TEXTS = "op_text"
+TEXTS = "detail_text"
 
 
 def numbered(count):
@@ -26,7 +26,7 @@ def test_every_row_comes_in_once_and_whole(store, count):
     with store.begin() as connection:
         bulk.load(connection, TEXTS, numbered(count))
     with store.connect() as connection:
-        rows = connection.execute(text("SELECT id, digest, text FROM op_text ORDER BY id")).all()
+        rows = connection.execute(text("SELECT id, digest, text FROM detail_text ORDER BY id")).all()
     assert [(row.id, bytes(row.digest), row.text) for row in rows] == [
         (number, number.to_bytes(8, "big"), f"text {number}") for number in range(1, count + 1)
     ]
@@ -39,7 +39,7 @@ def test_columns_of_different_length_are_no_rows(store, longer):
     with pytest.raises(ValueError), store.begin() as connection:
         bulk.load(connection, TEXTS, [one, *others])
     with store.connect() as connection:
-        assert connection.execute(text("SELECT count(*) FROM op_text")).scalar_one() == 0
+        assert connection.execute(text("SELECT count(*) FROM detail_text")).scalar_one() == 0
 
 
 def test_rows_that_are_there_already_stay_and_are_not_counted(store):

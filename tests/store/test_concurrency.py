@@ -35,7 +35,7 @@ def orphans(store) -> int:
     """Details whose keys are gone."""
     question = (
         "SELECT COUNT(*) FROM kernel AS k WHERE k.op_key_id NOT IN (SELECT id FROM op_key) "
-        "OR k.kernel_key_id NOT IN (SELECT id FROM kernel_key)"
+        "OR k.kernel_key_id NOT IN (SELECT id FROM kernel_key) OR k.category_id NOT IN (SELECT id FROM detail_text)"
     )
     with store.connect() as connection:
         return connection.execute(text(question)).scalar_one()
@@ -205,7 +205,7 @@ def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database
                 edits.delete_all(own, [run_id], "wrong", purge=True)
 
     at_once(work, 4)
-    assert set(count_rows(store)) == {"device", "op_key", "op_text", "kernel_key"}
+    assert set(count_rows(store)) == {"device", "op_key", "detail_text", "kernel_key"}
 
 
 def test_two_that_pin_at_once_leave_one_pinned(store, database_url):

@@ -75,7 +75,7 @@ def test_rows_are_never_mixed(filled, tmp_path):
     with open_store(str(tmp_path / "copy.db")) as copied:
         save(copied, ops=OPS)
         before = everything(copied)
-        with pytest.raises(StoreError, match=r"holds rows in device; copy into a new, empty database"):
+        with pytest.raises(StoreError, match=r"holds rows in detail_text; copy into a new, empty database"):
             copying.copy(filled, copied)
         assert everything(copied) == before
 

@@ -34,6 +34,16 @@ def test_rows_without_a_run_are_a_problem(store):
     assert health.check(store) == ["1 rows of op belong to no run"]
 
 
+def test_rows_whose_texts_are_gone_are_a_problem(store):
+    save(store, steps=2, kernels=[("gemm", 9, {"category": "matmul"})], counters=[("l2", "Add", "hits", 1)])
+    with store.begin() as connection:
+        connection.execute(text("DELETE FROM detail_text WHERE text IN ('matmul', 'l2', 'hits')"))
+    assert health.check(store) == [
+        "2 rows of counter refer to texts that are gone",
+        "2 rows of kernel refer to texts that are gone",
+    ]
+
+
 def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store):
     save(store, runs=2, ranks=2)
     with store.connect() as connection:

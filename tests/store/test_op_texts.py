@@ -1,4 +1,4 @@
-"""Texts of ops and frames of call stacks are stored once; the upgrade to that loses none, and goes back."""
+"""Texts of ops, of details and frames of call stacks are stored once; the upgrade to that loses none, and goes back."""
 
 from __future__ import annotations
 
@@ -66,7 +66,8 @@ def test_texts_of_ops_are_the_same_before_and_after(empty_url):
     with open_store(empty_url) as store:
         assert told(store) == EXPECTED
         assert (counted(store, "op_key"), counted(store, "call_stack")) == (3, 4)  # h, g of h, f of g of h, f of z
-        assert counted(store, "op_text") == 8 + 4  # mm, add, [[2,2]], float, "", net/linear, forward, backward; frames
+        # mm, add, [[2,2]], float, "", net/linear, forward, backward; frames
+        assert counted(store, "detail_text") == 8 + 4
 
 
 def test_the_way_back_gives_the_texts_and_their_digests(empty_url):
@@ -101,3 +102,25 @@ def test_an_upgraded_database_takes_more_ops_and_stacks(empty_url):
             "aten::relu": STACKS[3],
         }
         assert counted(store, "call_stack") == 4 + 1  # the new frame alone
+
+
+def test_a_text_that_recurs_in_thousands_of_rows_is_stored_once(store):
+    """A module path in 2 ranks x 1,000 steps, which is the name of an op and a category as well."""
+    path = "Model_0/Block_0/Attention_0"
+    save(
+        store, ranks=2, steps=1000, ops=[(path, 5)], kernels=[("gemm", 5, {"category": path})],
+        counters=[(path, path, path, 1.0)], memory=[(path, 8, {"component": path})],
+    )  # fmt: skip
+    assert counted(store, "counter") == counted(store, "kernel") == counted(store, "memory") == 2 * 1000
+    with store.connect() as connection:
+        question = text("SELECT COUNT(*) FROM detail_text WHERE text = :path")
+        assert connection.execute(question, {"path": path}).scalar_one() == 1
+        columns = (
+            ("kernel", "category_id"),
+            ("counter", "source_id"),
+            ("counter", "attribute_id"),
+            ("op_key", "name_id"),
+        )
+        for table, column in columns:
+            assert len(connection.execute(text(f"SELECT DISTINCT {column} FROM {table}")).all()) == 1
+    assert queries.counters(store, [1])[["source", "name", "attribute"]].values.tolist() == [[path] * 3]

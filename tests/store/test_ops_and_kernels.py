@@ -20,20 +20,22 @@ SUMS = ("calls", "total_ns", "host_total_ns", "host_self_ns", "device_total_ns",
 SUMS += ("sum_squares_ns2", "wait_ns", "bytes")
 KEYS = """
 (SELECT k.id, n.text AS name, i.text AS input_shapes, y.text AS input_types, m.text AS module, h.text AS phase
-FROM op_key AS k INNER JOIN op_text AS n ON k.name_id = n.id INNER JOIN op_text AS i ON k.input_shapes_id = i.id
-INNER JOIN op_text AS y ON k.input_types_id = y.id INNER JOIN op_text AS m ON k.module_id = m.id
-INNER JOIN op_text AS h ON k.phase_id = h.id)
+FROM op_key AS k INNER JOIN detail_text AS n ON k.name_id = n.id INNER JOIN detail_text AS i ON k.input_shapes_id = i.id
+INNER JOIN detail_text AS y ON k.input_types_id = y.id INNER JOIN detail_text AS m ON k.module_id = m.id
+INNER JOIN detail_text AS h ON k.phase_id = h.id)
 """
 ROWS_OF_OPS = f"""
 SELECT d.*, c.stage, t.text AS call_stack, k.name, k.input_shapes, k.input_types, k.module, k.phase
 FROM op AS d INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank INNER JOIN {KEYS} AS k
-ON d.op_key_id = k.id LEFT JOIN call_stack AS s ON d.call_stack_id = s.id LEFT JOIN op_text AS t ON s.frame_id = t.id
+ON d.op_key_id = k.id LEFT JOIN call_stack AS s ON d.call_stack_id = s.id
+LEFT JOIN detail_text AS t ON s.frame_id = t.id
 ORDER BY d.call_stack_id
 """
 ROWS_OF_KERNELS = f"""
-SELECT d.*, c.stage, k.name, k.canonical_name, k.type, k.core_type, k.input_shapes, o.name AS op,
+SELECT d.*, c.stage, k.name, k.canonical_name, k.type, k.core_type, k.input_shapes, t.text AS category, o.name AS op,
 o.input_shapes AS op_input_shapes FROM kernel AS d INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
 INNER JOIN kernel_key AS k ON d.kernel_key_id = k.id INNER JOIN {KEYS} AS o ON d.op_key_id = o.id
+INNER JOIN detail_text AS t ON d.category_id = t.id
 """
 
 times = st.one_of(st.just(MISSING), st.integers(0, 5))

@@ -17,17 +17,18 @@ from tracker.profile import ROW_COLUMNS, Breakdown
 from tracker.store import connect, contexts, open_store, partitions, schema
 from tracker.store.tables import metadata
 
-OTHER_NAMES = {"op_key": "op_key_id", "kernel_key": "kernel_key_id", "call_stack": "call_stack_id"}
+OTHER_NAMES = {"op_key": "op_key_id", "kernel_key": "kernel_key_id"}
 KEYS = {"id", "digest", "run_id", "rank", "ordinal"}
 
 
 def test_columns_are_those_of_the_contract_under_its_names():
     for name, columns in ROW_COLUMNS.items():
         expected = {OTHER_NAMES.get(column, column) for column in columns}
-        if name == "op_key":  # its texts lie in op_text
-            expected = {f"{column}_id" for column in columns}
+        if name != "kernel_key":  # texts lie in detail_text
+            texts = {column for column, kind in columns.items() if kind == "text"}
+            expected = (expected - texts) | {f"{column}_id" for column in texts}
         if name == "communication":
-            expected = (expected - {"group_role", "group_size"}) | {"process_group_id"}
+            expected = (expected - {"group_role_id", "group_size"}) | {"process_group_id"}
         packed = contexts.COLUMNS if name == "op_tree" else ()
         assert (set(metadata.tables[name].columns.keys()) | set(packed)) - KEYS - {"contexts"} == expected, name
     for name in ("capture", "step"):

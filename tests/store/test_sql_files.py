@@ -16,7 +16,9 @@ from tracker.store import queries, sql
 FOLDER = Path(sql.__file__).parent
 FILES = sorted(path.stem for path in FOLDER.glob("*.sql"))
 STORE = FOLDER.parent
-ORDERED_BY_WHO_ASKS = {"ops", "op_rows", "kernels", "kernel_rows", "op_keys", "op_texts", "kernel_keys", "call_stacks"}
+ORDERED_BY_WHO_ASKS = {
+    "ops", "op_rows", "kernels", "kernel_rows", "op_keys", "kernel_keys", "detail_texts", "call_stacks",
+}  # fmt: skip
 """Thousands of rows whose order is that of texts: `queries.ops_and_kernels` sorts them."""
 
 

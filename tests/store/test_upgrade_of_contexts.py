@@ -97,7 +97,7 @@ def test_an_upgraded_database_packs_as_a_new_one_does(empty_url):
             with store.begin() as connection:
                 for table in ("workload", "configuration", "version", "device", "run"):
                     connection.execute(text(f"SELECT setval('{table}_id_seq', 1500)"))
-                for table in ("op_text", "op_key"):
+                for table in ("detail_text", "op_key"):
                     connection.execute(text(f"SELECT setval('{table}_id_seq', 10)"))
         (run_id,) = save(store, "v2", steps=2, ops=[("aten::mm", 9)])
         same_table(queries.op_tree(store, [run_id]), "name calls device_self_ns\n aten::mm 2 18")

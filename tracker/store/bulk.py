@@ -79,11 +79,6 @@ def _without(values: NDArray[Any], missing: NDArray[np.bool_]) -> list[Any]:
     return found
 
 
-def texts(name: str, values: Sequence[str]) -> Column:
-    """A column of texts, made storable by `clean`."""
-    return Column(name, "text", cleaned(values))
-
-
 def cleaned(texts: Iterable[str]) -> list[str]:
     """Each text as by `clean`; of many that are equal it looks at one, and at none where all are plain."""
     texts = list(texts)

@@ -16,22 +16,31 @@ from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Tabl
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
 from tracker.store.contexts import packed
-from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, ids, op_keys_and_stacks
+from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, Named, ids, named
 
 NO_SIZE: Final = -1
 """A group size or size class that the source does not say, as a match key."""
 
 _SORTED_BY: Final = {
-    "op": ("step", "op_key"),
-    "kernel": ("step", "kernel_key", "op_key"),
-    "kernel_metric": ("kernel_key",),
-    "memory": ("step", "op_key"),
+    "op": ("step", "op_key_id"),
+    "kernel": ("step", "kernel_key_id", "op_key_id", "category_id"),
+    "kernel_metric": ("kernel_key_id", "metric_id"),
+    "memory": ("step", "op_key_id", "component_id"),
 }
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
 _NUMBERED: Final = frozenset(
     {"api", "communication", "communication_link", "communication_task", "counter", "memory_curve"}
 )
+_OF_GROUP: Final = frozenset({"group_role", "group_size"})
+_TEXTS: Final = tuple(
+    (table, name)
+    for table in partitions.DETAIL_TABLES
+    for name, kind in ROW_COLUMNS.get(table, {}).items()
+    if kind == "text" and name not in {"call_stack", "group_role"}
+)
+"""Columns of rows whose texts are stored as such, once each."""
+
 _PARALLEL: Final = ("stage", "dp_index", "tp_index", "pp_index", "ep_index", "cp_index")
 
 
@@ -53,7 +62,7 @@ class _Ids(Struct, frozen=True):
     """The ids of what the captures of one ingest name."""
 
     process_group: dict[Key, int]
-    call_stack: dict[str, int]
+    named: Named
     arrays: dict[tuple[str, int, int], NDArray[np.int64]]
     """(dimension, run, rank) -> the id of each row of this capture's dimension table."""
 
@@ -127,6 +136,7 @@ def _load_steps(connection: Connection, item: Placed) -> None:
 def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
     groups: set[Key] = set()
     stacks: set[str] = set()
+    texts: set[str] = set()
     own = {
         (name, item.run_id, item.rank): _keys(item.rows.tables, name)
         for item in placed
@@ -136,14 +146,15 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
         tables = item.rows.tables
         groups.update(_group_keys(tables.get("communication")))
         stacks.update(clean(text) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
+        texts.update(*(map(clean, set(tables[table][name])) for table, name in _TEXTS if table in tables))
     op_keys, kernel_keys = (
         set(chain.from_iterable(keys for (of, *_), keys in own.items() if of == name))
         for name in ("op_key", "kernel_key")
     )
-    op_ids, stack_ids = op_keys_and_stacks(connection, op_keys, stacks)
-    known = {"op_key": op_ids, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
+    found = named(connection, texts, op_keys, stacks)
+    known = {"op_key": found.op_keys, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
     arrays = {at: np.array([*map(known[at[0]].__getitem__, keys)], dtype=np.int64) for at, keys in own.items()}
-    return _Ids(ids(connection, PROCESS_GROUP, groups), stack_ids, arrays)
+    return _Ids(ids(connection, PROCESS_GROUP, groups), found, arrays)
 
 
 def _keys(tables: Any, dimension: str) -> list[Key]:
@@ -178,45 +189,34 @@ def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
 
 
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:
-    """The columns of a detail table, in the order of its primary key where that is cheap."""
+    """The columns of a detail table, in the order of its primary key."""
     source = item.rows.tables[table]
-    kinds = ROW_COLUMNS[table]
-    length = len(source[next(iter(kinds))])
-    order = None
-    if table in _SORTED_BY and length:
-        ranked = [_sort_values(name, item, known, source) for name in reversed(_SORTED_BY[table])]
-        order = np.lexsort(ranked)
-    columns = [
-        Column("run_id", "int", [item.run_id] * length),
-        Column("rank", "int", [item.rank] * length),
-    ]
-    if table in _NUMBERED:
-        columns.append(Column("ordinal", "int", range(length)))
+    values = dict(_values(table, name, item, known) for name in ROW_COLUMNS[table] if name not in _OF_GROUP)
     if table == "communication":
         groups = [known.process_group[key] for key in _group_keys(source)]
-        columns.append(Column("process_group_id", "int", groups))
-    for name, kind in kinds.items():
-        if name not in {"group_role", "group_size"}:
-            columns.append(_column(name, kind, source, item, known, order))
-    return columns
+        values["process_group_id"] = np.array(groups, dtype=np.int64)
+    length = len(next(iter(values.values())))
+    if table in _SORTED_BY:
+        order = np.lexsort([values[name] for name in reversed(_SORTED_BY[table])])
+        values = {name: numbers[order] for name, numbers in values.items()}
+    columns = [Column("run_id", "int", [item.run_id] * length), Column("rank", "int", [item.rank] * length)]
+    if table in _NUMBERED:
+        columns.append(Column("ordinal", "int", range(length)))
+    return columns + [
+        (bulk.floats if numbers.dtype == np.float64 else bulk.integers)(name, numbers)
+        for name, numbers in values.items()
+    ]
 
 
-def _sort_values(name: str, item: Placed, known: _Ids, source: Table) -> NDArray[Any]:
-    values = np.asarray(source[name])
-    return known.of(name, item)[values] if name in {"op_key", "kernel_key"} else values
-
-
-def _column(name: str, kind: str, source: Table, item: Placed, known: _Ids, order: NDArray[np.intp] | None) -> Column:
-    if kind == "text":
-        texts: Any = source[name] if order is None else [source[name][at] for at in order.tolist()]
-        if name == "call_stack":
-            stacks = {text: known.call_stack[clean(text)] if text else None for text in set(texts)}
-            return Column("call_stack_id", "int", [stacks[text] for text in texts])
-        return bulk.texts(name, texts)
-    values: NDArray[Any] = np.asarray(source[name])
-    values = values if order is None else values[order]
+def _values(table: str, name: str, item: Placed, known: _Ids) -> tuple[str, NDArray[Any]]:
+    """A column of the rows as the database holds it: its name there and its numbers, MISSING or NaN where missing."""
+    source, kind = item.rows.tables[table][name], ROW_COLUMNS[table][name]
     if name in {"op_key", "kernel_key"}:
-        return Column(f"{name}_id", "int", known.of(name, item)[values].tolist())
+        return f"{name}_id", known.of(name, item)[np.asarray(source, dtype=np.int64)]
+    if kind == "text":
+        numbers = {**known.named.call_stacks, "": MISSING} if name == "call_stack" else known.named.texts
+        of_texts = {text: numbers[clean(text)] for text in set(source)}
+        return f"{name}_id", np.fromiter(map(of_texts.__getitem__, source), np.int64, len(source))
     if name == "size_class_bytes":
-        values = _or_no_size(values)
-    return bulk.floats(name, values) if kind == "float" else bulk.integers(name, values)
+        return name, _or_no_size(source)
+    return name, np.asarray(source, dtype=np.float64 if kind == "float" else np.int64)

@@ -35,7 +35,7 @@ class Dimension(Struct, frozen=True):
         return len(key[0]) if self.short_first else 0
 
 
-OP_TEXT: Final = Dimension("op_text", ("text",), digest_bytes=8, short_first=True)
+DETAIL_TEXT: Final = Dimension("detail_text", ("text",), digest_bytes=8, short_first=True)
 KERNEL_KEY: Final = Dimension("kernel_key", tuple(ROW_COLUMNS["kernel_key"]))
 PROCESS_GROUP: Final = Dimension("process_group", ("role", "size"))
 OP_KEY_COLUMNS: Final = tuple(f"{name}_id" for name in ROW_COLUMNS["op_key"])
@@ -63,24 +63,30 @@ def ids(connection: Connection, dimension: Dimension, keys: Iterable[Key]) -> di
     return {key: found[digest] for digest, key in by_digest.items()}
 
 
-def op_keys_and_stacks(
-    connection: Connection, op_keys: Iterable[Key], stacks: Iterable[str]
-) -> tuple[dict[Key, int], dict[str, int]]:
-    """The ids of ops (name, shapes, types, module, phase) and of call stacks (frames, the innermost first), as `ids`
-    gives them. Their texts are stored in one go, for the sake of the order of writers.
+class Named(Struct, frozen=True):
+    """The ids of texts, of ops (name, shapes, types, module, phase) and of call stacks."""
+
+    texts: dict[str, int]
+    op_keys: dict[Key, int]
+    call_stacks: dict[str, int]
+
+
+def named(connection: Connection, texts: Iterable[str], op_keys: Iterable[Key], stacks: Iterable[str]) -> Named:
+    """The ids of texts, of ops and of call stacks (frames, the innermost first), as `ids` gives them; all texts are
+    stored in one go, for the sake of the order of writers.
     """
     keys, frames = set(op_keys), {stack: stack.split(BETWEEN_FRAMES)[::-1] for stack in stacks}
-    single = {text: (text,) for text in set(chain.from_iterable((*keys, *frames.values())))}
-    known = ids(connection, OP_TEXT, single.values())
-    texts = {text: known[key] for text, key in single.items()}
-    numbers = {key: tuple(map(texts.__getitem__, key)) for key in keys}
+    single = {text: (text,) for text in {*texts, *chain.from_iterable((*keys, *frames.values()))}}
+    known = ids(connection, DETAIL_TEXT, single.values())
+    numbers_of = {text: known[key] for text, key in single.items()}
+    numbers = {key: tuple(map(numbers_of.__getitem__, key)) for key in keys}
     found = _numbered(connection, "op_key", OP_KEY_COLUMNS, numbers.values())
     heads = dict.fromkeys(frames, 0)
     for depth in range(max(map(len, frames.values()), default=0)):
-        ends = {stack: (heads[stack], texts[own[depth]]) for stack, own in frames.items() if depth < len(own)}
+        ends = {stack: (heads[stack], numbers_of[own[depth]]) for stack, own in frames.items() if depth < len(own)}
         stored = _numbered(connection, "call_stack", ("parent_id", "frame_id"), ends.values())
         heads.update((stack, stored[end]) for stack, end in ends.items())
-    return {key: found[own] for key, own in numbers.items()}, heads
+    return Named(numbers_of, {key: found[own] for key, own in numbers.items()}, heads)
 
 
 def _numbered(

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from msgspec import Struct
-from sqlalchemy import Connection, exists, func, select, text
+from sqlalchemy import Connection, exists, func, or_, select, text
 
 from tracker.store import contexts, labels, schema
 from tracker.store.connect import Store
 from tracker.store.samples import arrays
 from tracker.store.tables import metadata
+from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
 
 _RUN: Final = metadata.tables["run"]
+_TEXT: Final = metadata.tables[DETAIL_TEXT]
 _TREE: Final = metadata.tables["op_tree"]
 _TREES_AT_ONCE: Final = 10
 """One can hold a megabyte."""
@@ -48,11 +50,12 @@ def info(store: Store) -> Health:
 def check(store: Store) -> list[str]:
     """What is wrong with `store`, a sentence each; empty when it is sound.
 
-    Looks at the file (SQLite), at the tables against the code, for rows whose run is gone, and into all that is packed.
+    Looks at the file (SQLite), at the tables against the code, for rows whose run or whose texts are gone, and into all
+    that is packed.
     """
+    looked_at = (_file_problems, _table_problems, _orphans, _nameless, _damaged_samples, _damaged_contexts)
     with store.connect() as connection:
-        found = [*_file_problems(connection), *_table_problems(connection), *_orphans(connection)]
-        return [*found, *_damaged_samples(connection), *_damaged_contexts(connection)]
+        return [problem for look in looked_at for problem in look(connection)]
 
 
 def repair(store: Store) -> list[int]:
@@ -108,6 +111,15 @@ def _orphans(connection: Connection) -> Iterator[str]:
         count = connection.scalar(select(func.count()).select_from(table).where(table.c.run_id.is_not(None), gone)) or 0
         if count:
             yield f"{count} rows of {table.name} belong to no run"
+
+
+def _nameless(connection: Connection) -> Iterator[str]:
+    """Rows with numbers of texts that are not there: questions about them would leave them out."""
+    for table in metadata.sorted_tables:
+        gone = [~exists().where(_TEXT.c.id == column) for column in table.c if IS_OF_TEXT in column.info]
+        count = gone and connection.scalar(select(func.count()).select_from(table).where(or_(*gone)))
+        if count:
+            yield f"{count} rows of {table.name} refer to texts that are gone"
 
 
 def _damaged_samples(connection: Connection) -> Iterator[str]:

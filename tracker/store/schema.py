@@ -20,7 +20,7 @@ from tracker.errors import NewerStoreError, StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0020"
+SCHEMA_HEAD: Final = "0021"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"

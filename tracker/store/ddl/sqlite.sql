@@ -64,7 +64,7 @@ CREATE TABLE kernel (
     step BIGINT NOT NULL,
     kernel_key_id BIGINT NOT NULL,
     op_key_id BIGINT NOT NULL,
-    category TEXT NOT NULL,
+    category_id BIGINT NOT NULL,
     calls BIGINT,
     total_ns BIGINT,
     min_ns BIGINT,
@@ -73,7 +73,7 @@ CREATE TABLE kernel (
     wait_ns BIGINT,
     bytes BIGINT,
     block_num BIGINT,
-    CONSTRAINT pk_kernel PRIMARY KEY (run_id, rank, step, kernel_key_id, op_key_id, category)
+    CONSTRAINT pk_kernel PRIMARY KEY (run_id, rank, step, kernel_key_id, op_key_id, category_id)
 )
  WITHOUT ROWID;
 
@@ -81,12 +81,12 @@ CREATE TABLE kernel_metric (
     run_id BIGINT NOT NULL,
     rank BIGINT NOT NULL,
     kernel_key_id BIGINT NOT NULL,
-    metric TEXT NOT NULL,
+    metric_id BIGINT NOT NULL,
     calls BIGINT,
     mean DOUBLE,
     min DOUBLE,
     max DOUBLE,
-    CONSTRAINT pk_kernel_metric PRIMARY KEY (run_id, rank, kernel_key_id, metric)
+    CONSTRAINT pk_kernel_metric PRIMARY KEY (run_id, rank, kernel_key_id, metric_id)
 )
  WITHOUT ROWID;
 
@@ -95,9 +95,9 @@ CREATE TABLE communication (
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
     step BIGINT NOT NULL,
-    kind TEXT NOT NULL,
+    kind_id BIGINT NOT NULL,
     process_group_id BIGINT NOT NULL,
-    data_type TEXT NOT NULL,
+    data_type_id BIGINT NOT NULL,
     size_class_bytes BIGINT NOT NULL,
     calls BIGINT,
     bytes BIGINT,
@@ -120,8 +120,8 @@ CREATE TABLE communication_task (
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
     communication BIGINT NOT NULL,
-    name TEXT NOT NULL,
-    plane TEXT NOT NULL,
+    name_id BIGINT NOT NULL,
+    plane_id BIGINT NOT NULL,
     calls BIGINT,
     total_ns BIGINT,
     min_ns BIGINT,
@@ -135,7 +135,7 @@ CREATE TABLE communication_link (
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
     communication BIGINT NOT NULL,
-    transport TEXT NOT NULL,
+    transport_id BIGINT NOT NULL,
     source BIGINT NOT NULL,
     target BIGINT NOT NULL,
     packet_bytes BIGINT NOT NULL,
@@ -153,12 +153,12 @@ CREATE TABLE memory (
     rank BIGINT NOT NULL,
     step BIGINT NOT NULL,
     op_key_id BIGINT NOT NULL,
-    component TEXT NOT NULL,
+    component_id BIGINT NOT NULL,
     calls BIGINT,
     bytes BIGINT,
     held_ns BIGINT,
     unreleased_bytes BIGINT,
-    CONSTRAINT pk_memory PRIMARY KEY (run_id, rank, step, op_key_id, component)
+    CONSTRAINT pk_memory PRIMARY KEY (run_id, rank, step, op_key_id, component_id)
 )
  WITHOUT ROWID;
 
@@ -166,7 +166,7 @@ CREATE TABLE memory_curve (
     run_id BIGINT NOT NULL,
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
-    component TEXT NOT NULL,
+    component_id BIGINT NOT NULL,
     time_ns BIGINT NOT NULL,
     allocated_bytes BIGINT,
     reserved_bytes BIGINT,
@@ -179,9 +179,9 @@ CREATE TABLE counter (
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
     step BIGINT NOT NULL,
-    source TEXT NOT NULL,
-    name TEXT NOT NULL,
-    attribute TEXT NOT NULL,
+    source_id BIGINT NOT NULL,
+    name_id BIGINT NOT NULL,
+    attribute_id BIGINT NOT NULL,
     calls BIGINT,
     mean DOUBLE,
     min DOUBLE,
@@ -195,8 +195,8 @@ CREATE TABLE api (
     rank BIGINT NOT NULL,
     ordinal BIGINT NOT NULL,
     step BIGINT NOT NULL,
-    level TEXT NOT NULL,
-    name TEXT NOT NULL,
+    level_id BIGINT NOT NULL,
+    name_id BIGINT NOT NULL,
     calls BIGINT,
     total_ns BIGINT,
     self_ns BIGINT,
@@ -206,12 +206,12 @@ CREATE TABLE api (
 )
  WITHOUT ROWID;
 
-CREATE TABLE op_text (
+CREATE TABLE detail_text (
     id INTEGER NOT NULL,
     digest BLOB NOT NULL,
     text TEXT NOT NULL,
-    CONSTRAINT pk_op_text PRIMARY KEY (id),
-    CONSTRAINT uq_op_text_digest UNIQUE (digest)
+    CONSTRAINT pk_detail_text PRIMARY KEY (id),
+    CONSTRAINT uq_detail_text_digest UNIQUE (digest)
 );
 
 CREATE TABLE op_key (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -23,8 +23,10 @@ from tracker.store.sql import statement
 
 _MOST_KEPT: Final = 100_000
 """Keys of one kind that a store keeps in memory; a watcher sees ever new ones."""
+_QUESTIONS: Final = {"kernel_key": "kernel_keys", "detail_text": "detail_texts"}
 
 Row = tuple[Any, ...]
+T = TypeVar("T", str, Row)
 
 
 class Texts(Struct, frozen=True, eq=False):
@@ -39,11 +41,16 @@ class Texts(Struct, frozen=True, eq=False):
     def of(cls, ids: I64, known: Mapping[int, Sequence[str]], columns: Mapping[str, int]) -> Texts:
         """`known`: the texts of the key behind each number; `columns`: name -> which of these, all others aside."""
         numbers, inverse = np.unique(ids, return_inverse=True)
-        keys = list(map(itemgetter(*columns.values()), map(known.__getitem__, numbers.tolist())))
-        distinct = sorted(set(keys))
-        place = {key: at for at, key in enumerate(distinct)}
-        places = np.array([place[key] for key in keys], dtype=np.int64)[inverse]
-        return cls({name: [key[at] for key in distinct] for at, name in enumerate(columns)}, places)
+        keys = map(itemgetter(*columns.values()), map(known.__getitem__, numbers.tolist()))
+        distinct, places = _placed(list(keys))
+        return cls({name: [key[at] for key in distinct] for at, name in enumerate(columns)}, places[inverse])
+
+    @classmethod
+    def single(cls, name: str, ids: I64, known: Mapping[int, Row]) -> Texts:
+        """`known`: the text behind each number, in a row of its own; the column is called `name`."""
+        numbers, inverse = np.unique(ids, return_inverse=True)
+        distinct, places = _placed([known[number][0] for number in numbers.tolist()])
+        return cls({name: distinct}, places[inverse])
 
     def arrays(self, rows: I64) -> dict[str, Any]:
         """Name -> the texts of these rows, as arrays of pandas."""
@@ -51,9 +58,16 @@ class Texts(Struct, frozen=True, eq=False):
         return {name: pd.array(texts, dtype="string").take(places) for name, texts in self.columns.items()}
 
 
-def keys_of(store: Store, table: Literal["op_key", "kernel_key"], ids: I64) -> Mapping[int, Row]:
-    """The texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql or kernel_keys.sql. Keys
-    never change, so that only those are asked for that were not read before.
+def _placed(keys: Sequence[T]) -> tuple[list[T], I64]:
+    """The distinct `keys`, in order, and the place of each of `keys` among them."""
+    distinct = sorted(set(keys))
+    place = {key: at for at, key in enumerate(distinct)}
+    return distinct, np.array([place[key] for key in keys], dtype=np.int64)
+
+
+def keys_of(store: Store, table: Literal["op_key", "kernel_key", "detail_text"], ids: I64) -> Mapping[int, Row]:
+    """The texts behind the numbers `ids`, keys of the `table`, by number: those of op_keys.sql, kernel_keys.sql or
+    detail_texts.sql. Keys never change, so that only those are asked for that were not read before.
     """
     known, wanted = store.keys.setdefault(table, {}), set(ids.tolist())
     missing = wanted - known.keys()
@@ -62,7 +76,9 @@ def keys_of(store: Store, table: Literal["op_key", "kernel_key"], ids: I64) -> M
             known, missing = {}, wanted
             store.keys[table] = known
         with store.connect() as connection:
-            rows = _op_keys(connection, missing) if table == "op_key" else _asked(connection, "kernel_keys", missing)
+            rows = (
+                _op_keys(connection, missing) if table == "op_key" else _asked(connection, _QUESTIONS[table], missing)
+            )
         known.update({row[0]: row[1:] for row in rows})
     return known
 
@@ -70,7 +86,7 @@ def keys_of(store: Store, table: Literal["op_key", "kernel_key"], ids: I64) -> M
 def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
     """The numbers of ops with their texts: most texts are in many ops, and joins would look each up again."""
     keys, *columns = zip(*_asked(connection, "op_keys", ids), strict=True)
-    texts: dict[int, str] = dict(_asked(connection, "op_texts", set().union(*columns)))
+    texts: dict[int, str] = dict(_asked(connection, "detail_texts", set().union(*columns)))
     return list(zip(keys, *([texts[number] for number in column] for column in columns), strict=True))
 
 

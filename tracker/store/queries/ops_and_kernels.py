@@ -79,12 +79,10 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, f
     op_input_shapes: the launching op; the numbers of sql/kernels.sql. `few`: see `details.Filters`.
     """
     found = _columns(store, "kernel_rows" if _is_summed_here(by, few) else "kernels", parameters)
-    kernel_keys, op_keys = _integers(found, ("kernel_key_id", "op_key_id"))
-    names = sorted(set(found["category"]))
-    place = {name: at for at, name in enumerate(names)}
+    kernel_keys, op_keys, categories = _integers(found, ("kernel_key_id", "op_key_id", "category_id"))
     texts = [
         Texts.of(kernel_keys, keys_of(store, "kernel_key", kernel_keys), _KERNEL),
-        Texts({"category": names}, np.array([place[name] for name in found["category"]], dtype=np.int64)),
+        Texts.single("category", categories, keys_of(store, "detail_text", categories)),
         Texts.of(op_keys, keys_of(store, "op_key", op_keys), _LAUNCHING_OP),
     ]
     grain = _integers(found, [name for name in _GRAIN if name in found])

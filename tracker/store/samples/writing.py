@@ -22,7 +22,7 @@ from tracker.store.samples.words import SAMPLE_RULES
 from tracker.store.sql import statement
 
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
-_SERIES: Final = Dimension("series", (*_LINE, *SeriesKey._fields))
+_SERIES: Final = Dimension("series", (*_LINE, *SeriesKey._fields), digest_bytes=8)
 _FORGET: Final = text("DELETE FROM sample WHERE run_id = :run_id")
 _MARK: Final = text("UPDATE run SET sample_rules = :rules WHERE id = :run_id")
 _KEYS: Final = text(

@@ -10,8 +10,8 @@ WITH picked AS (
         CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
         CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
         CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
-        d.level,
-        d.name,
+        d.level_id,
+        d.name_id,
         d.calls,
         d.total_ns,
         d.self_ns,
@@ -24,20 +24,39 @@ WITH picked AS (
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
         AND (:all_steps = 1 OR d.step IN :steps)
+),
+
+summed AS (
+    SELECT
+        p.run_id,
+        p.stage,
+        p.rank,
+        p.step,
+        p.level_id,
+        p.name_id,
+        COALESCE(SUM(p.total_ns), -1) AS known_ns,
+        CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+        CASE WHEN COUNT(p.total_ns) = COUNT(*) THEN CAST(SUM(p.total_ns) AS BIGINT) END AS total_ns,
+        CASE WHEN COUNT(p.self_ns) = COUNT(*) THEN CAST(SUM(p.self_ns) AS BIGINT) END AS self_ns,
+        MIN(p.min_ns) AS min_ns,
+        MAX(p.max_ns) AS max_ns
+    FROM picked AS p
+    GROUP BY p.run_id, p.stage, p.rank, p.step, p.level_id, p.name_id
 )
 
 SELECT
-    p.run_id,
-    NULLIF(p.stage, -1) AS stage,
-    p.rank,
-    p.step,
-    p.level,
-    p.name,
-    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
-    CASE WHEN COUNT(p.total_ns) = COUNT(*) THEN CAST(SUM(p.total_ns) AS BIGINT) END AS total_ns,
-    CASE WHEN COUNT(p.self_ns) = COUNT(*) THEN CAST(SUM(p.self_ns) AS BIGINT) END AS self_ns,
-    MIN(p.min_ns) AS min_ns,
-    MAX(p.max_ns) AS max_ns
-FROM picked AS p
-GROUP BY p.run_id, p.stage, p.rank, p.step, p.level, p.name
-ORDER BY COALESCE(SUM(p.total_ns), -1) DESC, p.level, p.name, p.run_id, p.stage, p.rank, p.step
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    l.text AS level,
+    n.text AS name,
+    s.calls,
+    s.total_ns,
+    s.self_ns,
+    s.min_ns,
+    s.max_ns
+FROM summed AS s
+INNER JOIN detail_text AS l ON s.level_id = l.id
+INNER JOIN detail_text AS n ON s.name_id = n.id
+ORDER BY s.known_ns DESC, l.text, n.text, s.run_id, s.stage, s.rank, s.step

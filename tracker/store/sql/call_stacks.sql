@@ -19,4 +19,4 @@ SELECT
     t.text AS frame
 FROM call_stack AS c
 INNER JOIN used AS u ON c.id = u.id
-INNER JOIN op_text AS t ON c.frame_id = t.id
+INNER JOIN detail_text AS t ON c.frame_id = t.id

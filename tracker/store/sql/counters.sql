@@ -10,9 +10,9 @@ WITH picked AS (
         CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
         CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
         CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
-        d.source,
-        d.name,
-        d.attribute,
+        d.source_id,
+        d.name_id,
+        d.attribute_id,
         d.calls,
         d.mean,
         d.min,
@@ -24,20 +24,39 @@ WITH picked AS (
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
         AND (:all_steps = 1 OR d.step IN :steps)
+),
+
+summed AS (
+    SELECT
+        p.run_id,
+        p.stage,
+        p.rank,
+        p.step,
+        p.source_id,
+        p.name_id,
+        p.attribute_id,
+        CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+        SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
+        MIN(p.min) AS min,
+        MAX(p.max) AS max
+    FROM picked AS p
+    GROUP BY p.run_id, p.stage, p.rank, p.step, p.source_id, p.name_id, p.attribute_id
 )
 
 SELECT
-    p.run_id,
-    NULLIF(p.stage, -1) AS stage,
-    p.rank,
-    p.step,
-    p.source,
-    p.name,
-    p.attribute,
-    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
-    SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
-    MIN(p.min) AS min,
-    MAX(p.max) AS max
-FROM picked AS p
-GROUP BY p.run_id, p.stage, p.rank, p.step, p.source, p.name, p.attribute
-ORDER BY p.source, p.name, p.attribute, p.run_id, p.stage, p.rank, p.step
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
+    o.text AS source,
+    n.text AS name,
+    a.text AS attribute,
+    s.calls,
+    s.mean,
+    s.min,
+    s.max
+FROM summed AS s
+INNER JOIN detail_text AS o ON s.source_id = o.id
+INNER JOIN detail_text AS n ON s.name_id = n.id
+INNER JOIN detail_text AS a ON s.attribute_id = a.id
+ORDER BY o.text, n.text, a.text, s.run_id, s.stage, s.rank, s.step

@@ -10,7 +10,7 @@ WITH picked AS (
         CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
         CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
         d.kernel_key_id,
-        d.metric,
+        d.metric_id,
         d.calls,
         d.mean,
         d.min,
@@ -20,25 +20,44 @@ WITH picked AS (
     WHERE
         d.run_id IN :run_ids
         AND (:all_ranks = 1 OR d.rank IN :ranks)
+),
+
+summed AS (
+    SELECT
+        p.run_id,
+        p.stage,
+        p.rank,
+        k.name,
+        k.canonical_name,
+        k.type,
+        k.core_type,
+        k.input_shapes,
+        p.metric_id,
+        CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+        SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
+        MIN(p.min) AS min,
+        MAX(p.max) AS max
+    FROM picked AS p
+    INNER JOIN kernel_key AS k ON p.kernel_key_id = k.id
+    GROUP BY
+        p.run_id, p.stage, p.rank, k.name, k.canonical_name, k.type, k.core_type, k.input_shapes, p.metric_id
 )
 
 SELECT
-    p.run_id,
-    NULLIF(p.stage, -1) AS stage,
-    p.rank,
-    k.name,
-    k.canonical_name,
-    k.type,
-    k.core_type,
-    k.input_shapes,
-    p.metric,
-    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
-    SUM(p.mean * p.calls) / NULLIF(SUM(CASE WHEN p.mean IS NOT NULL THEN p.calls END), 0) AS mean,
-    MIN(p.min) AS min,
-    MAX(p.max) AS max
-FROM picked AS p
-INNER JOIN kernel_key AS k ON p.kernel_key_id = k.id
-GROUP BY
-    p.run_id, p.stage, p.rank, k.name, k.canonical_name, k.type, k.core_type, k.input_shapes, p.metric
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.name,
+    s.canonical_name,
+    s.type,
+    s.core_type,
+    s.input_shapes,
+    m.text AS metric,
+    s.calls,
+    s.mean,
+    s.min,
+    s.max
+FROM summed AS s
+INNER JOIN detail_text AS m ON s.metric_id = m.id
 ORDER BY
-    k.name, k.canonical_name, k.type, k.core_type, k.input_shapes, p.metric, p.run_id, p.stage, p.rank
+    s.name, s.canonical_name, s.type, s.core_type, s.input_shapes, m.text, s.run_id, s.stage, s.rank

@@ -3,10 +3,10 @@
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
 --   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (-1: none, or not asked for), rank, step (meaningless unless asked for);
---   kernel_key_id: see kernel_keys.sql; op_key_id: the launching op, see op_keys.sql; category; calls;
---   total_ns, min_ns, max_ns: device time, of all calls and of one; sum_squares_ns2: of the calls; wait_ns: before the
---   kernels; bytes: moved by copies; block_num: blocks that a call ran on, the most of all calls. A sum is NULL where
---   it is not known of every row
+--   kernel_key_id: see kernel_keys.sql; op_key_id: the launching op, see op_keys.sql; category_id: see
+--   detail_texts.sql; calls; total_ns, min_ns, max_ns: device time, of all calls and of one; sum_squares_ns2: of the
+--   calls; wait_ns: before the kernels; bytes: moved by copies; block_num: blocks that a call ran on, the most of all
+--   calls. A sum is NULL where it is not known of every row
 SELECT
     d.run_id,
     CASE WHEN :by_stage = 1 THEN COALESCE(c.stage, -1) ELSE -1 END AS stage,
@@ -14,7 +14,7 @@ SELECT
     CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
     d.kernel_key_id,
     d.op_key_id,
-    d.category,
+    d.category_id,
     CASE WHEN COUNT(d.calls) = COUNT(*) THEN CAST(SUM(d.calls) AS BIGINT) END AS calls,
     CASE WHEN COUNT(d.total_ns) = COUNT(*) THEN CAST(SUM(d.total_ns) AS BIGINT) END AS total_ns,
     MIN(d.min_ns) AS min_ns,

@@ -12,7 +12,7 @@ WITH picked AS (
         CASE WHEN :by_rank = 1 THEN d.rank ELSE -1 END AS rank,
         CASE WHEN :by_step = 1 THEN d.step ELSE -1 END AS step,
         d.op_key_id,
-        d.component,
+        d.component_id,
         d.calls,
         d.bytes,
         d.held_ns,
@@ -24,27 +24,46 @@ WITH picked AS (
         AND (:all_ranks = 1 OR d.rank IN :ranks)
         AND (:in_steps = 0 OR d.step >= 0)
         AND (:all_steps = 1 OR d.step IN :steps)
+),
+
+summed AS (
+    SELECT
+        p.run_id,
+        p.stage,
+        p.rank,
+        p.step,
+        k.name_id,
+        k.input_shapes_id,
+        k.input_types_id,
+        p.component_id,
+        COALESCE(SUM(p.bytes), -1) AS known_bytes,
+        CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
+        CASE WHEN COUNT(p.bytes) = COUNT(*) THEN CAST(SUM(p.bytes) AS BIGINT) END AS bytes,
+        CAST(SUM(p.held_ns) AS BIGINT) AS held_ns,
+        CASE
+            WHEN COUNT(p.unreleased_bytes) = COUNT(*) THEN CAST(SUM(p.unreleased_bytes) AS BIGINT)
+        END AS unreleased_bytes
+    FROM picked AS p
+    INNER JOIN op_key AS k ON p.op_key_id = k.id
+    GROUP BY p.run_id, p.stage, p.rank, p.step, k.name_id, k.input_shapes_id, k.input_types_id, p.component_id
 )
 
 SELECT
-    p.run_id,
-    NULLIF(p.stage, -1) AS stage,
-    p.rank,
-    p.step,
+    s.run_id,
+    NULLIF(s.stage, -1) AS stage,
+    s.rank,
+    s.step,
     n.text AS op,
     i.text AS input_shapes,
     y.text AS input_types,
-    p.component,
-    CASE WHEN COUNT(p.calls) = COUNT(*) THEN CAST(SUM(p.calls) AS BIGINT) END AS calls,
-    CASE WHEN COUNT(p.bytes) = COUNT(*) THEN CAST(SUM(p.bytes) AS BIGINT) END AS bytes,
-    CAST(SUM(p.held_ns) AS BIGINT) AS held_ns,
-    CASE WHEN COUNT(p.unreleased_bytes) = COUNT(*) THEN CAST(SUM(p.unreleased_bytes) AS BIGINT) END AS unreleased_bytes
-FROM picked AS p
-INNER JOIN op_key AS k ON p.op_key_id = k.id
-INNER JOIN op_text AS n ON k.name_id = n.id
-INNER JOIN op_text AS i ON k.input_shapes_id = i.id
-INNER JOIN op_text AS y ON k.input_types_id = y.id
-GROUP BY p.run_id, p.stage, p.rank, p.step, n.text, i.text, y.text, p.component
-ORDER BY
-    COALESCE(SUM(p.bytes), -1) DESC,
-    n.text, i.text, y.text, p.component, p.run_id, p.stage, p.rank, p.step
+    t.text AS component,
+    s.calls,
+    s.bytes,
+    s.held_ns,
+    s.unreleased_bytes
+FROM summed AS s
+INNER JOIN detail_text AS n ON s.name_id = n.id
+INNER JOIN detail_text AS i ON s.input_shapes_id = i.id
+INNER JOIN detail_text AS y ON s.input_types_id = y.id
+INNER JOIN detail_text AS t ON s.component_id = t.id
+ORDER BY s.known_bytes DESC, n.text, i.text, y.text, t.text, s.run_id, s.stage, s.rank, s.step

@@ -5,10 +5,11 @@
 SELECT
     m.run_id,
     m.rank,
-    m.component,
+    t.text AS component,
     m.time_ns,
     m.allocated_bytes,
     m.reserved_bytes
 FROM memory_curve AS m
+INNER JOIN detail_text AS t ON m.component_id = t.id
 WHERE m.run_id IN :run_ids
-ORDER BY m.run_id, m.rank, m.component, m.time_ns, m.ordinal
+ORDER BY m.run_id, m.rank, t.text, m.time_ns, m.ordinal

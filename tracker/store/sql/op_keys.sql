@@ -1,6 +1,6 @@
 -- What do these ops consist of? One row per op.
 -- Parameters: ids (a JSON object whose keys are the ops)
--- Columns: op_key_id; name_id, input_shapes_id, input_types_id, module_id, phase_id: see op_texts.sql
+-- Columns: op_key_id; name_id, input_shapes_id, input_types_id, module_id, phase_id: see detail_texts.sql
 SELECT
     k.id AS op_key_id,
     k.name_id,

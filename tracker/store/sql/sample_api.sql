@@ -4,11 +4,13 @@
 SELECT
     d.rank,
     d.step,
-    d.level,
-    d.name,
+    l.text AS level,
+    n.text AS name,
     d.calls,
     d.total_ns,
     d.self_ns
 FROM api AS d
+INNER JOIN detail_text AS l ON d.level_id = l.id
+INNER JOIN detail_text AS n ON d.name_id = n.id
 WHERE d.run_id = :run_id
 ORDER BY d.rank, d.ordinal

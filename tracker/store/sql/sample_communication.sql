@@ -5,7 +5,7 @@
 SELECT
     d.rank,
     d.step,
-    d.kind,
+    k.text AS kind,
     g.role AS group_role,
     d.size_class_bytes,
     d.calls,
@@ -13,5 +13,6 @@ SELECT
     d.exposed_ns
 FROM communication AS d
 INNER JOIN process_group AS g ON d.process_group_id = g.id
+INNER JOIN detail_text AS k ON d.kind_id = k.id
 WHERE d.run_id = :run_id
 ORDER BY d.rank, d.ordinal

@@ -5,9 +5,10 @@ SELECT
     d.rank,
     d.step,
     d.kernel_key_id,
-    d.category,
+    g.text AS category,
     d.calls,
     d.total_ns
 FROM kernel AS d
+INNER JOIN detail_text AS g ON d.category_id = g.id
 WHERE d.run_id = :run_id
-ORDER BY d.rank, d.step, d.kernel_key_id, d.op_key_id, d.category
+ORDER BY d.rank, d.step, d.kernel_key_id, d.op_key_id, d.category_id

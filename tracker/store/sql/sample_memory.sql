@@ -9,4 +9,4 @@ SELECT
     d.bytes
 FROM memory AS d
 WHERE d.run_id = :run_id
-ORDER BY d.rank, d.step, d.op_key_id, d.component
+ORDER BY d.rank, d.step, d.op_key_id, d.component_id

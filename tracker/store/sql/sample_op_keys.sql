@@ -21,8 +21,8 @@ SELECT
     h.text AS phase
 FROM op_key AS k
 INNER JOIN used AS u ON k.id = u.op_key_id
-INNER JOIN op_text AS n ON k.name_id = n.id
-INNER JOIN op_text AS i ON k.input_shapes_id = i.id
-INNER JOIN op_text AS m ON k.module_id = m.id
-INNER JOIN op_text AS h ON k.phase_id = h.id
+INNER JOIN detail_text AS n ON k.name_id = n.id
+INNER JOIN detail_text AS i ON k.input_shapes_id = i.id
+INNER JOIN detail_text AS m ON k.module_id = m.id
+INNER JOIN detail_text AS h ON k.phase_id = h.id
 ORDER BY k.id

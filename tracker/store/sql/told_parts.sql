@@ -11,7 +11,7 @@ SELECT
                 SELECT 1
                 FROM op AS o
                 INNER JOIN op_key AS k ON o.op_key_id = k.id
-                INNER JOIN op_text AS n ON k.name_id = n.id
+                INNER JOIN detail_text AS n ON k.name_id = n.id
                 WHERE o.run_id = c.run_id AND o.rank = c.rank AND n.text NOT IN (:unlinked, :no_op)
             )
             THEN 1
@@ -22,7 +22,8 @@ SELECT
             EXISTS (
                 SELECT 1
                 FROM kernel AS k
-                WHERE k.run_id = c.run_id AND k.rank = c.rank AND k.category <> 'communication'
+                INNER JOIN detail_text AS g ON k.category_id = g.id
+                WHERE k.run_id = c.run_id AND k.rank = c.rank AND g.text <> 'communication'
             )
             THEN 1
         ELSE 0

@@ -21,7 +21,7 @@ from tracker.store.tables.details import (
     OpTree,
     Step,
 )
-from tracker.store.tables.dimensions import CallStack, KernelKey, OpKey, OpText, ProcessGroup
+from tracker.store.tables.dimensions import CallStack, DetailText, KernelKey, OpKey, ProcessGroup
 from tracker.store.tables.findings import Finding, FindingAction, FindingEvent, FindingNumber, Followed, Incident
 from tracker.store.tables.judgement import DiffHistory, Judged, Sample, SampleArray, Series, Threshold
 from tracker.store.tables.notifications import Notification, Silence
@@ -48,6 +48,7 @@ __all__ = [
     "Configuration",
     "ConfigurationValue",
     "Counter",
+    "DetailText",
     "Device",
     "DiffHistory",
     "Expectation",
@@ -68,7 +69,6 @@ __all__ = [
     "Notification",
     "Op",
     "OpKey",
-    "OpText",
     "OpTree",
     "ProcessGroup",
     "Run",

@@ -32,6 +32,12 @@ Detail tables have no foreign keys: a check per row would cost more than the loa
 together with their run, in `save` and `runs.delete_all`.
 """
 
+DETAIL_TEXT: Final = "detail_text"
+"""The table of the texts that detail rows, ops and call stacks are made of."""
+
+IS_OF_TEXT: Final = "is_of_text"
+"""In the `info` of a column that holds numbers of texts: `health.check` looks them up."""
+
 
 # The type under a name that no column has: a column called `bytes` hides it inside its class.
 Binary: TypeAlias = bytes
@@ -61,8 +67,14 @@ def text_key(*, primary: bool = False) -> Any:
     return Field(sa_type=TEXT, primary_key=primary, nullable=False)
 
 
+def text_number(*, primary: bool = False) -> Any:
+    """The number of a text in DETAIL_TEXT, which identifies or classifies."""
+    extra: dict[str, Any] = {"info": {IS_OF_TEXT: True}, **({"autoincrement": False} if primary else {})}
+    return Field(sa_type=BigInteger, primary_key=primary, nullable=False, sa_column_kwargs=extra)
+
+
 def digest() -> Any:
-    """16 bytes that stand for a row in its unique index; text keys can be too long for one."""
+    """Bytes that stand for a row in its unique index; text keys can be too long for one."""
     return Field(sa_type=LargeBinary, nullable=False)
 
 

@@ -1,7 +1,8 @@
 """Per run, rank and step: one row per distinct thing, with counts and sums; calling contexts are packed.
 
-Columns carry the names of `tracker.profile.ROW_COLUMNS`; a reference to a dimension ends in `_id`. `ordinal`: the
-position of the row in its capture, where the natural key holds text too long for an index.
+Columns carry the names of `tracker.profile.ROW_COLUMNS`; a reference to a dimension ends in `_id`, and so does the
+number of a text, which stands in detail_text. `ordinal`: the position of the row in its capture, where its natural key
+is of many columns.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tracker.store.tables.base import (
     key,
     packed,
     real,
-    text_key,
+    text_number,
     value,
 )
 
@@ -77,7 +78,7 @@ class Kernel(Base, table=True):
     step: int = key()
     kernel_key_id: int = key()
     op_key_id: int = key()
-    category: str = text_key(primary=True)
+    category_id: int = text_number(primary=True)
     calls: int | None = value()
     total_ns: int | None = value()
     min_ns: int | None = value()
@@ -96,7 +97,7 @@ class KernelMetric(Base, table=True):
     run_id: int = key()
     rank: int = key()
     kernel_key_id: int = key()
-    metric: str = text_key(primary=True)
+    metric_id: int = text_number(primary=True)
     calls: int | None = value()
     mean: float | None = real()
     min: float | None = real()
@@ -112,9 +113,9 @@ class Communication(Base, table=True):
     rank: int = key()
     ordinal: int = key()
     step: int = key(primary=False)
-    kind: str = text_key()
+    kind_id: int = text_number()
     process_group_id: int = key(primary=False)
-    data_type: str = text_key()
+    data_type_id: int = text_number()
     size_class_bytes: int = key(primary=False)
     calls: int | None = value()
     bytes: int | None = value()
@@ -139,8 +140,8 @@ class CommunicationTask(Base, table=True):
     rank: int = key()
     ordinal: int = key()
     communication: int = key(primary=False)
-    name: str = text_key()
-    plane: str = text_key()
+    name_id: int = text_number()
+    plane_id: int = text_number()
     calls: int | None = value()
     total_ns: int | None = value()
     min_ns: int | None = value()
@@ -156,7 +157,7 @@ class CommunicationLink(Base, table=True):
     rank: int = key()
     ordinal: int = key()
     communication: int = key(primary=False)
-    transport: str = text_key()
+    transport_id: int = text_number()
     source: int = key(primary=False)
     target: int = key(primary=False)
     packet_bytes: int = key(primary=False)
@@ -176,7 +177,7 @@ class Memory(Base, table=True):
     rank: int = key()
     step: int = key()
     op_key_id: int = key()
-    component: str = text_key(primary=True)
+    component_id: int = text_number(primary=True)
     calls: int | None = value()
     bytes: int | None = value()
     held_ns: int | None = value()
@@ -191,7 +192,7 @@ class MemoryCurve(Base, table=True):
     run_id: int = key()
     rank: int = key()
     ordinal: int = key()
-    component: str = text_key()
+    component_id: int = text_number()
     time_ns: int = key(primary=False)
     allocated_bytes: int | None = value()
     reserved_bytes: int | None = value()
@@ -206,9 +207,9 @@ class Counter(Base, table=True):
     rank: int = key()
     ordinal: int = key()
     step: int = key(primary=False)
-    source: str = text_key()
-    name: str = text_key()
-    attribute: str = text_key()
+    source_id: int = text_number()
+    name_id: int = text_number()
+    attribute_id: int = text_number()
     calls: int | None = value()
     mean: float | None = real()
     min: float | None = real()
@@ -224,8 +225,8 @@ class Api(Base, table=True):
     rank: int = key()
     ordinal: int = key()
     step: int = key(primary=False)
-    level: str = text_key()
-    name: str = text_key()
+    level_id: int = text_number()
+    name_id: int = text_number()
     calls: int | None = value()
     total_ns: int | None = value()
     self_ns: int | None = value()

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy import UniqueConstraint
 
-from tracker.store.tables.base import Base, Binary, digest, key, row_id, text_key
+from tracker.store.tables.base import DETAIL_TEXT, Base, Binary, digest, key, row_id, text_key, text_number
 
 
-class OpText(Base, table=True):
-    """A text that op keys and call stacks are made of: thousands of them share some hundred modules and frames."""
+class DetailText(Base, table=True):
+    """A text that detail rows, op keys and call stacks are made of: thousands of them share some hundred."""
 
-    __tablename__ = "op_text"
+    __tablename__ = DETAIL_TEXT
     __table_args__ = (UniqueConstraint("digest"),)
     id: int | None = row_id()
     digest: Binary = digest()
@@ -18,7 +18,7 @@ class OpText(Base, table=True):
 
 
 class OpKey(Base, table=True):
-    """What tells one op from another: its texts, in op_text."""
+    """What tells one op from another: its texts, in detail_text."""
 
     __tablename__ = "op_key"
     __table_args__ = (
@@ -27,11 +27,11 @@ class OpKey(Base, table=True):
         ),
     )
     id: int | None = row_id()
-    name_id: int = key(primary=False)
-    input_shapes_id: int = key(primary=False)
-    input_types_id: int = key(primary=False)
-    module_id: int = key(primary=False)
-    phase_id: int = key(primary=False)
+    name_id: int = text_number()
+    input_shapes_id: int = text_number()
+    input_types_id: int = text_number()
+    module_id: int = text_number()
+    phase_id: int = text_number()
 
 
 class KernelKey(Base, table=True):
@@ -68,4 +68,4 @@ class CallStack(Base, table=True):
     __table_args__ = (UniqueConstraint("parent_id", "frame_id"),)
     id: int | None = row_id()
     parent_id: int = key(primary=False)
-    frame_id: int = key(primary=False)
+    frame_id: int = text_number()
