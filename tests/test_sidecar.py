@@ -13,7 +13,7 @@ from tracker.doctor import examine
 from tracker.errors import SourceError, UsageError
 from tracker.intake import IngestOptions, Sidecar, ingest
 from tracker.intake.sidecar import FACTS, MAX_BYTES
-from tracker.store import Store, queries
+from tracker.store import Store, open_store, queries
 
 BASE_NS = 1_700_000_000_000_000_000
 
@@ -126,6 +126,64 @@ def test_ranks_of_one_run_that_name_two_versions_are_an_error_unless_an_option_d
     (note,) = [note for note in examine([tmp_path]).notes if "says version 'v1'" in note]
     assert "rank1.pt.trace.json" in note
     assert [result.ranks for result in ingest(store, [tmp_path], version="v1")] == [(0, 1)]
+
+
+ONE = {"version": "v1", "workload": "w", "commit": "abc"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "other", "message"),
+    [
+        (2, {**ONE, "commit": "def"}, "version 'v1' of workload 'w' is commit abc for {a}, def for {b}; give --commit"),
+        (
+            1,
+            {**ONE, "version": "v2"},
+            "{a} and {b} are the same file, and come in as version 'v1' of workload 'w' and as version 'v2' of "
+            "workload 'w'; leave one of them out, or label both alike",
+        ),
+        (1, {**ONE, "workload": "x"}, "{a} and {b} are the same file"),
+    ],
+)
+def test_runs_that_contradict_each_other_make_no_database(tmp_path: Path, seed: int, other: dict, message: str):
+    """The second file is a copy of the first one, or another with what contradicts it."""
+    a, b = trace(tmp_path, "a.json", seed=1), trace(tmp_path, "b.json", seed=seed)
+    beside(a, **ONE)
+    beside(b, **other)
+    with open_store(str(tmp_path / "new.db"), late=True) as store, pytest.raises(UsageError) as raised:
+        ingest(store, [tmp_path])
+    assert str(raised.value).startswith(message.format(a=a, b=b)), str(raised.value)
+    assert not list(tmp_path.glob("new.db*"))
+
+
+def test_a_copy_of_a_part_of_a_capture_makes_no_database(tmp_path: Path):
+    import shutil
+
+    (source,) = (Path(__file__).parent / "data" / "ascend_text").glob("worker-1_*")
+    for name in ("a", "b"):
+        shutil.copytree(source, tmp_path / name / source.name)
+    for table in (tmp_path / "b").rglob("kernel_details.csv"):
+        table.write_text(table.read_text() + "\n")
+    with (
+        open_store(str(tmp_path / "new.db"), late=True) as store,
+        pytest.raises(UsageError, match="are the same file, of captures that differ in other files; leave one of the"),
+    ):
+        ingest(store, [tmp_path], version="v1", workload="w")
+    assert not list(tmp_path.glob("new.db*"))
+
+
+def test_a_copy_under_the_same_labels_is_the_same_run(store: Store, tmp_path: Path):
+    for name, commit in (("a.json", "abc"), ("b.json", "abc")):
+        beside(trace(tmp_path, name), **{**ONE, "commit": commit})
+    assert [(result.run_id, result.already) for result in ingest(store, [tmp_path])] == [(1, False), (1, True)]
+
+
+def test_what_is_in_already_may_say_another_commit_by_now(store: Store, tmp_path: Path):
+    a, b = trace(tmp_path, "a.json", seed=1), trace(tmp_path, "b.json", seed=2)
+    beside(a, **ONE)
+    beside(b, **ONE)
+    ingest(store, [tmp_path])
+    beside(b, **{**ONE, "commit": "def"})
+    assert [result.already for result in ingest(store, [tmp_path])] == [True, True]
 
 
 def test_two_jobs_at_the_same_time_are_two_runs_together_and_one_by_one(store: Store, tmp_path: Path):

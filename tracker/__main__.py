@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import io
 import os
 import sys
@@ -13,6 +14,11 @@ from typing import NoReturn
 from tracker.errors import EXIT_COULD_NOT_RUN, our_fault
 from tracker.units import printable
 
+_NEW_OBJECTS = 500_000
+"""New objects after which Python looks for garbage. A command is short and reads many rows: by itself it would look
+through all of them and all modules dozens of times.
+"""
+
 
 def run() -> NoReturn:
     """Run the command line, and end the process with its exit code.
@@ -21,6 +27,7 @@ def run() -> NoReturn:
     What has to be done at the end is done; memory goes back to the system as a whole. An error that nobody foresaw ends
     it with code 2: 1, as Python has it, is what a gate finds.
     """
+    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark for it
     try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import sqlite3
 
 from tests.cli.support import WORKLOAD
 from tracker.store.schema import SCHEMA_HEAD
@@ -55,6 +57,54 @@ def test_tables_that_differ_from_the_code_are_found(tracker, database_url):
     done = tracker("db", "check", "--db", database_url)
     assert done.code == 2
     assert "the tables differ" in done.err
+
+
+def test_damaged_samples_are_told_by_database_run_and_a_remedy_that_helps(tracker, db, trace, tmp_path):
+    """As a failing disk leaves them."""
+    first = tracker("history", "step", "--workload", WORKLOAD, "--db", db).out
+    _write(db, "UPDATE sample_array SET numbers = SUBSTR(numbers, 1, 50) WHERE run_id = 2")
+    other = tmp_path / "other.pt.trace.json"
+    other.write_bytes(gzip.decompress(trace["v08"].read_bytes()).replace(b"aten::mul", b"aten::wul"))
+    for words in (
+        ["history", "step", "--workload", WORKLOAD],
+        ["ingest", other, "--version", "v09", "--workload", WORKLOAD],
+    ):
+        done = tracker(*words, "--db", db)
+        assert (done.code, done.out, done.err) == (
+            2, "", f"tracker: {db}: the samples of run 2 are damaged; tracker db check --repair makes them again\n",
+        )  # fmt: skip
+    damaged = tracker("db", "check", "--db", db)
+    assert (damaged.code, damaged.err.splitlines()[0]) == (
+        2, "tracker: the samples of run 2 are damaged; tracker db check --repair makes them again",
+    )  # fmt: skip
+    repaired = tracker("db", "check", "--repair", "--db", db)
+    assert (repaired.code, repaired.out) == (0, f"run:2  its damaged samples are made again\n{db} is sound\n")
+    assert tracker("runs", "delete", "7", "--purge", "--reason", "as before", "--db", db).code == 0
+    assert tracker("history", "step", "--workload", WORKLOAD, "--db", db).out == first
+
+
+def test_a_damaged_tree_is_told_and_a_new_ingest_brings_it_back(tracker, db, trace):
+    tree = ("show", "run:1", "--by", "module", "--db", db)
+    before = tracker(*tree)
+    _write(db, "UPDATE op_tree SET contexts = SUBSTR(contexts, 1, 50) WHERE run_id = 1")
+    assert "the calling contexts of run 1, rank 0 are damaged" in tracker("db", "check", "--db", db).err
+    done = tracker(*tree)
+    assert (done.code, done.err) == (
+        2,
+        f"tracker: {db}: the calling contexts of run 1, rank 0 are damaged; restore the database from a copy, or "
+        "tracker runs delete 1 --purge --reason damaged, then ingest its files again\n",
+    )
+    assert tracker("runs", "delete", "1", "--purge", "--reason", "damaged", "--db", db).code == 0
+    assert tracker("ingest", trace["v01"], "--version", "v01", "--workload", WORKLOAD, "--db", db).code == 0
+    assert tracker("db", "check", "--db", db).code == 0
+    again = tracker("show", "run:7", "--by", "module", "--db", db)
+    assert (again.code, again.out.count("\n")) == (0, before.out.count("\n"))
+
+
+def _write(db, statement):
+    with sqlite3.connect(db) as connection:
+        connection.execute(statement)
+    connection.close()
 
 
 def test_upgrade_makes_the_tables_of_an_empty_database(tracker, empty_url):

@@ -81,6 +81,24 @@ def test_edit_moves_a_run_to_another_version(tracker, db, listed):
     assert (moved["run_id"], moved["vendor"], moved["device"]) == (1, "NVIDIA", "H100")
 
 
+def test_edit_keeps_the_vendor_of_a_device_that_is_named_without_one(tracker, db, listed):
+    """As an ingest keeps the vendor that the files state. A run on a cpu has none, and a cpu gets none."""
+    for named, told in (
+        ("H100", ("", "H100")),
+        ("NVIDIA H100", ("NVIDIA", "H100")),
+        ("H200", ("NVIDIA", "H200")),
+        ("Ascend 910B", ("Huawei", "910B")),
+        ("cpu", ("", "cpu")),
+    ):
+        assert tracker("runs", "edit", "1", "--device", named, "--db", db).code == 0
+        assert [(run["vendor"], run["device"]) for run in listed() if run["run_id"] == 1] == [told]
+    empty = tracker("runs", "edit", "1", "--device", " ", "--db", db)
+    assert (empty.code, empty.err) == (
+        2,
+        "tracker: the device is empty; give --device MODEL, for example --device 'NVIDIA H100'\n",
+    )
+
+
 def test_edit_corrects_the_configuration(tracker, db, listed):
     assert tracker("runs", "edit", "1", "2", "--config", "batch=32", "--config", "precision=bf16", "--db", db).code == 0
     assert {run["run_id"]: run["configuration"] for run in listed("--version", "v01")} == {

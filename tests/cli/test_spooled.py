@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_sidecar import beside, trace
-from tracker.hooks import spool
+from tracker.hooks import places, spool
 
 
 @pytest.fixture
@@ -16,7 +16,7 @@ def queue(monkeypatch, tmp_path) -> Path:
     """The spool that the jobs of this machine write to."""
     monkeypatch.setenv("TRACKER_SPOOL", str(tmp_path / "spool"))
     monkeypatch.setenv("TRACKER_DB", str(tmp_path / "jobs.db"))
-    return Path(spool.folder(os.environ))
+    return Path(places.folder(os.environ))
 
 
 def add(queue: Path, profile: Path) -> None:
@@ -70,9 +70,9 @@ def test_the_spool_is_that_of_the_database_that_the_command_names(tracker, tmp_p
     settings.write_text('database = "jobs.db"\n')
     ways = ({"TRACKER_DB": "jobs.db"}, {"TRACKER_CONFIG": str(settings)})
     for at, way in enumerate(ways):
-        spool.add(spool.folder({**os.environ, **way}), {"profile": str(tmp_path / f"gone{at}")}, now_ns=1)
+        spool.add(places.folder({**os.environ, **way}), {"profile": str(tmp_path / f"gone{at}")}, now_ns=1)
     other = {**os.environ, "TRACKER_DB": "other.db"}
-    spool.add(spool.folder(other), {"profile": str(tmp_path / "of the other")}, now_ns=1)
+    spool.add(places.folder(other), {"profile": str(tmp_path / "of the other")}, now_ns=1)
     done = tracker("ingest", "--spooled", "--db", "./jobs.db")
     assert (done.out, done.err.count("attempt 1 of 20")) == ("0 profiles delivered, 1 waiting.\n", 1)
     monkeypatch.setenv("TRACKER_CONFIG", str(settings))

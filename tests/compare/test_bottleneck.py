@@ -122,6 +122,21 @@ def test_a_kernel_or_two_outside_the_steps_change_nothing(store: Store):
     assert (found.device_utilisation, found.utilisation_of) == (0.68, "step_ns")
 
 
+def test_what_of_a_capture_lies_outside_of_its_steps_is_known(store: Store):
+    """Two steps of 1000, the device outlasts the second one by 100, and works over 4200 in all: 2100 are in no step."""
+    steps = [device(900), device(1000, e2e_ns=1100, number=1)]
+    one = with_steps(capture(), steps)
+    rows = replace(one.rows, overall=replace(one.rows.overall, e2e_ns=4200))
+    save_run(store, record(), [replace(one, rows=rows)], formats=["cann"])
+    assert show(store, "v1").bottleneck.outside_steps_share == 0.5
+    assert show(store, "v1", options=ShowOptions(steps=(1,))).bottleneck.outside_steps_share is None
+
+
+def test_steps_that_hold_all_of_the_device_leave_nothing_outside(store: Store):
+    assert of(store, [device(900), device(900, number=1)], [device(500)]).outside_steps_share == 0.0
+    assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))], runs="v2").outside_steps_share is None
+
+
 def test_a_step_of_such_a_capture_says_nothing_of_the_device(store: Store):
     one = queued_before([device(680), device(700, number=1)], outside_ns=300)
     save_run(store, record(), [one], formats=["torch_profiler"])

@@ -18,7 +18,7 @@ import pytest
 
 from tests.hooks.jobs import ROOT, calls, command, environ, real_tracker, until
 from tests.test_sidecar import beside, trace
-from tracker.hooks import spool
+from tracker.hooks import places, spool
 from tracker.intake import ingest
 from tracker.store import open_store, queries
 
@@ -152,7 +152,7 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
     checkout = Checkout(tmp_path)
     queued = beside(trace(tmp_path / "earlier"), version="v4", workload="small_gpt")
     profile = str(queued).removesuffix(".tracker.json")
-    spool.add(spool.folder(checkout.variables), {"profile": profile}, now_ns=1)
+    spool.add(places.folder(checkout.variables), {"profile": profile}, now_ns=1)
     code, _ = checkout.run(job()[0])
     assert code == {github: 0, gitlab: 4}[job]  # nothing to judge it by; GitLab is told that 4 is no failure
     with checkout.store() as store:
@@ -233,9 +233,9 @@ def epilog(folder: Path, tracker: str, **variables: str) -> int:
 def test_the_epilog_delivers_what_the_job_queued_although_slurm_kills_what_it_leaves(tmp_path):
     profile = trace(tmp_path / "prof")
     beside(profile, version="v1", workload="toy")
-    spool.add(spool.folder(environ(tmp_path)), {"profile": str(profile)}, now_ns=1)
+    spool.add(places.folder(environ(tmp_path)), {"profile": str(profile)}, now_ns=1)
     assert epilog(tmp_path, real_tracker(tmp_path).strip("'"), SLURM_JOB_USER="somebody") == 0
-    until(lambda: (tmp_path / "spool").exists() and not spool.entries(spool.folder(environ(tmp_path))))
+    until(lambda: (tmp_path / "spool").exists() and not spool.entries(places.folder(environ(tmp_path))))
     assert calls(tmp_path) == ["ingest --spooled"]
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.jobs import HOOKS, calls, command, environ, in_a_job, real_tracker, until
-from tracker.hooks import spool
+from tracker.hooks import places, spool
 from tracker.store import open_store, queries
 
 JOB = """
@@ -45,7 +45,7 @@ def trained(folder: Path, tracker: str = "", *, rank: int | None = None, **varia
 
 
 def queue(folder: Path) -> str:
-    return spool.folder(environ(folder))
+    return places.folder(environ(folder))
 
 
 def log(folder: Path) -> str:
@@ -188,9 +188,9 @@ def test_the_environment_of_the_job_does_not_reach_tracker(tmp_path):
 
 def test_an_entry_of_another_database_stays_in_a_spool_of_its_own(tmp_path):
     here, there = environ(tmp_path), environ(tmp_path, TRACKER_DB=str(tmp_path / "other.db"))
-    assert spool.folder(here) != spool.folder(there)
-    assert spool.folder({**here, "TRACKER_DB": "", "TRACKER_CONFIG": ""}).endswith("/default")
-    assert "secret" not in spool.folder({**here, "TRACKER_DB": "postgresql://me:secret@db/x"})
+    assert places.folder(here) != places.folder(there)
+    assert places.folder({**here, "TRACKER_DB": "", "TRACKER_CONFIG": ""}).endswith("/default")
+    assert "secret" not in places.folder({**here, "TRACKER_DB": "postgresql://me:secret@db/x"})
 
 
 def test_all_names_of_one_database_are_one_spool(tmp_path, monkeypatch):
@@ -204,11 +204,11 @@ def test_all_names_of_one_database_are_one_spool(tmp_path, monkeypatch):
         f"sqlite:///{tmp_path}/link/jobs.db",
         f"sqlite+pysqlite:///{tmp_path}/real/jobs.db",
     ]
-    assert len({spool.name({"TRACKER_DB": file, "TRACKER_CONFIG": "a"}) for file in files}) == 1
+    assert len({places.name({"TRACKER_DB": file, "TRACKER_CONFIG": "a"}) for file in files}) == 1
     servers = ["postgresql://db:5432/x", "postgresql+psycopg://me:secret@db:5432/x", "postgres://you@DB:5432/x"]
-    assert len({spool.name({"TRACKER_DB": server}) for server in servers}) == 1
+    assert len({places.name({"TRACKER_DB": server}) for server in servers}) == 1
     others = [files[0], servers[0], "postgresql://db:5432/y", "postgresql://db2:5432/x", "real/other.db"]
-    assert len({spool.name({"TRACKER_DB": other}) for other in others}) == len(others)
+    assert len({places.name({"TRACKER_DB": other}) for other in others}) == len(others)
 
 
 def test_a_database_on_a_server_has_one_spool_whoever_asks_and_however(monkeypatch):
@@ -227,11 +227,11 @@ def test_a_database_on_a_server_has_one_spool_whoever_asks_and_however(monkeypat
         ("postgresql://h/my%20db", "postgresql://h/my db"),
         ("postgresql://u@h", "postgresql://h/u", "postgresql://h?user=u"),
     ]  # fmt: skip
-    spools = [{spool.name({"TRACKER_DB": name}) for name in names} for names in databases]
+    spools = [{places.name({"TRACKER_DB": name}) for name in names} for names in databases]
     assert [len(found) for found in spools] == [1] * len(databases)
     assert len(set.union(*spools)) == len(databases)
     monkeypatch.setenv("PGPORT", "5433")
-    assert spool.name({"TRACKER_DB": "postgresql://h/db"}) == spool.name({"TRACKER_DB": "postgresql://h:5433/db"})
+    assert places.name({"TRACKER_DB": "postgresql://h/db"}) == places.name({"TRACKER_DB": "postgresql://h:5433/db"})
 
 
 @pytest.mark.parametrize("named", ["postgresql://u@h/db", "postgresql://h:5432/db?sslmode=require"])
@@ -239,11 +239,11 @@ def test_what_older_hooks_queued_for_a_server_is_found(tmp_path, named):
     """They told its names apart: what is found is what was queued under the same one."""
     older = hashlib.sha256(f"{named.replace('u@', '')}\n".encode()).hexdigest()[:12]
     variables = environ(tmp_path, TRACKER_DB=named)
-    new = Path(spool.folder(variables))
+    new = Path(places.folder(variables))
     assert new.name != older
     for place in (new, new.with_name(older)):
         spool.add(str(place), {"profile": "p"}, now_ns=1)
-    assert spool.of_all_machines(variables) == [str(new), str(new.with_name(older))]
+    assert places.of_all_machines(variables) == [str(new), str(new.with_name(older))]
 
 
 def test_a_database_named_from_the_folder_of_the_job_is_the_same_for_its_deliverer(tmp_path, monkeypatch):
@@ -259,7 +259,7 @@ def test_a_database_named_from_the_folder_of_the_job_is_the_same_for_its_deliver
     assert spool.cleaned(url) == {"TRACKER_DB": f"sqlite:///{tmp_path}/jobs.db"}
     kept = {"TRACKER_DB": "postgresql://me:secret@db/x"}
     assert spool.cleaned(kept) == kept
-    assert spool.folder(found) == spool.folder(given)
+    assert places.folder(found) == places.folder(given)
 
 
 def test_a_shared_spool_has_a_folder_for_each_user_that_its_group_may_take_from(tmp_path, monkeypatch):
@@ -278,7 +278,7 @@ def test_a_shared_spool_has_a_folder_for_each_user_that_its_group_may_take_from(
     modes = [path.stat().st_mode & 0o7777 for path in (own.parent.parent, own.parent, own)]
     assert modes == [0o3770, 0o3770, 0o2770]
     assert [path.stat().st_mode & 0o777 for path in (entry, own / spool.TAKING)] == [0o660, 0o660]
-    assert spool.of_all_machines(environ(tmp_path)) == [str(own.parent)]
+    assert places.of_all_machines(environ(tmp_path)) == [str(own.parent)]
     assert spool.spools(str(own.parent)) == [str(own)]
 
 
@@ -291,21 +291,21 @@ def test_a_spool_that_is_not_shared_stays_its_owners_whoever_may_write_around_it
 
 
 def test_folders_that_entries_cannot_be_taken_from_are_named(tmp_path, monkeypatch):
-    assert spool.shut(environ(tmp_path)) == []
+    assert places.shut(environ(tmp_path)) == []
     own = queue(tmp_path)
     spool.add(own, {"profile": "p"}, now_ns=1)
     other = tmp_path / "spool" / "node9"
     other.mkdir()
-    assert spool.shut(environ(tmp_path)) == []
+    assert places.shut(environ(tmp_path)) == []
     access = os.access
     closed = {own, str(other)}
     monkeypatch.setattr(os, "access", lambda place, mode, **_: place not in closed and access(place, mode))
     uid = os.getuid()
     problem = f"belongs to user {uid}, and entries cannot be taken from it"
-    assert spool.shut(environ(tmp_path)) == sorted([(own, problem), (str(other), problem)])
+    assert places.shut(environ(tmp_path)) == sorted([(own, problem), (str(other), problem)])
     closed.clear()
     closed.add(str(tmp_path / "spool"))
-    assert spool.shut(environ(tmp_path)) == [(str(tmp_path / "spool"), problem)]
+    assert places.shut(environ(tmp_path)) == [(str(tmp_path / "spool"), problem)]
 
 
 def test_a_profile_that_is_analysed_later_is_taken_once_it_is(tmp_path):
@@ -343,7 +343,7 @@ def test_ranks_of_several_nodes_that_ingest_at_the_same_moment_are_one_run(tmp_p
         (tmp_path / f"node{node}").mkdir()
         shared = {"TRACKER_DB": str(tmp_path / "jobs.db")}
         trained(tmp_path / f"node{node}", rank=node, **shared)
-        place = spool.folder(environ(tmp_path / f"node{node}", **shared))
+        place = places.folder(environ(tmp_path / f"node{node}", **shared))
         trackers.append((place, environ(tmp_path, TRACKER_COMMAND=real_tracker(tmp_path))))
     from concurrent.futures import ThreadPoolExecutor
 

@@ -12,7 +12,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from tests.hooks.jobs import TorchProfiler, trace
-from tracker.hooks import job, mindspore_profiler, paddle_profiler, spool, torch_npu_profiler, torch_profiler
+from tracker.hooks import job, mindspore_profiler, paddle_profiler, places, spool, torch_npu_profiler, torch_profiler
 from tracker.hooks.sidecar import sidecar_of
 
 
@@ -35,7 +35,7 @@ def variables(monkeypatch, tmp_path):
 
 
 def queued() -> list[dict]:
-    return [json.loads(Path(path).read_text()) for path in spool.entries(spool.folder(os.environ))]
+    return [json.loads(Path(path).read_text()) for path in spool.entries(places.folder(os.environ))]
 
 
 def sidecar(profile: Path) -> dict:
@@ -60,7 +60,7 @@ def test_torch_exports_the_trace_says_what_ran_and_queues_it(variables, tmp_path
     }  # fmt: skip
     (entry,) = queued()
     assert (entry["profile"], entry["attempts"], entry["host"]) == (str(profile), 0, host)
-    assert variables == [spool.folder(os.environ)]
+    assert variables == [places.folder(os.environ)]
 
 
 def test_each_window_of_steps_is_a_file_of_its_own(variables, tmp_path):

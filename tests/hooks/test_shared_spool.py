@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.jobs import environ, until
-from tracker.hooks import spool
+from tracker.hooks import places, spool
 from tracker.intake import spooled, take_spooled, waiting
 
 SECRET = "token = 's3cret'\n"
@@ -20,7 +20,7 @@ def place(tmp_path: Path) -> Path:
     """The spool of this user in a shared root."""
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool").chmod(0o3770)
-    path = Path(spool.folder(environ(tmp_path)))
+    path = Path(places.folder(environ(tmp_path)))
     spool.make(str(path))
     return path
 
@@ -77,7 +77,7 @@ def test_entries_that_wait_behind_such_a_lock_are_told_of(store, tmp_path, place
     (place / spool.TAKING).symlink_to(private)
     assert take_spooled(store, tmp_path / "spool", now_ns=2) == []
     assert [one.entry for one in waiting(place)] == [entry]
-    assert spool.shut(environ(tmp_path)) == [(str(place), "holds a .taking that is no file of its own: remove that")]
+    assert places.shut(environ(tmp_path)) == [(str(place), "holds a .taking that is no file of its own: remove that")]
 
 
 @pytest.mark.parametrize("link", ["symlink_to", "hardlink_to"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pandas as pd
 import pytest
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from tests.judgement.made import runs
 from tracker.errors import UsageError
@@ -83,6 +85,7 @@ def test_what_got_faster_with_the_same_version_is_an_incident_with_a_sum_of_its_
     assert incidents.loc["regression", "operators_ns"] == pytest.approx(1_000_000, abs=30_000)
     assert incidents.loc["improvement", "operators_ns"] == pytest.approx(-500_000, abs=30_000)
     assert incidents["gain_ns"].tolist() == pytest.approx([-500_000] * 2, abs=30_000)
+    assert incidents["loss_ns"].tolist() == pytest.approx([1_000_000] * 2, abs=30_000)
 
 
 def test_one_run_is_a_suspicion_of_no_incident_and_the_next_two_decide(store):
@@ -329,6 +332,10 @@ def test_slow_creep_reads_the_same_in_every_number(store):
     row = the_finding(store, kind="op")
     assert (row["change"], row["version"], row["good_version"]) == ("creep", "v6", "v2")
     assert row["delta"] / row["baseline_value"] == pytest.approx(row["ratio"], abs=0.01)
+    (incident,) = found(store).incidents.to_dict("records")
+    assert incident["operators_ns"] == incident["loss_ns"] == row["delta"] == pytest.approx(100_000, abs=10_000)
+    assert incident["operators_ns"] + incident["rest_ns"] == pytest.approx(incident["step_delta_ns"], abs=1)
+    assert incident["explained_share"] == row["share_of_change"]
     told = explain(store, row["finding_id"])
     assert told.runs["side"].tolist() == ["baseline"] * 12 + [""] * 12 + ["candidate"] * 4
     assert told.runs["effect"].tolist()[-1] == pytest.approx(row["effect"])
@@ -339,8 +346,23 @@ def test_what_recovers_says_what_it_waits_for(regressed):
     """v3 has two good runs, all there are of it: a bad one may still come."""
     slower(regressed, "v3", factor=1.0, start=6, count=2)
     row = the_finding(regressed, states=("recovering",), direction="regression")
-    waits = "recovered with four good runs in a row, or when the next version begins and all of this one are good"
+    waits = "recovered with 4 good runs in a row, or when the next version begins and all of this one are good"
     assert waits in render_explained(explain(regressed, row["finding_id"]), width=140)
     slower(regressed, "v4", factor=1.0, start=8, count=1)
     row = the_finding(regressed, states=("recovered",), direction="regression")
     assert waits not in render_explained(explain(regressed, row["finding_id"]), width=140)
+
+
+def test_nothing_is_asked_of_the_database_twice(regressed):
+    asked = []
+
+    def note(_connection, _cursor, statement, parameters, *_):
+        asked.append((statement, str(parameters)))
+
+    event.listen(regressed.engine, "before_cursor_execute", note)
+    with regressed.reading():
+        assert len(found(regressed).incidents) == 1
+    event.remove(regressed.engine, "before_cursor_execute", note)
+    questions = [(statement, given) for statement, given in asked if "SELECT" in statement]
+    assert len(questions) > 5
+    assert [question for question, times in Counter(questions).items() if times > 1] == []

@@ -26,7 +26,7 @@ from tracker.profile import Device
 from tracker.results import CalibrateOptions, FindingsOptions, HistoryOptions
 from tracker.store import queries
 from tracker.store import runs as edits
-from tracker.store.thresholds import Threshold
+from tracker.store.thresholds import Threshold, of_line
 
 OP = ("op", "device_self_ns")
 WHY = {"who": "ann", "when_ns": 1, "reason": "noisy"}
@@ -208,3 +208,41 @@ def test_thresholds_go_with_the_last_run_of_their_workload(store):
     set_thresholds(store, [limit("confirm", 3)], Where())
     edits.delete_all(store, ids, "test", purge=True)
     assert len(queries.thresholds(store)) == 0
+
+
+def test_a_configuration_whose_values_another_one_has_beside_others_is_named_by_just_these(store):
+    """Of `a=1`, `a=1 b=2` and `c=3 d=4` the first is meant by a=1, the second by b=2; of the third a part is enough."""
+    for start, values in enumerate(({"a": "1"}, {"a": "1", "b": "2"}, {"c": "3", "d": "4"})):
+        runs(store, "v1", start=3 * start, of_run={"configuration": values})
+    number = {row["configuration"]: row["configuration_id"] for row in queries.lines(store).to_dict("records")}
+
+    def is_set():
+        return {row["configuration"] for row in queries.thresholds(store, None).to_dict("records")}
+
+    for config, expected in (({"a": "1"}, "a=1"), ({"a": "1", "b": "2"}, "a=1 b=2"), ({"d": "4"}, "c=3 d=4")):
+        where = Where(config=config)
+        set_thresholds(store, [limit("min_ratio", 0.2)], where)
+        assert is_set() == {expected}
+        holds = {line.configuration_id for line in lines_of(store) if the_limits(store, line)}
+        assert holds == {number[expected]}
+        unset_thresholds(store, [limit("min_ratio", 0.0)], where)
+        assert is_set() == set()
+    with pytest.raises(UsageError, match="no threshold min_ratio is set"):
+        unset_thresholds(store, [limit("min_ratio", 0.0)], Where(config={"b": "2"}))
+
+
+def the_limits(store, line):
+    with store.connect() as connection:
+        return of_line(connection, line)
+
+
+def test_a_configuration_that_several_could_be_is_refused_and_so_is_a_device(store):
+    for start, (values, model) in enumerate((({"a": "1", "b": "2"}, "H100"), ({"a": "1", "b": "3"}, "H100 NVL"))):
+        device = Device("NVIDIA", model)
+        runs(store, "v1", start=3 * start, of_run={"configuration": values}, device=device)
+    with pytest.raises(UsageError, match="several configurations match: a=1 b=2; a=1 b=3; name one of them"):
+        set_thresholds(store, [limit("min_ratio", 0.2)], Where(config={"a": "1"}))
+    with pytest.raises(UsageError, match="several devices match: NVIDIA H100; NVIDIA H100 NVL; name one of them"):
+        set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="h100"))
+    set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="nvidia h100"))
+    assert queries.thresholds(store, None)["device"].tolist() == ["H100"]

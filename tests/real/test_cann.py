@@ -242,3 +242,20 @@ def test_every_collective_waits_as_long_as_its_waiting_tasks_though_no_file_says
     assert table["exposed_ns"].tolist() == total.tolist()
     assert exposed_wait.tolist() == wait.tolist()
     assert (wait < total).all()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_bottleneck_says_how_much_of_the_capture_its_steps_leave_out(device):
+    """The device is busy in its ten iterations, and these are little more than half of what was traced."""
+    name, _ = DEVICES[device]
+    work = [event for event in every(device, "task_time") if event["args"]["Task Type"] in KERNEL_TYPES]
+    work += [event for event in every(device, "hccl") if event["tid"] == 70000]
+    whole = max(ns(e["ts"]) + ns(e["dur"]) for e in work) - min(ns(e["ts"]) for e in work)
+    inside = sum(ns(e["dur"]) for e in plain(device, "step_trace", 1) if e.get("cat") == "Iteration Time")
+    with open_store("sqlite://") as store:
+        ingest(store, [data.path(name)], version="v1", workload="w")
+        shown = show(store, "v1")
+    assert shown.bottleneck.outside_steps_share == pytest.approx(1 - inside / whole, abs=1e-6)
+    share = {0: "47.0 %", 1: "44.6 %"}[device]
+    told = f"This does not speak of {share} of the capture's E2E, which lies outside of the steps."
+    assert told in " ".join(reports.render_show(shown, "text").split())

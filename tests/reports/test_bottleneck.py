@@ -43,3 +43,23 @@ def test_a_capture_that_holds_more_than_its_steps_launched_is_named():
         "device bound: the device works 91.9 % of the capture's E2E, which holds work that no step launched "
         "(above 90 %)."
     )
+
+
+@pytest.mark.parametrize(
+    ("share", "of", "sentence"),
+    [
+        (0.47, "step_ns", " This does not speak of 47.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.05, "step_ns", " This does not speak of 5.0 % of the capture's E2E, which lies outside of the steps."),
+        (0.049, "step_ns", ""),
+        (None, "step_ns", ""),
+        (0.47, "capture_e2e_ns", ""),  # it speaks of the whole capture
+    ],
+)
+def test_how_much_of_the_capture_lies_outside_of_the_steps_is_told_where_it_matters(share, of, sentence):
+    found = replace(bottleneck("device", None, 0.99), utilisation_of=of, outside_steps_share=share)
+    assert f").{sentence} Not known: data loading" in words(found)
+
+
+def test_where_nothing_is_said_of_the_steps_nothing_is_said_of_the_rest():
+    found = replace(bottleneck(None, None, None), outside_steps_share=0.47)
+    assert words(found) == "unknown. Not known: data loading (nobody says), device utilisation (no device)."

@@ -57,6 +57,7 @@ def test_the_bottleneck_is_an_object_with_its_numbers():
         "device_utilisation": 0.95,
         "possible_gain_share": 0.0125,
         "utilisation_of": "step_ns",
+        "outside_steps_share": None,
         "missing": [],
         "thresholds": {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9},
     }

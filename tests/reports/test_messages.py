@@ -78,9 +78,9 @@ def test_the_explanation_adds_up():
     assert "96.7 % explained" in body
 
 
-def test_losses_and_gains_that_cancel_are_both_told():
-    parts = {"operators_ns": 5e6, "free_ns": -1e6, "exposed_communication_ns": 2e6, "exposed_copy_ns": None}
-    told = messages.told(**parts, explained_share=None, gain_ns=-3e6)
+@pytest.mark.parametrize("direction", ["regression", "improvement"])
+def test_losses_and_gains_that_cancel_are_both_told(direction):
+    told = messages.told(direction=direction, explained_share=None, gain_ns=-3e6, loss_ns=7e6)
     body = render_message(messages.message("opened", told)).body
     assert "Gains and losses cancel; losses +7.00 ms, gains -3.00 ms." in " ".join(body.split())
 

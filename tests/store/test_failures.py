@@ -8,6 +8,7 @@ from sqlalchemy import bindparam, text
 from sqlalchemy.exc import OperationalError
 
 from tests.factories import save
+from tracker.compare import show
 from tracker.errors import StoreError
 from tracker.store import findings, notifications, open_store, queries
 from tracker.store.failures import explain, is_connection_lost, is_crowded
@@ -65,3 +66,18 @@ def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
         notifications.join(connection, many, 1)
         notifications.bury(connection, many, "too old", 1)
         assert notifications.contents(connection, many) == {}
+
+
+@pytest.mark.parametrize("names", [("mm",), ("aa", "mm")])
+def test_a_sum_that_no_number_holds_is_told_with_what_it_is_of(store, names):
+    """Five steps of 2e18 ns: 1e19 is more than 2**63. SQLite says so of the first row at once, of others later."""
+    times = {"aa": 1, "mm": 2 * 10**18}
+    save(store, steps=5, ops=[(name, times[name]) for name in names])
+    with pytest.raises(StoreError) as raised:
+        queries.ops(store, [1], by=("run",))
+    assert str(raised.value) == (
+        f"{store.url}: a sum over rows of the table op is too large: 2**63 or more; ask for fewer ranks and steps"
+    )
+    with pytest.raises(StoreError, match=r"a sum .*is too large: 2\*\*63 or more; ask for fewer ranks and steps"):
+        show(store, "run:1")
+    assert len(queries.ops(store, [1], by=("run", "step"))) == 5 * len(names)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import pytest
 from sqlalchemy import text
 
 from tests.factories import save
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tracker.errors import StoreError
 from tracker.store import health, schema
+from tracker.store.samples import arrays_of
 
 
 def test_a_database_tells_what_it_is_and_holds(store):
@@ -39,6 +42,27 @@ def test_rows_whose_texts_are_gone_are_a_problem(store):
         "2 rows of counter refer to texts that are gone",
         "2 rows of kernel refer to texts that are gone",
     ]
+
+
+def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store):
+    save(store, runs=2, ranks=2)
+    with store.connect() as connection:
+        before = arrays_of(connection, [1, 2])[2]
+    with store.begin() as connection:
+        connection.execute(text("UPDATE sample_array SET numbers = SUBSTR(numbers, 1, 20) WHERE run_id = 2"))
+        connection.execute(text("UPDATE op_tree SET contexts = :none WHERE run_id = 1 AND rank = 1"), {"none": b"none"})
+    tree = "the calling contexts of run 1, rank 1 are damaged"
+    assert health.check(store) == [
+        "the samples of run 2 are damaged; tracker db check --repair makes them again", tree,
+    ]  # fmt: skip
+    with pytest.raises(StoreError) as raised, store.connect() as connection:
+        arrays_of(connection, [1, 2])
+    assert str(raised.value) == (
+        f"{store.url}: the samples of run 2 are damaged; tracker db check --repair makes them again"
+    )
+    assert (health.repair(store), health.check(store), health.repair(store)) == ([2], [tree], [])
+    with store.connect() as connection:
+        assert arrays_of(connection, [2])[2].values.tolist() == before.values.tolist()
 
 
 def test_what_a_rule_says_of_a_finding_belongs_to_no_run_and_is_sound(store):

@@ -46,6 +46,13 @@ def test_the_format_of_the_bytes_is_the_one_that_databases_hold():
     assert zlib.decompress(packed(array)) == struct.pack("<2q2d2d", 5, 2, 0.5, 10.0, 2.0, 3.0)
 
 
+def test_damaged_bytes_are_told():
+    array = SampleArray(np.array([5, 7]), np.array([0.5, 10.0]), np.array([2.0, 3.0]))
+    for damaged in (b"", b"none", packed(array)[:-3], zlib.compress(struct.pack("<2q2d", 5, 2, 0.5, 10.0))):
+        with pytest.raises(ValueError, match=r"these bytes are no samples|differ in number"):
+            unpacked(damaged)
+
+
 def test_a_saved_run_has_the_array_of_its_rows(store):
     (run_id,) = save(store, ops=[("mm", 100), ("relu", 10)], kernels=[("gemm", 90)])
     assert_up_to_date(store, [run_id])

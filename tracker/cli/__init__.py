@@ -5,7 +5,6 @@ Importing this room stays cheap, so that `tracker --help` starts fast: a command
 
 from __future__ import annotations
 
-import gc
 import re
 import sys
 from collections.abc import Sequence
@@ -44,11 +43,6 @@ from tracker.errors import TrackerError
 from tracker.units import printable
 
 _EXIT_INTERRUPTED = 130
-
-_NEW_OBJECTS = 500_000
-"""New objects after which Python looks for garbage. A command is short and reads many rows: by itself it would look
-through all of them and all modules dozens of times.
-"""
 
 _ORDER = (
     "demo", "doctor", "ingest", "pack", "run", "runs", "versions", "show", "diff", "history", "log", "findings",
@@ -162,7 +156,6 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
-    gc.set_threshold(_NEW_OBJECTS, *gc.get_threshold()[1:])
     try:
         program = typer.main.get_command(app_for(sys.argv[1:2]))
         without_pydantic(program)

@@ -109,7 +109,7 @@ class Job:
         import msgspec
 
         from tracker.cli._output import tell
-        from tracker.hooks import spool
+        from tracker.hooks import places, spool
 
         environ: Mapping[str, str] = {**os.environ, "TRACKER_DB": self.db} if self.db else os.environ
         told = {"said": msgspec.to_builtins(self.said), "otherwise": msgspec.to_builtins(otherwise)}
@@ -117,9 +117,9 @@ class Job:
         try:
             for path in found:
                 entry: dict[str, Any] = {"profile": str(path.absolute()), **told}
-                queued[path] = Path(spool.add(spool.folder(environ), entry, now_ns=time.time_ns()))
+                queued[path] = Path(spool.add(places.folder(environ), entry, now_ns=time.time_ns()))
         except OSError as error:
-            tell(f"warning: {spool.folder(environ)} cannot be written ({error.strerror}): no profile is queued there")
+            tell(f"warning: {places.folder(environ)} cannot be written ({error.strerror}): no profile is queued there")
         return queued
 
     def _ingest(self, found: list[Path], otherwise: Sidecar) -> list[Path]:

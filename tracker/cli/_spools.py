@@ -10,7 +10,7 @@ from typing import TypeVar
 from tracker import config
 from tracker.config import DATABASE_VARIABLE, FILE_VARIABLE, Settings
 from tracker.errors import SourceError
-from tracker.hooks import databases, spool
+from tracker.hooks import databases, places
 
 Found = TypeVar("Found")
 
@@ -20,12 +20,12 @@ def spools_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> li
 
     A job names it by itself, by its settings file, or not at all where it is the default.
     """
-    return [Path(place) for place in _each(settings, environ, spool.of_all_machines)]
+    return [Path(place) for place in _each(settings, environ, places.of_all_machines)]
 
 
 def shut_spools_of(settings: Settings, environ: Mapping[str, str] = os.environ) -> list[tuple[Path, str]]:
     """Folders for such spools from which nothing can be taken here, with what is wrong."""
-    return [(Path(place), problem) for place, problem in _each(settings, environ, spool.shut)]
+    return [(Path(place), problem) for place, problem in _each(settings, environ, places.shut)]
 
 
 def _each(

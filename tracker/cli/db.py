@@ -51,12 +51,23 @@ def info(db: options.Database = None) -> None:
 
 
 @app.command(short_help="Look for damage.")
-def check(db: options.Database = None) -> None:
-    """Look for damage: in the file, in the tables, and rows whose run is gone. Exit code 2 where there is some.
+def check(
+    repair: Annotated[
+        bool,
+        typer.Option(
+            "--repair",
+            help="First make again what other rows tell: the packed samples of runs. Default: change nothing.",
+        ),
+    ] = False,
+    db: options.Database = None,
+) -> None:
+    """Look for damage: in the file, in the tables, rows whose run is gone, packed rows. Exit code 2 where there is
+    some.
 
     \b
     Example:
       tracker db check
+      tracker db check --repair
     """
     from tracker import config
     from tracker.cli import _store
@@ -64,7 +75,10 @@ def check(db: options.Database = None) -> None:
     from tracker.store import health
     from tracker.units import counted
 
-    with _store.reading(config.load(db)) as store:
+    settings = config.load(db)
+    with _store.writing(settings) if repair else _store.reading(settings) as store:
+        for run_id in health.repair(store) if repair else ():
+            emit(f"run:{run_id}  its damaged samples are made again")
         problems = health.check(store)
         name = store.url
     for problem in problems:

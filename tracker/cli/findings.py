@@ -130,7 +130,7 @@ def findings(
         only_new=new,
         every=every,
     )
-    with _store.reading(config.load(db)) as store:
+    with _store.reading(config.load(db)) as store, store.reading():
         found = judgement.findings(store, options=chosen)
     gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any")
     look = screen()

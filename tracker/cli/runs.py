@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -115,7 +116,8 @@ NewDevice = Annotated[
     typer.Option(
         "--device",
         metavar="MODEL",
-        help="Correct the hardware model. Only runs on one device form a history. Default: leave it.",
+        help="Correct the hardware model; the vendor stays if not named. Only runs on one device form a history. "
+        "Default: leave it.",
     ),
 ]
 NewConfiguration = Annotated[
@@ -157,12 +159,13 @@ def edit(
     if version is None and workload is None and device is None and note is None and not config:
         raise UsageError("nothing to change", remedy="give --version, --workload, --device, --config or --note")
     options.one_line("--note", note)
-    model = None if device is None else parse_device(device)
+    # as with an ingest: a vendor that the files state stays where the user names none
+    corrected = None if device is None else partial(parse_device, device)
     values = options.pairs(config, "--config") or None
 
     def change(store: Store, run_ids: list[int]) -> None:
         edits.edit_all(
-            store, run_ids, version=version, workload=workload, device=model, configuration=values, note=note
+            store, run_ids, version=version, workload=workload, device=corrected, configuration=values, note=note
         )
 
     _apply(runs, change, "changed", db)

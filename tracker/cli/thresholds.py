@@ -58,14 +58,19 @@ Workload = Annotated[
 ]
 Device = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="For runs on this hardware model. Default: on any.", show_default=False),
+    typer.Option(
+        metavar="MODEL",
+        help="For runs on this hardware model, or the only one with this in its name. Default: on any.",
+        show_default=False,
+    ),
 ]
 Config = Annotated[
     list[str] | None,
     typer.Option(
         "--config",
         metavar="KEY=VALUE",
-        help="For runs in this configuration; may be given again; '' for runs that state none. Default: in any.",
+        help="For runs in the configuration of just these values, else in the only one that has them beside others; "
+        "may be given again; '' for runs that state none. Default: in any.",
         show_default=False,
     ),
 ]

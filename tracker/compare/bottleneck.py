@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tracker.compare.keys import I64
     from tracker.compare.sides import Loaded
 
+    _Times = tuple[I64, I64, I64, I64]
+
 THRESHOLDS: Final = {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9}
 """From Paddle's guide to the analysis of model performance, sections 1.1 to 1.3: an average reader ratio (reader cost /
 batch cost) above 5 % is an I/O bottleneck, and what is below can still be won; a GPU that works less than 80 % of the
@@ -36,7 +38,8 @@ _SAID_BY: Final = "device_summary"
 def bottleneck(side: Loaded) -> Bottleneck:
     """The bottleneck of a side; `Bottleneck` defines its numbers."""
     queued = side.has_markers and _outside_share(side) > _STRAY
-    loading, utilisation = _data_loading(side), _of_captures(side) if queued else _utilisation(side)
+    times = _times(side)
+    loading, utilisation = _data_loading(side), _of_captures(side) if queued else _utilisation(side, times)
     missing = []
     if loading is None:
         missing.append(_NO_STEP if side.steps["duration_ns"].isna().all() else _NO_LOADING)
@@ -47,7 +50,10 @@ def bottleneck(side: Loaded) -> Bottleneck:
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
     of = "step_ns" if side.has_markers or side.steps["e2e_ns"].isna().all() else "e2e_ns"
     of = "capture_e2e_ns" if queued else of
-    return Bottleneck(_bound(loading, utilisation), loading, utilisation, loading, tuple(missing), THRESHOLDS, of)
+    outside = _outside_steps(side, times)
+    return Bottleneck(
+        _bound(loading, utilisation), loading, utilisation, loading, tuple(missing), THRESHOLDS, of, outside
+    )
 
 
 def _bound(loading: float | None, utilisation: float | None) -> str | None:
@@ -67,27 +73,47 @@ def _data_loading(side: Loaded) -> float | None:
     return _median_quotient(runs, times[0] * steps, times[1] * steps)
 
 
-def _utilisation(side: Loaded) -> float | None:
-    """Of what the rows of steps know; else the mean of what the profiler says of its devices.
+def _utilisation(side: Loaded, times: _Times) -> float | None:
+    """Of what the rows of steps know; else the mean of what the profiler says of its devices."""
+    runs, _, busy, lasting = times
+    if not len(runs):
+        return _said(side)
+    found = _median_quotient(runs, busy, lasting)
+    return None if found is None else min(found, 1.0)
+
+
+def _times(side: Loaded) -> _Times:
+    """Of the rows of steps that know it: run, rank, how long the device worked, and how long the steps lasted, in ns.
 
     The device may outlast its last step: that time counts as well, or a single step with a full queue would be busy for
-    longer than it lasts.
+    longer than it lasts. Without markers the steps last as long as the device.
     """
     of_device = side.steps[side.steps["timeline"] == "device"]
     runs, (duration, e2e, free, rank, step), steps = _known(
         of_device, "duration_ns", "e2e_ns", "free_ns", "rank", "step"
     )
-    if not len(runs):
-        return _said(side)
     busy = (e2e - free) * steps
     if not side.has_markers:
-        return _median_quotient(runs, busy, e2e * steps)
+        return runs, rank, busy, e2e * steps
     place, first = places([runs, rank])
     latest = step[first]
     np.maximum.at(latest, place, step)
-    whole = duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
-    found = _median_quotient(runs, busy, whole)
-    return None if found is None else min(found, 1.0)
+    return runs, rank, busy, duration * steps + np.where(step == latest[place], np.maximum(e2e - duration, 0), 0)
+
+
+def _outside_steps(side: Loaded, times: _Times) -> float | None:
+    """How much of the E2E of the captures lies in none of their steps; None for a part of the steps."""
+    if side.is_part:
+        return None
+    inside: dict[tuple[int, int], int] = {}
+    step_runs, step_ranks, _, lasting = (column.tolist() for column in times)
+    for run_id, rank, ns in zip(step_runs, step_ranks, lasting, strict=True):
+        inside[run_id, rank] = inside.get((run_id, rank), 0) + ns
+    runs, (ranks, e2e), _ = _known(side.captures[side.captures["timeline"] == "device"], "rank", "e2e_ns")
+    keys = list(zip(runs.tolist(), ranks.tolist(), strict=True))
+    known = np.array([key in inside for key in keys], dtype=bool)
+    outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
+    return _median_quotient(runs[known], np.maximum(outside, 0)[known], e2e[known])
 
 
 def _of_captures(side: Loaded) -> float | None:

@@ -55,7 +55,7 @@ def judge_presence(
     time = np.where(added, mean_of_rows(other), np.where(removed, -mean_of_rows(one), np.nan))
     contribution = time / step
     matters = np.abs(contribution) >= min_contribution - rule.ROUNDING
-    single = min(one.shape[1], other.shape[1]) == 1
+    single = min(one.shape[1], other.shape[1]) < rule.FINDING_RUNS
     word = np.where(added, rule.ADDED, rule.REMOVED)
     found = added | removed
     verdict = np.where(~found, "", np.where(~matters, rule.UNCHANGED, rule.SUSPECT if single else word))
@@ -96,7 +96,7 @@ def judge_calls(
     matters = np.abs(contribution) >= limits.min_contribution - rule.ROUNDING
     runs: tuple[I64, I64] = (counts(calls0), counts(calls1))
     few = (runs[0] == 0) | (runs[1] == 0)
-    single = np.minimum(*runs) == 1
+    single = np.minimum(*runs) < rule.FINDING_RUNS
     found = (more | fewer) & effect & matters
     rungs: list[Rung] = [
         (few, rule.TOO_FEW_RUNS, "a side without the series"),

@@ -38,13 +38,17 @@ ALPHA: Final = 0.05
 CREEP_RATIO: Final = 0.08
 POWER: Final = 0.8
 
+FINDING_RUNS: Final = 2
+"""Runs of each side from which a change can be a finding; with one it is a suspicion at most (JUDGEMENT 4.8)."""
+
 CONFIRMING: Final = 2
 """Runs after a suspicion that decide (JUDGEMENT 4.8): they alone must show it, and together with the suspicious one the
 test of the whole family must. The second keeps false findings as rare over many runs as in a single comparison.
 """
 
 RECOVERING: Final = 2
-"""Good runs in a row after which a finding is over (JUDGEMENT 6)."""
+"""Good runs in a row after which a finding is recovering, and as many again after which it has recovered (JUDGEMENT 6).
+"""
 
 # Equal numbers, one from a quotient and one from a difference of logs, must not land on two sides of a limit.
 ROUNDING: Final = 1e-9

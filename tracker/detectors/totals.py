@@ -133,7 +133,7 @@ def _words(
     """Verdicts and reasons. `centred`, `named`: what makes a raw change a finding; `left`: beside what the operators
     share the change still is large enough.
     """
-    single = np.minimum(before, after) == 1
+    single = np.minimum(before, after) < rule.FINDING_RUNS
     finding = raw.passes & (centred | named)
     cause = np.where(centred, "passes raw and centred", "passes raw; named findings explain at least half")[finding]
     inside = np.abs(raw.d) + exceeded(raw.freedom, 0.05)[0] * raw.standard_error <= limits.effect + rule.ROUNDING

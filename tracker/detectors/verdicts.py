@@ -84,7 +84,7 @@ def _ladder(
     fewer, more = np.minimum(e.baseline_runs, e.candidate_runs), np.maximum(e.baseline_runs, e.candidate_runs)
     unknown = np.isnan(e.standard_error)
     passes = effect & matters
-    single = fewer == 1
+    single = fewer < rule.FINDING_RUNS
     rungs: list[Rung] = [
         (e.baseline_runs == 0, rule.TOO_FEW_RUNS, "no baseline run has it"),
         (e.candidate_runs == 0, rule.TOO_FEW_RUNS, "no candidate run has it"),

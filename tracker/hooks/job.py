@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any, Callable, Mapping, TypeVar
 
-from . import environment, spool
+from . import environment, places, spool
 from .sidecar import sidecar_of
 
 _TEXTS = ("version", "workload", "commit", "note", "device")
@@ -110,7 +110,7 @@ class Job:
         spool.replace(sidecar_of(profile), self.told(), mode=0o644)
         if not self.delivers:
             return
-        queue = spool.folder(self.environ)
+        queue = places.folder(self.environ)
         entry = {"profile": profile}
         if wait_for is not None:
             entry["wait_for"] = os.path.abspath(wait_for)

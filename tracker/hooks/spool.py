@@ -5,18 +5,14 @@ profile lies on disk and starts a deliverer: this file, run as a script, which c
 tracker's own environment. That takes the entries, counts attempts, and removes what came in; what did not stays for
 the next deliverer, `tracker ingest --spooled` or `tracker watch`.
 
-ROOT/HOST/NAME/: the spool of the jobs of one machine that send to one database. ROOT: TRACKER_SPOOL, default
-`tracker/spool` in the user's state folder. NAME: a digest of the database that TRACKER_DB names, however it does, else
-of the settings file that TRACKER_CONFIG names, else `default`; so entries never end up in another database than the one
-that their job named. Only their owner can read them, unless ROOT is shared: a folder whose group may write into it and
-hands itself down (`chmod 3770`). Each user then has ROOT/HOST/NAME/UID/, which that group may take from.
+`places` says where spools lie. Only their owner can read entries, unless the spool is shared: a folder whose group may
+write into it and hands itself down.
 """
 
 from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import itertools
 import json
 import os
@@ -57,40 +53,6 @@ _OF_THE_JOB = ("VIRTUAL_ENV", "LD_PRELOAD", "CONDA_PREFIX")
 _numbers = itertools.count()
 
 
-def root(environ: Mapping[str, str]) -> str:
-    """The folder that holds the spools of all machines."""
-    if environ.get("TRACKER_SPOOL"):
-        return os.path.abspath(os.path.expanduser(environ["TRACKER_SPOOL"]))
-    state = environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
-    return os.path.join(state, "tracker", "spool")
-
-
-def name(environ: Mapping[str, str]) -> str:
-    """What the spools of this database are called."""
-    return names(environ)[0]
-
-
-def names(environ: Mapping[str, str]) -> list[str]:
-    """That, and what hooks called them that are copied into jobs since before."""
-    from . import databases  # not above: as a script, this file belongs to no package, and names no spool
-
-    database, settings = environ.get("TRACKER_DB", ""), environ.get("TRACKER_CONFIG", "")
-    if not database and not settings:
-        return ["default"]
-    ways = databases.identity, databases.older_identity
-    named = [[way(database), ""] if database else ["", way(settings)] for way in ways]
-    texts = ["\n".join(each).encode("utf-8", "surrogateescape") for each in named]
-    return list(dict.fromkeys(hashlib.sha256(text).hexdigest()[:12] for text in texts))
-
-
-def folder(environ: Mapping[str, str]) -> str:
-    """The spool of this machine and database, in a shared root of this user; there or not."""
-    host = "".join(char if char.isalnum() or char in "-_." else "_" for char in host_name())
-    base = root(environ)
-    own = [str(os.getuid())] if is_shared(base) else []
-    return os.path.join(base, host.lstrip(".") or "host", name(environ), *own)
-
-
 def is_shared(place: str) -> bool:
     """Whether what is made in a folder belongs to its group as well, which may write there."""
     try:
@@ -119,44 +81,8 @@ def host_name() -> str:
         return ""
 
 
-def of_all_machines(environ: Mapping[str, str]) -> list[str]:
-    """The spools of this database, of all machines that share the root."""
-    try:
-        hosts = sorted(os.listdir(root(environ)))
-    except OSError:
-        return []
-    found = [os.path.join(root(environ), host, each) for host in hosts for each in names(environ)]
-    return [path for path in found if os.path.isdir(path)]
-
-
-def shut(environ: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Folders in which entries for this database may lie that nobody here can take, with what is wrong."""
-    base = root(environ)
-    if not os.path.isdir(base):
-        return []
-    found = [(base, _problem(base, os.R_OK | os.X_OK))]
-    for host in sorted(_names(base)):
-        place = os.path.join(base, host)
-        if os.path.isdir(place):
-            found.append((place, _problem(place, os.X_OK)))
-            for below in names(environ):
-                for parent, folders, _ in os.walk(os.path.join(place, below)):
-                    folders.sort()
-                    found.append((parent, _problem(parent, os.R_OK | os.W_OK | os.X_OK)))
-    return [(place, problem) for place, problem in found if problem]
-
-
-def _problem(place: str, needed: int) -> str:
-    if not os.access(place, needed):
-        return f"belongs to user {os.stat(place).st_uid}, and entries cannot be taken from it"
-    try:
-        found = os.lstat(os.path.join(place, TAKING))
-    except OSError:  # there is none
-        return ""
-    return "" if _is_own(found) else f"holds a {TAKING} that is no file of its own: remove that"
-
-
-def _names(place: str) -> list[str]:
+def listed(place: str) -> list[str]:
+    """The names in a folder; none where it cannot be read."""
     try:
         return os.listdir(place)
     except OSError:
@@ -236,7 +162,7 @@ def write(path: str, content: bytes, mode: int, *, whatever_umask: bool) -> None
 
 def entries(spool: str) -> list[str]:
     """The entries of a spool, oldest first."""
-    names = sorted(_names(spool))
+    names = sorted(listed(spool))
     return [os.path.join(spool, name) for name in names if name.endswith(SUFFIX) and name[0] != "."]
 
 
@@ -297,7 +223,7 @@ def _opened(path: str, flags: int) -> int:
     # a pipe would be waited at for its other end
     handle = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, mode)
     found = os.fstat(handle)
-    if not _is_own(found):
+    if not is_own(found):
         os.close(handle)
         raise OSError(errno.EPERM, "Not a file of this spool", path)
     if found.st_uid == os.geteuid():  # else another user's, who did this already
@@ -306,7 +232,7 @@ def _opened(path: str, flags: int) -> int:
     return handle
 
 
-def _is_own(found: os.stat_result) -> bool:
+def is_own(found: os.stat_result) -> bool:
     """Whether it is a file, and of no other name elsewhere."""
     return stat.S_ISREG(found.st_mode) and found.st_nlink <= 1
 

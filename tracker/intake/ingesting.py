@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from tracker import config, timeline
 from tracker.errors import UsageError
+from tracker.intake import contradictions
 from tracker.intake.at_once import read_all
 from tracker.intake.devices import unnamed
 from tracker.intake.forming import form_runs, formats_beside
@@ -94,6 +95,10 @@ def ingest(
         )
         for group, (_, asked) in zip(groups, formed, strict=True)
     ]
+    runs = [(record, group) for group, (record, _, _) in zip(groups, batch, strict=True)]
+    contradictions.refuse_copies(runs)
+    if not store.is_made:  # else only the store knows which runs are in already, and say no more what a version is
+        contradictions.refuse_commits(runs)
     done = save_runs(store, batch)
     if options.judge:
         # also what was in already: whoever brought it may have been killed before it was judged

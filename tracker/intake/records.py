@@ -26,7 +26,7 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
     The first that says something counts: the options, the sidecars of the run's profiles, `options.otherwise`, and what
     the files state themselves. A commit belongs to the version that is said with it.
     """
-    from tracker.store.save import RunRecord
+    from tracker.store.incoming import RunRecord
 
     own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]

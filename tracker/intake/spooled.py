@@ -135,7 +135,7 @@ def _taking(place: Path) -> Iterator[bool]:
     try:
         lock = spool.locked(str(place), spool.TAKING)
         mine = lock.__enter__()
-    except OSError:  # `spool.shut` tells of it
+    except OSError:  # `hooks.places.shut` tells of it
         yield False
         return
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -22,9 +22,6 @@ from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding,
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun
 from tracker.store.thresholds import Threshold
-
-_CREPT: Final = 2
-"""Runs of a version that say of a slow creep what one alone cannot."""
 
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
@@ -63,7 +60,11 @@ def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[R
     deciding = Limit(limits[CONFIRM].value + 1, limits[CONFIRM].origin)
     meanings = ("normal or accepted runs before the suspicion", "the run that raised it and those that confirm it")
     if finding["change"] == "creep":
-        deciding, meanings = Limit(_CREPT, None), ("runs at the best level before", "the runs of the version, together")
+        # it is judged once, with all runs of its version
+        deciding, meanings = (
+            Limit(rule.FINDING_RUNS, None),
+            ("runs at the best level before", "the runs of the version, together"),
+        )
     found = [
         _gate("baseline runs", baseline, Limit(ENOUGH, None), meanings[0]),
         _gate("candidate runs", candidate, deciding, meanings[1]),

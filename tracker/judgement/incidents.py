@@ -97,17 +97,9 @@ def _told(
             row["workload_id"], row["configuration_id"], row["device_id"]
         )
     ]  # fmt: skip
-    leaf = leaf_of(values.families)
-    operators = _operators(own, leaf)
     beside = _beside(values, *(len(side) for side in sides))
-    # what the version changed in the other direction is another incident, but it may cancel this one
-    waiting = [part for part in beside.values() if part is not None]
-    parts = [*_operators(same, leaf), *waiting]
     delta = None if before is None or after is None else after - before
-    explained = sum(operators) + sum(waiting)
-    movement = sum(abs(part) for part in parts)
-    cancelling = not delta or abs(delta) < CANCELLING * movement or explained * delta < 0
-    captures = [queries.captures(store, list(side)) for side in sides]
+    captures = _by_side(queries.captures(store, [*sides[0], *sides[1]]), sides)
     environment = _environment(store, sides, captures, first["incident_id"])
     device_timed = all((capture["timeline"] == "device").any() for capture in captures)
     opened = [row for row in own if row["state"] in CONFIRMED_STATES]
@@ -123,15 +115,35 @@ def _told(
         "baseline_step_ns": before,
         "candidate_step_ns": after,
         "step_delta_ns": delta,
-        "operators_ns": sum(operators),
         **beside,
-        "explained_share": None if cancelling or not delta else explained / delta,
-        "rest_ns": None if delta is None else delta - explained,
-        "gain_ns": sum(part for part in parts if part < 0),
+        **_sums(own, same, leaf_of(values.families), [part for part in beside.values() if part is not None], delta),
         "shared_factor": math.expm1(centre.shift) if centre.series else None,
         "causes": ", ".join(_causes(own, environment, beside, delta, moved=device_timed and centre.moved)),
     }
     return Told(row, first["ordinal"], environment)
+
+
+def _sums(
+    own: Sequence[Row], same: Sequence[Row], leaf: Family | None, waiting: Sequence[float], delta: float | None
+) -> Row:
+    """How the change of the step adds up. `same`: all findings of the version, what it changed in the other direction
+    among them: that is another incident, but it may cancel this one. `waiting`: what changed beside the operators.
+    """
+    # the step of an incident of creep alone is told against the level that it crept from, any other one against the
+    # runs just before, since when what creeps has moved least
+    crept = all(row["change"] == "creep" for row in own)
+    operators = sum(_operators(own, leaf, creep=crept))
+    parts = [*_operators(same, leaf, creep=crept), *waiting]
+    explained = operators + sum(waiting)
+    movement = sum(abs(part) for part in parts)
+    cancelling = not delta or abs(delta) < CANCELLING * movement or explained * delta < 0
+    return {
+        "operators_ns": operators,
+        "explained_share": None if cancelling or not delta else explained / delta,
+        "rest_ns": None if delta is None else delta - explained,
+        "gain_ns": sum(part for part in parts if part < 0),
+        "loss_ns": sum(part for part in parts if part > 0),
+    }
 
 
 def _runs(own: Sequence[Row], side: str) -> list[int]:
@@ -180,15 +192,17 @@ def _centre(line: Values, baseline: int, candidate: int, step: float) -> Centre:
     return centre_of(x, y, large_enough(x, y, Weights(step=step or None)))
 
 
-def _operators(same: Sequence[Row], leaf: Family | None) -> list[float]:
-    """What each finding of an operator changes of the step: of its shapes, and of its name where no shape is found."""
+def _operators(same: Sequence[Row], leaf: Family | None, *, creep: bool) -> list[float]:
+    """What each finding of an operator changes of the step: of its shapes, and of its name where no shape is found.
+    `creep`: also what crept.
+    """
     if leaf is None:
         return []
     known = [
         row
         for row in same
         if row["delta"] is not None
-        and row["change"] != "creep"
+        and (creep or row["change"] != "creep")
         and row["state"] != "invalid"
         and row["metric"] == leaf[1]
     ]
@@ -247,14 +261,20 @@ def _causes(
     return words + ["environment"] * (moved or any(not row["key"].startswith("profiler ") for row in environment))
 
 
+def _by_side(frame: pd.DataFrame, sides: Sequence[Sequence[int]]) -> list[pd.DataFrame]:
+    """The rows of the runs of each side."""
+    return [frame[frame["run_id"].isin(side)] for side in sides]
+
+
 def _environment(
     store: Store, sides: Sequence[Sequence[int]], captures: Sequence[pd.DataFrame], incident_id: int
 ) -> list[Row]:
     """The facts and profiler settings that no run of one side shares with any of the other."""
     known: list[dict[str, set[str]]] = []
-    for side, of_side in zip(sides, captures, strict=True):
+    facts = _by_side(facts_of(store, [*sides[0], *sides[1]]), sides)
+    for of_side, facts_of_side in zip(captures, facts, strict=True):
         own: dict[str, set[str]] = {}
-        for fact in facts_of(store, list(side)).itertuples():
+        for fact in facts_of_side.itertuples():
             own.setdefault(fact.key, set()).add(fact.value)
         for capture in of_side.itertuples():
             settings = queries.settings_of(capture.settings) | {"steps": str(capture.steps)}

@@ -16,13 +16,14 @@ from tracker.judgement.update import update
 from tracker.results import THRESHOLDS, Calibration, HistoryOptions
 from tracker.store import Store, judged, thresholds
 from tracker.store.judged import Line
-from tracker.store.labels import MAX_LABEL
+from tracker.store.labels import MAX_LABEL, configuration_title
 from tracker.store.thresholds import EVERYWHERE, Threshold
 
 
 class Where(Struct, frozen=True):
-    """Where a threshold holds. `workload`: None: the only one there is. `device`: part of vendor and model, `config`:
-    values of the configuration, {} of the one that states none; None: on all devices, in all configurations.
+    """Where a threshold holds. `workload`: None: the only one there is. `device`: vendor and model, or a part that no
+    other device has; `config`: the values of the configuration, or some that no other has; {} of the one that states
+    none. None: on all devices, in all configurations.
     """
 
     workload: str | None = None
@@ -109,8 +110,11 @@ def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[li
         if not found:
             raise UsageError("all runs state a configuration", remedy="name one with --config KEY=VALUE")
     if where.config is not None:
+        title = configuration_title(where.config)
+        found = [place for place in found if place.configuration == title] or found
         configuration = _only({place.line.configuration_id: place for place in found}, "configuration", "--config")
     if where.device is not None:
+        found = [place for place in found if place.device.lower() == where.device.lower()] or found
         device = _only({place.line.device_id: place for place in found}, "device", "--device")
     own = [replace(limit, configuration_id=configuration, device_id=device) for limit in limits]
     return [place.line for place in found], own

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Final
 
 from tracker.judgement.families import WAYS
@@ -23,18 +24,38 @@ _SERIES: Final = {
 """Run-level series -> its column."""
 
 
-def standing(store: Store, options: FindingsOptions) -> pd.DataFrame:
+class Lines:
+    """All lines of a database and their runs, each asked for once."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._runs: dict[Line, list[LineRun]] = {}
+
+    @cached_property
+    def all(self) -> pd.DataFrame:
+        """As `queries.lines` gives them."""
+        return queries.lines(self._store)
+
+    def runs_of(self, line: Line) -> list[LineRun]:
+        """As `judged.runs_of` gives them."""
+        if line not in self._runs:
+            with self._store.connect() as connection:
+                self._runs[line] = judged.runs_of(connection, line)
+        return self._runs[line]
+
+
+def standing(store: Store, options: FindingsOptions, lines: Lines) -> pd.DataFrame:
     """The frame `lines` of `Findings`, for the workload and device of the options."""
-    lines = queries.lines(store, options.workload)
+    wanted = lines.all[lines.all["runs"] > 0]
+    if options.workload is not None:
+        wanted = wanted[wanted["workload"] == options.workload]
     rows = []
-    for row in lines[lines["runs"] > 0].to_dict("records"):
+    for row in wanted.to_dict("records"):
         device = f"{row['vendor']} {row['device']}".strip()
         if options.device is not None and options.device.lower() not in device.lower():
             continue
         line = Line(row["workload_id"], row["configuration_id"], row["device_id"])
-        with store.connect() as connection:
-            runs = judged.runs_of(connection, line)
-        if runs:
+        if runs := lines.runs_of(line):
             own = {"workload": row["workload"], "configuration": row["configuration"], "device": device}
             rows.append(own | _of_line(store, runs))
     columns = list(FINDINGS_COLUMNS["lines"])

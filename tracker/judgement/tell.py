@@ -9,11 +9,11 @@ from tracker.errors import UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.judgement.families import RUN, unit_of
-from tracker.judgement.standing import standing
+from tracker.judgement.standing import Lines, standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
-from tracker.store import Store, judged, queries, thresholds
+from tracker.store import Store, queries, thresholds
 from tracker.store.judged import Line, LineRun
 
 Row = dict[str, Any]
@@ -24,8 +24,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
 
     UsageError where a workload, a device or a version is named that has no runs.
     """
-    options = options or FindingsOptions()
-    rows = found_rows(store, options)
+    options, lines = options or FindingsOptions(), Lines(store)
+    rows = found_rows(store, options, lines=lines)
     chosen = [row for row in rows if _wanted(row, options)]
     wanted = {row["incident_id"] for row in chosen if row["incident_id"] is not None}
     teller = incidents.Teller(store, rows)
@@ -46,26 +46,29 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         _frame([one.row for one in newest_first], "incidents"),
         _frame(shown, "findings"),
         _frame(environment, "environment"),
-        standing(store, options),
+        standing(store, options, lines),
         hidden=len(chosen) - len(shown),
         options=options,
     )
 
 
-def found_rows(store: Store, options: FindingsOptions, *, finding_ids: Sequence[int] | None = None) -> list[Row]:
+def found_rows(
+    store: Store, options: FindingsOptions, *, finding_ids: Sequence[int] | None = None, lines: Lines | None = None
+) -> list[Row]:
     """All findings of the lines that `options` name, with everything but their part of an incident's change.
 
     `finding_ids`: only these; to come out the same, whole versions of a line.
     """
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
-    if queries.lines(store).empty:
+    lines = lines or Lines(store)
+    if lines.all.empty:
         raise UsageError("there are no runs yet", remedy="tracker ingest PROFILE")
     rows = [_clean(row) for row in queries.findings(store, finding_ids, workload=options.workload).to_dict("records")]
     for row in rows:
         row["device"] = f"{row['vendor']} {row['device']}".strip()
     if options.device is not None:
         rows = [row for row in rows if options.device.lower() in row["device"].lower()]
-    newest, confirm = _of_lines(store, rows)
+    newest, confirm = _of_lines(store, rows, lines)
     for row in rows:
         runs = newest[line_of(row)]
         row["is_newest"] = row["version_id"] in {run.version_id for run in runs}
@@ -122,13 +125,13 @@ def _last_run(row: Row) -> int | None:
     return int(runs[-1]) if runs else None
 
 
-def _of_lines(store: Store, rows: Sequence[Row]) -> tuple[dict[Line, list[LineRun]], dict[Line, int]]:
+def _of_lines(store: Store, rows: Sequence[Row], lines: Lines) -> tuple[dict[Line, list[LineRun]], dict[Line, int]]:
     """The runs of the newest version of every line that has findings, and how many decide on a suspicion there."""
     newest, confirm = {}, {}
-    with store.connect() as connection:
-        for line in {line_of(row) for row in rows}:
-            runs = judged.runs_of(connection, line)
-            newest[line] = [run for run in runs if run.version_id == runs[-1].version_id]
+    for line in {line_of(row) for row in rows}:
+        runs = lines.runs_of(line)
+        newest[line] = [run for run in runs if run.version_id == runs[-1].version_id]
+        with store.connect() as connection:
             confirm[line] = Thresholds(thresholds.of_line(connection, line)).confirm
     return newest, confirm
 

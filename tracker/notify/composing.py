@@ -30,7 +30,7 @@ _CAUSES: Final = re.compile(r", (?!was |is )")
 _INCIDENT: Final = (
     "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
     "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns",
-    "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "shared_factor",
+    "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "loss_ns", "shared_factor",
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "change", "direction", "state", "unit", "ratio",

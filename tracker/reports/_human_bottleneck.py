@@ -22,6 +22,9 @@ _WHOLES: Final = {
 }
 """What the utilisation is a share of."""
 
+_WORTH_SAYING: Final = 0.05
+"""Share of the capture outside of its steps; a step more or less of many is no matter."""
+
 
 def of_run(shown: Shown) -> list[str]:
     """One sentence, or none where nobody asked."""
@@ -58,13 +61,21 @@ def words(found: Bottleneck) -> str:
     """The class with its numbers, and what is missing.
 
     `input bound: data loading is 39.6 % of the step time (above 5 %), at most that much can be won; the device works
-    57.5 % of the step time (below 80 %).`
+    57.5 % of the step time (below 80 %).`; what of the capture it does not speak of follows.
     """
     parts = [text for text in (_loading(found), _device(found)) if text]
     text = verdict(found) + (f": {'; '.join(parts)}" if parts else "")
     unknown = f" Not known: {', '.join(found.missing)}." if found.missing else ""
     alone = " Only the test for data loading applies." if found.device_utilisation is None and parts else ""
-    return f"{text}.{unknown}{alone}"
+    return f"{text}.{_outside(found) if parts else ''}{unknown}{alone}"
+
+
+def _outside(found: Bottleneck) -> str:
+    """What the sentence does not speak of."""
+    outside = found.outside_steps_share
+    if outside is None or outside < _WORTH_SAYING or found.utilisation_of == "capture_e2e_ns":
+        return ""
+    return f" This does not speak of {share(outside)} of the capture's E2E, which lies outside of the steps."
 
 
 def _loading(found: Bottleneck) -> str:
@@ -104,6 +115,7 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         "device_utilisation": plain(found.device_utilisation),
         "possible_gain_share": plain(found.possible_gain_share),
         "utilisation_of": found.utilisation_of,
+        "outside_steps_share": plain(found.outside_steps_share),
         "missing": list(found.missing),
         "thresholds": plain(found.thresholds),
     }

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tracker.detectors import rule
 from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, make, number, readable, share, signed
 from tracker.reports._human_history import form, sparkline
 from tracker.reports.shared import command, records
@@ -33,7 +34,8 @@ _WITHOUT_INCIDENT: Final = {
 }
 _RUNS_SHOWN: Final = 30
 _RECOVERS: Final = (
-    "recovered with four good runs in a row, or when the next version begins and all of this one are good"
+    f"recovered with {2 * rule.RECOVERING} good runs in a row, or when the next version begins and all of this one are "
+    "good"
 )
 _GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 

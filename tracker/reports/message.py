@@ -281,24 +281,18 @@ def _explained(incident: ToldIncident, *, markdown: bool, then: str) -> list[Lin
     lines = []
     text = explanation(row)
     if text:
-        explained, gain = incident.explained_share, incident.gain_ns
+        explained, gain, loss = incident.explained_share, incident.gain_ns, incident.loss_ns
         if explained is not None:
             text += f" {share(explained)} explained."
         elif gain:
-            text += f" Gains and losses cancel; {_losses(incident)}gains {format_ns(gain)}."
+            losses = f"losses +{format_ns(loss)}, " if loss else ""
+            text += f" Gains and losses cancel; {losses}gains {format_ns(gain)}."
         lines.append(Line(f"{then}{text}", 6.8))
     if incident.causes:
         lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
     if incident.environment:
         lines.append(Line(f"Changed with it: {changes(incident, markdown=markdown)}.", 4.0))
     return lines
-
-
-def _losses(incident: ToldIncident) -> str:
-    """The losses of a regression, whose operators all lost; what else an improvement lost is not told with it."""
-    parts = (incident.operators_ns, incident.free_ns, incident.exposed_communication_ns, incident.exposed_copy_ns)
-    lost = sum(part for part in parts if part is not None and part > 0)
-    return f"losses +{format_ns(lost)}, " if incident.direction == "regression" and lost else ""
 
 
 def changes(incident: ToldIncident, *, markdown: bool = False) -> str:

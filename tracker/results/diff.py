@@ -47,6 +47,8 @@ class Bottleneck(Struct, frozen=True):
     source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient. `utilisation_of`:
     what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device did more than the
     steps launched (its queue was filled before), so that their own numbers would make it look idle.
+    `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
+    asked for, and where the source does not say.
     """
 
     bound: str | None
@@ -56,6 +58,7 @@ class Bottleneck(Struct, frozen=True):
     missing: tuple[str, ...]
     thresholds: Mapping[str, float]
     utilisation_of: str = "step_ns"
+    outside_steps_share: float | None = None
 
 
 class Part(Struct, frozen=True):

@@ -28,7 +28,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
         "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns", "exposed_copy_ns", "explained_share",
-        "rest_ns", "gain_ns", "shared_factor", "causes",
+        "rest_ns", "gain_ns", "loss_ns", "shared_factor", "causes",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -85,9 +85,9 @@ class Findings(Struct, frozen=True, eq=False):
     - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
       and how its change adds up: `step_delta_ns` = `operators_ns` (own findings of ops, or of kernels where no op is
       known) + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
-      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`: savings of the whole version.
-      `shared_factor`: how much slower all operators are together, as a ratio: the machine, not the code. `causes`:
-      words, the largest first, joined by ", "
+      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`, `loss_ns`: savings and losses
+      of the whole version. `shared_factor`: how much slower all operators are together, as a ratio: the machine, not
+      the code. `causes`: words, the largest first, joined by ", "
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
       (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
       `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how

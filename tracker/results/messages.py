@@ -75,6 +75,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     silenced: int = 0
     recovered_in: str | None = None
     left: tuple[str, ...] = ()
+    loss_ns: float | None = None
 
 
 class Message(Struct, frozen=True, kw_only=True):

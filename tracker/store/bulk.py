@@ -5,6 +5,7 @@ Names of tables and columns come from this package only; values travel as parame
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, Final, Literal
@@ -13,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 from sqlalchemy import Connection, CursorResult
+from sqlalchemy.exc import DBAPIError
 
 from tracker.profile import MISSING
 
@@ -168,7 +170,13 @@ def _insert(
 
 def fetch(result: CursorResult[Any]) -> list[tuple[Any, ...]]:
     """All rows of an answer as the plain tuples of the driver: an object per row of a large one costs more than SQL."""
-    return list(result.cursor.fetchall()) if result.cursor is not None else []
+    cursor: Any = result.cursor
+    if cursor is None:
+        return []
+    try:
+        return list(cursor.fetchall())
+    except sqlite3.Error as error:  # it makes row after row, and says only now what is wrong with a later one
+        raise DBAPIError(str(result.context.statement), None, error) from error
 
 
 def _cursor(connection: Connection) -> Any:

@@ -21,7 +21,7 @@ from sqlalchemy.pool import StaticPool
 
 from tracker.errors import StoreError
 from tracker.store import schema
-from tracker.store.failures import Raced, explain, is_collision, is_crowded
+from tracker.store.failures import Damaged, Raced, explain, is_collision, is_crowded
 from tracker.store.sql import QUESTION
 from tracker.store.turns import turn
 from tracker.store.urls import file_of, in_memory, name_of, parse_url, secrets_of, words
@@ -176,7 +176,7 @@ class Store:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (DBAPIError, self._driver_error) as error:
+        except (DBAPIError, Damaged, self._driver_error) as error:
             known = explain(error, self.url, self._secrets)
             if known is None:
                 raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from typing import Any, Final
 
@@ -38,6 +39,13 @@ _POSTGRES: Final = (
 """Start of a Postgres error code, what is wrong, what to do; the first match counts."""
 
 
+_OVERFLOW: Final = "integer overflow"
+_OUT_OF_RANGE: Final = "22003"
+"""What SQLite says of a sum that 64 bits do not hold, and the error code of Postgres."""
+
+_FROM: Final = re.compile(r"\bFROM (\w+)")
+"""The table of a statement, the first one of several: the others only tell what its rows are of."""
+
 _CROWDED: Final = (
     "too many connections", "too many clients", "connection slots are reserved", "no more connections allowed",
 )  # fmt: skip
@@ -51,13 +59,27 @@ class Raced(Exception):
     """Another writer was faster with the same files, labels or run; looking again will show it."""
 
 
+class Damaged(Exception):
+    """Bytes of the database that say nothing. `what`: in the plural, with run and rank; `remedy`: what helps."""
+
+    def __init__(self, what: str, remedy: str) -> None:
+        super().__init__(what, remedy)
+        self.what = what
+        self.remedy = remedy
+
+
 def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> StoreError | None:
     """The StoreError behind `error` of a driver, or None where the fault is ours and a traceback is due.
 
-    `name`: the database, for the message. `secrets` are taken out of whatever the driver said.
+    `error`: also a Damaged of the bytes that it gave. `name`: the database, for the message. `secrets` are taken out of
+    whatever the driver said.
     """
+    if isinstance(error, Damaged):
+        return StoreError(f"{name}: {error.what} are damaged", remedy=error.remedy)
     cause: Any = error.orig if isinstance(error, DBAPIError) else error
     text = str(cause).strip()
+    if _OVERFLOW in text.lower() or getattr(cause, "sqlstate", None) == _OUT_OF_RANGE:
+        return _explain_overflow(error, name)
     if _was_not_sent(error) and not is_crowded(cause):
         return None
     if type(cause).__module__.startswith("psycopg"):
@@ -69,6 +91,16 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
         if part in lowered:
             return StoreError(f"{name}: {problem} ({text})", remedy=remedy)
     return None
+
+
+def _explain_overflow(error: Exception, name: str) -> StoreError | None:
+    """None where it is no sum: what is written are numbers that were checked before."""
+    statement = error.statement if isinstance(error, DBAPIError) else None
+    table = _FROM.search(statement or "")
+    if table is None:
+        return None
+    problem = f"{name}: a sum over rows of the table {table[1]} is too large: 2**63 or more"
+    return StoreError(problem, remedy="ask for fewer ranks and steps")
 
 
 def is_crowded(error: BaseException) -> bool:

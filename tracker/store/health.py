@@ -8,13 +8,17 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, exists, func, or_, select, text
 
-from tracker.store import schema
+from tracker.store import contexts, labels, schema
 from tracker.store.connect import Store
+from tracker.store.samples import arrays
 from tracker.store.tables import metadata
 from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
 
 _RUN: Final = metadata.tables["run"]
 _TEXT: Final = metadata.tables[DETAIL_TEXT]
+_TREE: Final = metadata.tables["op_tree"]
+_TREES_AT_ONCE: Final = 10
+"""One can hold a megabyte."""
 
 
 class Health(Struct, frozen=True):
@@ -46,15 +50,25 @@ def info(store: Store) -> Health:
 def check(store: Store) -> list[str]:
     """What is wrong with `store`, a sentence each; empty when it is sound.
 
-    Looks at the file (SQLite), at the tables against the code, and for rows whose run or whose texts are gone.
+    Looks at the file (SQLite), at the tables against the code, for rows whose run or whose texts are gone, and into all
+    that is packed.
     """
+    looked_at = (_file_problems, _table_problems, _orphans, _nameless, _damaged_samples, _damaged_contexts)
     with store.connect() as connection:
-        return [
-            *_file_problems(connection),
-            *_table_problems(connection),
-            *_orphans(connection),
-            *_nameless(connection),
-        ]
+        return [problem for look in looked_at for problem in look(connection)]
+
+
+def repair(store: Store) -> list[int]:
+    """Make the packed samples again that are damaged, from the rows that they were made of: of these runs."""
+
+    def work(connection: Connection) -> list[int]:
+        damaged = arrays.damaged_arrays(connection)
+        for run_id in damaged:
+            labels.hold_run(connection, run_id)
+            arrays.repair_array(connection, run_id)
+        return damaged
+
+    return store.transact(work)
 
 
 def _server(connection: Connection) -> str:
@@ -106,3 +120,17 @@ def _nameless(connection: Connection) -> Iterator[str]:
         count = gone and connection.scalar(select(func.count()).select_from(table).where(or_(*gone)))
         if count:
             yield f"{count} rows of {table.name} refer to texts that are gone"
+
+
+def _damaged_samples(connection: Connection) -> Iterator[str]:
+    for run_id in arrays.damaged_arrays(connection):
+        yield f"the samples of run {run_id} are damaged; {arrays.HOW_TO_REPAIR}"
+
+
+def _damaged_contexts(connection: Connection) -> Iterator[str]:
+    question = select(_TREE.c.run_id, _TREE.c.rank, _TREE.c.contexts).order_by(_TREE.c.run_id, _TREE.c.rank)
+    for row in connection.execute(question, execution_options={"yield_per": _TREES_AT_ONCE}):
+        try:
+            contexts.unpacked(bytes(row.contexts))
+        except ValueError:
+            yield f"the calling contexts of run {row.run_id}, rank {row.rank} are damaged"

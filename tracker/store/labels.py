@@ -108,7 +108,7 @@ def configuration_id(connection: Connection, workload: int, values: Mapping[str,
     identity = {
         "workload_id": workload,
         "fingerprint": digest_of(part for pair in pairs for part in pair),
-        "title": " ".join(f"{key}={value}" for key, value in pairs),
+        "title": configuration_title(values),
     }
     number = _find_or_add(connection, _FIND_CONFIGURATION, _ADD_CONFIGURATION, identity)
     for key, value in pairs:
@@ -127,6 +127,11 @@ def configuration_pairs(values: Mapping[str, str]) -> list[tuple[str, str]]:
     for _, value in pairs:
         _check_plain("configuration value", value)
     return pairs
+
+
+def configuration_title(values: Mapping[str, str]) -> str:
+    """The name of the configuration with these values; '' without any."""
+    return " ".join(f"{key}={value}" for key, value in configuration_pairs(values))
 
 
 def version_label(label: str) -> str:

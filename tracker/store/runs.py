@@ -24,6 +24,7 @@ _SET_STATE: Final = text("UPDATE run SET state = :state, state_reason = :reason 
 _SET_NOTE: Final = text("UPDATE run SET note = :note WHERE id = :id")
 _REMOVE_TAG: Final = text("DELETE FROM run_fact WHERE run_id = :id AND kind = 'tag' AND key = :key")
 _ADD_TAG: Final = text("INSERT INTO run_fact (run_id, kind, key, value) VALUES (:id, 'tag', :key, :value)")
+_DEVICE: Final = text("SELECT vendor, model FROM device WHERE id = :id")
 _CONFIGURATION: Final = text("SELECT key, value FROM configuration_value WHERE configuration_id = :id ORDER BY key")
 _VERSIONS: Final = text(
     "SELECT v.id, v.workload_id, w.name AS workload FROM version AS v INNER JOIN workload AS w ON v.workload_id = w.id "
@@ -39,7 +40,7 @@ class _Labels(Struct, frozen=True):
 
     version: str | None = None
     workload: str | None = None
-    device: Device | None = None
+    device: Callable[[Device], Device] | None = None
     configuration: Mapping[str, str] | None = None
 
 
@@ -49,15 +50,17 @@ def edit_all(
     *,
     version: str | None = None,
     workload: str | None = None,
-    device: Device | None = None,
+    device: Device | Callable[[Device], Device] | None = None,
     configuration: Mapping[str, str] | None = None,
     note: str | None = None,
 ) -> None:
     """File runs under another version, workload, device or configuration, and replace the remark on them.
 
-    None leaves it, an empty note removes it. Names are made when new; a version takes its commit along.
+    None leaves it, an empty note removes it. Names are made when new; a version takes its commit along. `device`: the
+    one of all of them, or what makes it of the one that a run has.
     """
-    new = _Labels(version, workload, device, configuration)
+    corrected = (lambda _: device) if isinstance(device, Device) else device
+    new = _Labels(version, workload, corrected, configuration)
     relabels = new != _Labels()
 
     def change(connection: Connection, run: Any) -> None:
@@ -178,12 +181,13 @@ def _relabel(connection: Connection, run: Any, new: _Labels) -> None:
     version = run.version if new.version is None else new.version
     stays = target == run.workload_id and version == run.version
     commit = run.commit_id if version == run.version else None
+    device = None if new.device is None else new.device(_device(connection, run.device_id))
     found = {
         "id": run.run_id,
         "workload_id": target,
         "configuration_id": labels.configuration_id(connection, target, values),
         "version_id": run.version_id if stays else labels.version_id(connection, target, version, commit),
-        "device_id": run.device_id if new.device is None else labels.device_id(connection, new.device),
+        "device_id": run.device_id if device is None else labels.device_id(connection, device),
     }
     connection.execute(_SET_LABELS, found)
     if any(found[name] != getattr(run, name) for name in ("workload_id", "configuration_id", "device_id")):
@@ -195,6 +199,11 @@ def _purge(connection: Connection, run: Any) -> None:
         # The names are those above.
         connection.execute(text(f"DELETE FROM {table} WHERE run_id = :id"), {"id": run.run_id})  # noqa: S608
     connection.execute(text("DELETE FROM run WHERE id = :id"), {"id": run.run_id})
+
+
+def _device(connection: Connection, device_id: int) -> Device:
+    found = connection.execute(_DEVICE, {"id": device_id}).one()
+    return Device(found.vendor, found.model)
 
 
 def _configuration(connection: Connection, configuration_id: int) -> dict[str, str]:

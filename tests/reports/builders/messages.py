@@ -33,7 +33,8 @@ def told(**more: Any) -> ToldIncident:
         "good_version": "v41", "direction": "regression", "severity": "critical", "baseline_runs": (1, 2, 3),
         "candidate_runs": (4, 5, 6), "baseline_step_ns": 400 * MS, "candidate_step_ns": 430 * MS,
         "step_delta_ns": 30 * MS, "operators_ns": 24 * MS, "free_ns": 5 * MS, "exposed_communication_ns": 0.0,
-        "exposed_copy_ns": None, "explained_share": 29 / 30, "rest_ns": 1 * MS, "gain_ns": 0.0, "shared_factor": 0.001,
+        "exposed_copy_ns": None, "explained_share": 29 / 30, "rest_ns": 1 * MS, "gain_ns": 0.0, "loss_ns": 29 * MS,
+        "shared_factor": 0.001,
         "causes": ("slower calls", "new operator", "environment"), "environment": (("cuda", "12.4", "12.6"),),
         "by_step": True, "more": 3, "silenced": 1,
         "shown": (

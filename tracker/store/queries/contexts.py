@@ -60,7 +60,8 @@ def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: 
             contexts = unpacked(bytes(content))
         except ValueError as error:
             problem = f"{store.url}: the calling contexts of run {run_id}, rank {rank} are damaged"
-            raise StoreError(problem, remedy="restore the database from a copy") from error
+            again = f"tracker runs delete {run_id} --purge --reason damaged, then ingest its files again"
+            raise StoreError(problem, remedy=f"restore the database from a copy, or {again}") from error
         summed = _summed(contexts, steps, in_steps)
         place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
         yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])

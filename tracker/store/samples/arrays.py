@@ -18,9 +18,12 @@ from sqlalchemy import Connection, text
 
 from tracker.store import bulk
 from tracker.store.bulk import Column
+from tracker.store.failures import Damaged
 from tracker.store.sql import statement
 
 _FORGET: Final = text("DELETE FROM sample_array WHERE run_id = :run_id")
+_REPLACE: Final = text("UPDATE sample_array SET numbers = :numbers WHERE run_id = :run_id")
+HOW_TO_REPAIR: Final = "tracker db check --repair makes them again"
 _RUNS_PER_QUESTION: Final = 100
 """One array can hold a megabyte."""
 
@@ -43,15 +46,35 @@ def keep_array(connection: Connection, run_id: int) -> None:
 
 
 def arrays_of(connection: Connection, run_ids: Iterable[int]) -> dict[int, SampleArray]:
-    """The samples of each of these runs; empty arrays for one without any."""
+    """The samples of each of these runs; empty arrays for one without any. Damaged where the bytes of one are."""
     wanted = sorted(set(run_ids))
     found: dict[int, SampleArray] = {}
     for start in range(0, len(wanted), _RUNS_PER_QUESTION):
         asked = {"run_ids": wanted[start : start + _RUNS_PER_QUESTION]}
         for run_id, numbers in bulk.fetch(connection.execute(statement("sample_arrays"), asked)):
-            found[run_id] = unpacked(bytes(numbers))
+            try:
+                found[run_id] = unpacked(bytes(numbers))
+            except ValueError as error:
+                raise Damaged(f"the samples of run {run_id}", HOW_TO_REPAIR) from error
     # a program of before there were arrays may have written a run
     return {run_id: found.get(run_id) or array_of_rows(connection, run_id) for run_id in wanted}
+
+
+def damaged_arrays(connection: Connection) -> list[int]:
+    """The runs whose bytes are damaged, ascending."""
+    question = text("SELECT run_id, numbers FROM sample_array ORDER BY run_id")
+    damaged = []
+    for run_id, numbers in connection.execute(question, execution_options={"yield_per": _RUNS_PER_QUESTION}):
+        try:
+            unpacked(bytes(numbers))
+        except ValueError:
+            damaged.append(run_id)
+    return damaged
+
+
+def repair_array(connection: Connection, run_id: int) -> None:
+    """Make the damaged array of a run again from its rows; nothing where the run is gone by now."""
+    connection.execute(_REPLACE, {"run_id": run_id, "numbers": packed(array_of_rows(connection, run_id))})
 
 
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
@@ -71,9 +94,14 @@ def packed(array: SampleArray) -> bytes:
 
 
 def unpacked(numbers: bytes) -> SampleArray:
-    """The array that was `packed`."""
-    plain = zlib.decompress(numbers)
-    count = len(plain) // 24
+    """The array that was `packed`; ValueError where the bytes are damaged."""
+    try:
+        plain = zlib.decompress(numbers)
+    except zlib.error as error:
+        raise ValueError("these bytes are no samples") from error
+    count, rest = divmod(len(plain), 24)
+    if rest:
+        raise ValueError("series, values and calls differ in number")
     steps = np.frombuffer(plain, dtype="<i8", count=count)
     values, calls = np.frombuffer(plain, dtype="<f8", offset=8 * count).reshape(2, count)
     return SampleArray(np.cumsum(steps), values, calls)

@@ -180,9 +180,11 @@ def _coded(told: Iterable[T | None], key: Callable[[T], SeriesKey]) -> tuple[lis
     >>> _coded([None, "forward", "forward"], lambda phase: SeriesKey("phase", "total_ns", phase))[1].tolist()
     [-1, 0, 0]
     """
-    places: dict[T, int] = {}
-    code = [-1 if each is None else places.setdefault(each, len(places)) for each in told]
-    return [key(each) for each in places], np.array(code, dtype=np.int64)
+    entries = list(told)
+    known = [each for each in dict.fromkeys(entries) if each is not None]
+    places: dict[T | None, int] = {each: place for place, each in enumerate(known)}
+    places[None] = -1
+    return [key(each) for each in known], np.array([*map(places.__getitem__, entries)], dtype=np.int64)
 
 
 def _whole(values: Any) -> I64:

@@ -1,0 +1,54 @@
+"""What runs of one ingest say against each other: told before there is a database, where there is none yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from tracker.errors import UsageError
+from tracker.intake.pieces import Piece
+
+if TYPE_CHECKING:
+    from tracker.store import RunRecord
+
+
+def refuse_copies(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
+    """UsageError where a file and its copy come in as runs of two versions or workloads, or only some of the files of a
+    capture are copies.
+    """
+    first: dict[bytes, tuple[RunRecord, str]] = {}
+    for record, pieces in runs:
+        for piece in pieces:
+            copies = [source for source in piece.capture.sources if source.digest in first]
+            for source in copies:
+                other, path = first[source.digest]
+                one, another = (f"version {run.version!r} of workload {run.workload!r}" for run in (other, record))
+                if one != another:
+                    raise UsageError(
+                        f"{path} and {source.path} are the same file, and come in as {one} and as {another}",
+                        remedy="leave one of them out, or label both alike",
+                    )
+            if 0 < len(copies) < len(piece.capture.sources):
+                raise UsageError(
+                    f"{first[copies[0].digest][1]} and {copies[0].path} are the same file, of captures that differ in "
+                    "other files",
+                    remedy="leave one of the captures out",
+                )
+        for piece in pieces:
+            for source in piece.capture.sources:
+                first.setdefault(source.digest, (record, source.path))
+
+
+def refuse_commits(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
+    """UsageError where two runs say that one version is one commit and another."""
+    first: dict[tuple[str, str], tuple[str, str]] = {}
+    for record, pieces in runs:
+        if record.commit is None:
+            continue
+        commit, place = first.setdefault((record.workload, record.version), (record.commit, pieces[0].place))
+        if commit != record.commit:
+            raise UsageError(
+                f"version {record.version!r} of workload {record.workload!r} is commit {commit} for {place}, "
+                f"{record.commit} for {pieces[0].place}",
+                remedy="give --commit or another --version, or correct what lies beside the files",
+            )

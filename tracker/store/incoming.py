@@ -1,0 +1,173 @@
+"""What comes in as one run: its record, its captures, and which of their files are in already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from typing import Any
+
+from msgspec import Struct, field
+from sqlalchemy import Connection
+
+from tracker.errors import UsageError
+from tracker.profile import Capture, Device, Source
+from tracker.store import details, labels
+from tracker.store.bulk import clean
+from tracker.store.sql import statement
+
+
+class RunRecord(Struct, frozen=True):
+    """What is known of a run as a whole.
+
+    `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
+    None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
+    """
+
+    workload: str
+    version: str
+    commit: str | None
+    note: str | None
+    configuration: Mapping[str, str]
+    tags: Mapping[str, str]
+    facts: Mapping[str, str]
+    device: Device
+    started_at_ns: int | None
+    ranks_expected: int | None
+    rules_version: int | None = None
+
+
+class Incoming(Struct, frozen=True):
+    """The captures of one run on their way in. `rank` is never None here."""
+
+    record: RunRecord
+    captures: Sequence[Capture]
+    formats: Sequence[str]
+    world_size: int | None
+    expected: int | None
+    window: tuple[int, int] | None
+    run_ids: frozenset[int] = field(default_factory=frozenset)
+    """Runs that already hold other captures of the same group."""
+    pruned: Sequence[details.Placed] = ()
+    """Captures that are in, without their details."""
+
+    @property
+    def ranks(self) -> list[int]:
+        """The rank of each capture."""
+        return [rank_of(capture) for capture in self.captures]
+
+    @property
+    def job_size(self) -> int | None:
+        """How many ranks the job has: by its files, else as many as the user expects."""
+        return self.world_size if self.world_size is not None else self.expected
+
+
+def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequence[str]) -> Incoming:
+    """One run of a batch. What is wrong with it is told here: before there is a database, where there is none yet."""
+    if not captures or any(capture.rows is None for capture in captures):
+        raise ValueError("a run is saved from captures with rows")
+    labels.version_label(record.version)
+    labels.workload_name(record.workload)
+    labels.configuration_pairs(record.configuration)
+    ranks = [rank_of(capture) for capture in captures]
+    if len(set(ranks)) < len(ranks):
+        raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")
+    devices = sorted({f"{c.device.vendor} {c.device.model}".strip() for c in captures})
+    if len(devices) > 1:
+        raise UsageError(
+            f"the ranks of one run ran on different devices: {', '.join(devices)}",
+            remedy="ingest them one by one, or name the device with --device",
+        )
+    sizes = {capture.world_size for capture in captures} - {None}
+    if len(formats) == 1:
+        formats = list(formats) * len(captures)
+    expected = None if sizes else record.ranks_expected
+    return Incoming(record, captures, formats, sizes.pop() if len(sizes) == 1 else None, expected, window_of(captures))
+
+
+def rank_of(capture: Capture) -> int:
+    """The rank; a job that does not count its processes has one, 0."""
+    return 0 if capture.rank is None else capture.rank
+
+
+def window_of(captures: Sequence[Capture]) -> tuple[int, int] | None:
+    """From the start of the first capture to the end of the last, in ns; None unless all of them say both."""
+    windows = [(c.started_at_ns, c.ended_at_ns) for c in captures]
+    starts = [start for start, _ in windows if start is not None]
+    ends = [end for _, end in windows if end is not None]
+    return (min(starts), max(ends)) if len(starts) == len(ends) == len(windows) else None
+
+
+def without_known(connection: Connection, incoming: Incoming) -> Incoming:
+    """`incoming` without the captures whose files are in, with the runs that these are in."""
+    sources = {source.digest: source for capture in incoming.captures for source in capture.sources}
+    if not sources:
+        return incoming
+    known = connection.execute(statement("known_sources"), {"digests": sorted(sources)}).all()
+    run_of: dict[bytes, int] = {}
+    for row in known:
+        _check_label(row, sources[bytes(row.digest)], incoming.record)
+        run_of[bytes(row.digest)] = row.run_id
+    bare = bare_ranks(connection, set(run_of.values()))
+    fresh, pruned = [], []
+    for capture, format in zip(incoming.captures, incoming.formats, strict=True):
+        inside = [source.digest in run_of for source in capture.sources]
+        if not any(inside):
+            fresh.append((capture, format))
+        elif not all(inside):
+            raise _half_known(capture, run_of)
+        elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare:
+            pruned.append(details.Placed(*place, capture))
+    captures = [capture for capture, _ in fresh]
+    return Incoming(
+        incoming.record,
+        captures,
+        [format for _, format in fresh],
+        incoming.world_size,
+        incoming.expected,
+        window_of(captures) if captures else None,
+        frozenset(run_of.values()),
+        pruned,
+    )
+
+
+def bare_ranks(connection: Connection, run_ids: Set[int]) -> set[tuple[int, int]]:
+    """(run, rank) of the captures of these runs whose details were dropped."""
+    if not run_ids:
+        return set()
+    rows = connection.execute(statement("pruned_ranks"), {"run_ids": sorted(run_ids)}).all()
+    return {(row.run_id, row.rank) for row in rows}
+
+
+def _check_label(row: Any, source: Source, record: RunRecord) -> None:
+    """Refuse a file that is in under another label, or in a run that was deleted."""
+    if row.state == "deleted":
+        why = f" ({row.state_reason})" if row.state_reason else ""
+        raise UsageError(
+            f"{source.path} is in as run {row.run_id}, which was deleted{why}",
+            remedy=f"to take it back: tracker runs restore {row.run_id}",
+        )
+    change = ""
+    if row.version != clean(record.version):
+        change += f" --version {_quoted(record.version)}"
+    if row.workload != clean(record.workload):
+        change += f" --workload {_quoted(record.workload)}"
+    if change:
+        raise UsageError(
+            f"{source.path} is already in as run {row.run_id}, version {row.version!r} of workload {row.workload!r}",
+            remedy=f"to relabel it: tracker runs edit {row.run_id}{change}",
+        )
+
+
+def _quoted(label: str) -> str:
+    import shlex
+
+    return shlex.quote(label)
+
+
+def _half_known(capture: Capture, run_of: Mapping[bytes, int]) -> UsageError:
+    inside = next(source for source in capture.sources if source.digest in run_of)
+    new = next(source for source in capture.sources if source.digest not in run_of)
+    run_id = run_of[inside.digest]
+    return UsageError(
+        f"{new.path} is new, but {inside.path} of the same capture is in as run {run_id}",
+        remedy=f"to replace it: tracker runs delete {run_id} --purge --reason replaced, then ingest again",
+    )
