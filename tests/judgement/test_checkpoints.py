@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 
 import numpy as np
+import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.judgement.test_follow import lines, watch
 from tracker.detectors.life import Acted
@@ -107,3 +109,13 @@ def test_a_checkpoint_of_other_runs_or_other_actions_is_not_used():
     others = [0, 1, 2, 3, 4, 6, 7, 8, 9, 10, 11, 12]
     watched, series = some(line, others)
     assert resume(watched, series, [], fingerprints(others), known=known)[0] == follow(watched)
+
+
+@pytest.mark.parametrize("damage", [lambda state: state[:-9], lambda state: b"none", lambda state: b""])
+def test_a_damaged_checkpoint_costs_time_and_nothing_else(damage):
+    draw = np.random.default_rng(0)
+    line = (1e6 * np.exp(draw.normal(0, 0.005, (24, 13))), np.full((24, 13), 1.0), [0] * 6 + [1] * 7)
+    _, known = resume(*some(line, range(12)), [], fingerprints(range(13)), known=None)
+    watched, series = some(line, range(13))
+    given = (watched, series, [], fingerprints(range(13)))
+    assert resume(*given, known=replace(known, state=damage(known.state))) == resume(*given, known=known)

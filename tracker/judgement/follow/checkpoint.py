@@ -70,8 +70,10 @@ def resume(
     last = len(watched.runs) - 1
     first = 0
     if known is not None and known.runs <= last and known.key == _key(follower, series, known.runs, fingerprint):
-        _restore(follower, series, known)
-        first = known.runs
+        state = _decoded(known.state)
+        if state is not None:
+            _restore(follower, series, state, known.runs)
+            first = known.runs
     for run in range(first, last):
         follower.observe(run)
     kept = None
@@ -116,12 +118,19 @@ def _encoded(follower: Follower, series: I64, runs: int) -> bytes:
     return zlib.compress(msgspec.msgpack.encode(state), 1)
 
 
-def _restore(follower: Follower, series: I64, known: Checkpoint) -> None:
-    """Puts `follower`, which has seen nothing yet, where the checkpoint stands.
+def _decoded(state: bytes) -> _State | None:
+    """What was encoded; None where the bytes are damaged: what they say can be found out again."""
+    try:
+        return msgspec.msgpack.decode(zlib.decompress(state), type=_State)
+    except (zlib.error, msgspec.MsgspecError):
+        return None
+
+
+def _restore(follower: Follower, series: I64, state: _State, runs: int) -> None:
+    """Puts `follower`, which has seen nothing yet, where the checkpoint of the first `runs` runs stands.
 
     Its series may be fewer, or other ones besides: those have no value in the runs that it stands for.
     """
-    state = msgspec.msgpack.decode(zlib.decompress(known.state), type=_State)
     before = np.frombuffer(state.series, dtype=np.int64)
     row_of = {number: row for row, number in enumerate(series.tolist())}
     rows: I64 = np.array([row_of.get(number, -1) for number in before.tolist()], dtype=np.int64)
@@ -137,8 +146,8 @@ def _restore(follower: Follower, series: I64, known: Checkpoint) -> None:
     follower.baselines.windows.columns = windows(state.columns)
     follower.baselines.windows.variance[to] = np.frombuffer(state.variance)[here]
     follower.baselines.windows.freedom[to] = np.frombuffer(state.freedom)[here]
-    normal = np.unpackbits(np.frombuffer(state.normal, dtype=np.uint8), count=len(before) * known.runs)
-    follower.baselines.normal[to, : known.runs] = normal.reshape(len(before), known.runs)[here]
+    normal = np.unpackbits(np.frombuffer(state.normal, dtype=np.uint8), count=len(before) * runs)
+    follower.baselines.normal[to, :runs] = normal.reshape(len(before), runs)[here]
     follower.baselines.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
     follower.baselines.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
     follower.snapshots = {run: windows(raw) for run, raw in state.snapshots.items()}
