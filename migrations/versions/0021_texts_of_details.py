@@ -53,6 +53,7 @@ def upgrade() -> None:
     if is_sqlite():
         op.drop_index(FOR_NOW, "detail_text")
     write_digests(8)
+    count_again("detail_text")
 
 
 def downgrade() -> None:
@@ -60,6 +61,13 @@ def downgrade() -> None:
         make_again(table, {f"{name}_id": name for name in names}, TEXT, found="text", by="id")
     take_over("detail_text", "op_text")
     write_digests(16)
+    count_again("op_text")
+
+
+def count_again(texts: str) -> None:
+    """Postgres plans by what it knows of tables, and looks at new ones by itself only after a while."""
+    if not is_sqlite():
+        op.execute(f"ANALYZE {', '.join((texts, *TEXTS))}")
 
 
 def is_sqlite() -> bool:
