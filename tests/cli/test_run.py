@@ -177,7 +177,13 @@ def test_a_signal_reaches_the_command_which_decides_how_it_ends(job, number):
     script = f"trap 'cp made.json prof; exit 9' {name}; touch ready; while :; do sleep 0.05; done"
     command = [sys.executable, "-m", "tracker", "run", *LABELS, "--", "sh", "-c", script]
     started = subprocess.Popen(
-        command, env={**os.environ, "PYTHONPATH": str(ROOT)}, stderr=subprocess.PIPE, text=True, start_new_session=True
+        command,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # a shell lets what it starts in the background ignore SIGINT, and that is inherited
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 one thread
     )
     until((job / "ready").exists)
     started.send_signal(number)
