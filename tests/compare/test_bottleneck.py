@@ -132,6 +132,14 @@ def test_what_of_a_capture_lies_outside_of_its_steps_is_known(store: Store):
     assert show(store, "v1", options=ShowOptions(steps=(1,))).bottleneck.outside_steps_share is None
 
 
+def test_a_step_in_which_the_device_did_nothing_is_not_outside_of_the_steps(store: Store):
+    idle = StepRow(1, 0, breakdown(duration_ns=1000))
+    one = with_steps(capture(), [device(900), idle, device(900, number=2)])
+    rows = replace(one.rows, overall=replace(one.rows.overall, e2e_ns=3000))
+    save_run(store, record(), [replace(one, rows=rows)], formats=["cann"])
+    assert show(store, "v1").bottleneck.outside_steps_share is None
+
+
 def test_steps_that_hold_all_of_the_device_leave_nothing_outside(store: Store):
     assert of(store, [device(900), device(900, number=1)], [device(500)]).outside_steps_share == 0.0
     assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))], runs="v2").outside_steps_share is None

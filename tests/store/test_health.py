@@ -65,6 +65,15 @@ def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store
         assert arrays_of(connection, [2])[2].values.tolist() == before.values.tolist()
 
 
+def test_damaged_samples_whose_rows_are_gone_stay_a_problem(store):
+    save(store)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE sample_array SET numbers = :none"), {"none": b"none"})
+        connection.execute(text("DELETE FROM sample"))
+    problem = "the samples of run 1 are damaged; the rows that they were made of are gone, too"
+    assert (health.repair(store), health.check(store)) == ([], [problem])
+
+
 def test_what_a_rule_says_of_a_finding_belongs_to_no_run_and_is_sound(store):
     """An operator becomes faster for good: that it is the new baseline is an event without a run."""
     runs(store, "v1", count=5)

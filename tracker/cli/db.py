@@ -61,8 +61,8 @@ def check(
     ] = False,
     db: options.Database = None,
 ) -> None:
-    """Look for damage: in the file, in the tables, rows whose run is gone, packed rows. Exit code 2 where there is
-    some.
+    """Look for damage: in the file, in the tables, rows whose run or texts are gone, packed rows. Exit code 2 where
+    there is some.
 
     \b
     Example:

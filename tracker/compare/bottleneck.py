@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -102,16 +103,21 @@ def _times(side: Loaded) -> _Times:
 
 
 def _outside_steps(side: Loaded, times: _Times) -> float | None:
-    """How much of the E2E of the captures lies in none of their steps; None for a part of the steps."""
+    """How much of the E2E of the captures lies in none of their steps; None for a part of the steps.
+
+    A rank counts where all of its steps are among the `times`.
+    """
     if side.is_part:
         return None
     inside: dict[tuple[int, int], int] = {}
+    untold = Counter(values(side.steps, "run_id", "rank"))
     step_runs, step_ranks, _, lasting = (column.tolist() for column in times)
     for run_id, rank, ns in zip(step_runs, step_ranks, lasting, strict=True):
         inside[run_id, rank] = inside.get((run_id, rank), 0) + ns
+        untold[run_id, rank] -= 1
     runs, (ranks, e2e), _ = _known(side.captures[side.captures["timeline"] == "device"], "rank", "e2e_ns")
     keys = list(zip(runs.tolist(), ranks.tolist(), strict=True))
-    known = np.array([key in inside for key in keys], dtype=bool)
+    known = np.array([key in inside and not untold[key] for key in keys], dtype=bool)
     outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
     return _median_quotient(runs[known], np.maximum(outside, 0)[known], e2e[known])
 

@@ -43,8 +43,8 @@ _OVERFLOW: Final = "integer overflow"
 _OUT_OF_RANGE: Final = "22003"
 """What SQLite says of a sum that 64 bits do not hold, and the error code of Postgres."""
 
-_FROM: Final = re.compile(r"\bFROM (\w+)")
-"""The table of a statement, the first one of several: the others only tell what its rows are of."""
+_SUM: Final = re.compile(r"^\s*(?:SELECT|WITH)\b(?=.*\bSUM\().*?\bFROM (\w+)", re.DOTALL)
+"""The table of a question that sums up, the first one of several: the others only tell what its rows are of."""
 
 _CROWDED: Final = (
     "too many connections", "too many clients", "connection slots are reserved", "no more connections allowed",
@@ -96,7 +96,7 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
 def _explain_overflow(error: Exception, name: str) -> StoreError | None:
     """None where it is no sum: what is written are numbers that were checked before."""
     statement = error.statement if isinstance(error, DBAPIError) else None
-    table = _FROM.search(statement or "")
+    table = _SUM.match(statement or "")
     if table is None:
         return None
     problem = f"{name}: a sum over rows of the table {table[1]} is too large: 2**63 or more"

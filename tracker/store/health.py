@@ -62,11 +62,12 @@ def repair(store: Store) -> list[int]:
     """Make the packed samples again that are damaged, from the rows that they were made of: of these runs."""
 
     def work(connection: Connection) -> list[int]:
-        damaged = arrays.damaged_arrays(connection)
-        for run_id in damaged:
+        made = []
+        for run_id in arrays.damaged_arrays(connection):
             labels.hold_run(connection, run_id)
-            arrays.repair_array(connection, run_id)
-        return damaged
+            if arrays.repair_array(connection, run_id):
+                made.append(run_id)
+        return made
 
     return store.transact(work)
 
@@ -124,7 +125,9 @@ def _nameless(connection: Connection) -> Iterator[str]:
 
 def _damaged_samples(connection: Connection) -> Iterator[str]:
     for run_id in arrays.damaged_arrays(connection):
-        yield f"the samples of run {run_id} are damaged; {arrays.HOW_TO_REPAIR}"
+        can_be_made = len(arrays.array_of_rows(connection, run_id).series_ids) > 0
+        remedy = arrays.HOW_TO_REPAIR if can_be_made else "the rows that they were made of are gone, too"
+        yield f"the samples of run {run_id} are damaged; {remedy}"
 
 
 def _damaged_contexts(connection: Connection) -> Iterator[str]:

@@ -72,9 +72,12 @@ def damaged_arrays(connection: Connection) -> list[int]:
     return damaged
 
 
-def repair_array(connection: Connection, run_id: int) -> None:
-    """Make the damaged array of a run again from its rows; nothing where the run is gone by now."""
-    connection.execute(_REPLACE, {"run_id": run_id, "numbers": packed(array_of_rows(connection, run_id))})
+def repair_array(connection: Connection, run_id: int) -> bool:
+    """Make the damaged array of a run again from its rows; False, and nothing changed, where there are none either."""
+    array = array_of_rows(connection, run_id)
+    if len(array.series_ids):
+        connection.execute(_REPLACE, {"run_id": run_id, "numbers": packed(array)})
+    return len(array.series_ids) > 0
 
 
 def array_of_rows(connection: Connection, run_id: int) -> SampleArray:
