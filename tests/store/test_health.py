@@ -9,7 +9,7 @@ from tests.factories import save
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
 from tracker.errors import StoreError
-from tracker.store import health, schema
+from tracker.store import health, queries, schema
 from tracker.store.samples import arrays_of
 
 
@@ -42,6 +42,11 @@ def test_rows_whose_texts_are_gone_are_a_problem(store):
         "2 rows of counter refer to texts that are gone",
         "2 rows of kernel refer to texts that are gone",
     ]
+    with pytest.raises(StoreError) as raised:
+        queries.kernels(store, [1])
+    assert str(raised.value) == (
+        f"{store.url}: keys or texts of ops and kernels are damaged; tracker db check tells which"
+    )
 
 
 def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store):
@@ -51,7 +56,8 @@ def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store
     with store.begin() as connection:
         connection.execute(text("UPDATE sample_array SET numbers = SUBSTR(numbers, 1, 20) WHERE run_id = 2"))
         connection.execute(text("UPDATE op_tree SET contexts = :none WHERE run_id = 1 AND rank = 1"), {"none": b"none"})
-    tree = "the calling contexts of run 1, rank 1 are damaged"
+    again = "tracker runs delete 1 --purge --reason damaged, then ingest its files again"
+    tree = f"the calling contexts of run 1, rank 1 are damaged; {again}"
     assert health.check(store) == [
         "the samples of run 2 are damaged; tracker db check --repair makes them again", tree,
     ]  # fmt: skip

@@ -73,6 +73,7 @@ def check(
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
     from tracker.store import health
+    from tracker.store.samples.arrays import HOW_TO_REPAIR
     from tracker.units import counted
 
     settings = config.load(db)
@@ -85,7 +86,8 @@ def check(
         tell(f"tracker: {problem}")
     if problems:
         said = f"{name} is damaged: {counted(len(problems), 'problem')}"
-        raise StoreError(said, remedy="restore it from a copy, or ingest again")
+        by_itself = not repair and all(problem.endswith(HOW_TO_REPAIR) for problem in problems)
+        raise StoreError(said, remedy="tracker db check --repair" if by_itself else "restore it from a copy")
     emit(f"{name} is sound")
 
 

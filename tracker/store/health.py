@@ -136,4 +136,5 @@ def _damaged_contexts(connection: Connection) -> Iterator[str]:
         try:
             contexts.unpacked(bytes(row.contexts))
         except ValueError:
-            yield f"the calling contexts of run {row.run_id}, rank {row.rank} are damaged"
+            again = f"tracker runs delete {row.run_id} --purge --reason damaged, then ingest its files again"
+            yield f"the calling contexts of run {row.run_id}, rank {row.rank} are damaged; {again}"

@@ -17,6 +17,7 @@ from sqlalchemy import Connection
 from tracker.lazy import pd
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
+from tracker.store.failures import Damaged
 from tracker.store.queries.columns import I64, Column
 from tracker.store.queries.frames import as_keys
 from tracker.store.sql import statement
@@ -91,7 +92,11 @@ def _op_keys(connection: Connection, ids: Collection[int]) -> list[Row]:
 
 
 def _asked(connection: Connection, question: str, ids: Collection[int]) -> list[Any]:
-    return fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
+    """The rows with these numbers; Damaged where one is gone, which no command takes away."""
+    found = fetch(connection.execute(statement(question), {"ids": as_keys(ids)}))
+    if len(found) < len(ids):
+        raise Damaged("keys or texts of ops and kernels", "tracker db check tells which")
+    return found
 
 
 def groups(columns: Sequence[I64], then: Sequence[I64] = ()) -> tuple[I64, I64]:
