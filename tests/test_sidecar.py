@@ -177,6 +177,15 @@ def test_a_copy_under_the_same_labels_is_the_same_run(store: Store, tmp_path: Pa
     assert [(result.run_id, result.already) for result in ingest(store, [tmp_path])] == [(1, False), (1, True)]
 
 
+def test_a_copy_says_no_more_what_a_version_is(store: Store, tmp_path: Path):
+    """Into a database that is there, and into a new one, where the copy is told by its bytes."""
+    for name, commit in (("a.json", "abc"), ("b.json", "def")):
+        beside(trace(tmp_path, name), **{**ONE, "commit": commit})
+    with open_store(str(tmp_path / "new.db"), late=True) as new:
+        for into in (store, new):
+            assert [result.already for result in ingest(into, [tmp_path])] == [False, True]
+
+
 def test_what_is_in_already_may_say_another_commit_by_now(store: Store, tmp_path: Path):
     a, b = trace(tmp_path, "a.json", seed=1), trace(tmp_path, "b.json", seed=2)
     beside(a, **ONE)

@@ -56,8 +56,8 @@ def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store
     with store.begin() as connection:
         connection.execute(text("UPDATE sample_array SET numbers = SUBSTR(numbers, 1, 20) WHERE run_id = 2"))
         connection.execute(text("UPDATE op_tree SET contexts = :none WHERE run_id = 1 AND rank = 1"), {"none": b"none"})
-    again = "tracker runs delete 1 --purge --reason damaged, then ingest its files again"
-    tree = f"the calling contexts of run 1, rank 1 are damaged; {again}"
+    again = "restore the database from a copy, or tracker runs delete 1 --purge --reason damaged, then ingest its files"
+    tree = f"the calling contexts of run 1, rank 1 are damaged; {again} again"
     assert health.check(store) == [
         "the samples of run 2 are damaged; tracker db check --repair makes them again", tree,
     ]  # fmt: skip

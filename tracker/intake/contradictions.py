@@ -22,8 +22,8 @@ def refuse_copies(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
             copies = [source for source in piece.capture.sources if source.digest in first]
             for source in copies:
                 other, path = first[source.digest]
-                one, another = (f"version {run.version!r} of workload {run.workload!r}" for run in (other, record))
-                if one != another:
+                if _label(other) != _label(record):
+                    one, another = (f"version {run.version!r} of workload {run.workload!r}" for run in (other, record))
                     raise UsageError(
                         f"{path} and {source.path} are the same file, and come in as {one} and as {another}",
                         remedy="leave one of them out, or label both alike",
@@ -39,14 +39,29 @@ def refuse_copies(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
                 first.setdefault(source.digest, (record, source.path))
 
 
+def _label(record: RunRecord) -> tuple[str, str]:
+    """Version and workload as they are stored."""
+    return _stored(record.version), _stored(record.workload)
+
+
+def _stored(text: str) -> str:
+    from tracker.store.bulk import clean  # not before other processes read: it brings the database's libraries
+
+    return clean(text)
+
+
 def refuse_commits(runs: Iterable[tuple[RunRecord, Sequence[Piece]]]) -> None:
-    """UsageError where two runs say that one version is one commit and another."""
+    """UsageError where two runs say that one version is one commit and another; a copy says nothing."""
     first: dict[tuple[str, str], tuple[str, str]] = {}
+    seen: set[bytes] = set()
     for record, pieces in runs:
-        if record.commit is None:
+        digests = {source.digest for piece in pieces for source in piece.capture.sources}
+        is_copy = bool(digests) and digests <= seen
+        seen |= digests
+        if record.commit is None or is_copy:
             continue
-        commit, place = first.setdefault((record.workload, record.version), (record.commit, pieces[0].place))
-        if commit != record.commit:
+        commit, place = first.setdefault(_label(record), (record.commit, pieces[0].place))
+        if _stored(commit) != _stored(record.commit):
             raise UsageError(
                 f"version {record.version!r} of workload {record.workload!r} is commit {commit} for {place}, "
                 f"{record.commit} for {pieces[0].place}",

@@ -15,6 +15,7 @@ from isal import isal_zlib
 from msgspec import Struct
 
 from tracker.profile import I64
+from tracker.store.failures import Damaged
 
 NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
 _LEVEL: Final = 1
@@ -82,3 +83,11 @@ def _numbers(content: bytes, lines: int) -> I64:
     codes = np.ascontiguousarray(by_byte.transpose(0, 2, 1)).view("<u8")[..., 0]
     differences = (codes >> np.uint64(1)).astype(np.int64) ^ -(codes & np.uint64(1)).astype(np.int64)
     return np.cumsum(differences, axis=1)
+
+
+def damaged(run_id: int, rank: int) -> Damaged:
+    """What is said of contexts that cannot be unpacked."""
+    again = f"tracker runs delete {run_id} --purge --reason damaged, then ingest its files again"
+    return Damaged(
+        f"the calling contexts of run {run_id}, rank {rank}", f"restore the database from a copy, or {again}"
+    )

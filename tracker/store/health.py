@@ -136,5 +136,5 @@ def _damaged_contexts(connection: Connection) -> Iterator[str]:
         try:
             contexts.unpacked(bytes(row.contexts))
         except ValueError:
-            again = f"tracker runs delete {row.run_id} --purge --reason damaged, then ingest its files again"
-            yield f"the calling contexts of run {row.run_id}, rank {row.rank} are damaged; {again}"
+            damaged = contexts.damaged(row.run_id, row.rank)
+            yield f"{damaged.what} are damaged; {damaged.remedy}"

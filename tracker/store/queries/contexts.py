@@ -12,7 +12,7 @@ from tracker.lazy import pd
 from tracker.profile import MISSING
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
-from tracker.store.contexts import NUMBERS, Contexts, unpacked
+from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
 from tracker.store.queries.columns import I64, Column, sums
 from tracker.store.queries.frames import whole
 from tracker.store.queries.keyed import Texts, groups, keys_of
@@ -59,9 +59,8 @@ def _ranks(store: Store, parameters: Mapping[str, Any], steps: Steps, in_steps: 
         try:
             contexts = unpacked(bytes(content))
         except ValueError as error:
-            problem = f"{store.url}: the calling contexts of run {run_id}, rank {rank} are damaged"
-            again = f"tracker runs delete {run_id} --purge --reason damaged, then ingest its files again"
-            raise StoreError(problem, remedy=f"restore the database from a copy, or {again}") from error
+            found = damaged(run_id, rank)
+            raise StoreError(f"{store.url}: {found.what} are damaged", remedy=found.remedy) from error
         summed = _summed(contexts, steps, in_steps)
         place = np.array([[run_id], [rank], [MISSING if stage is None else stage]], dtype=np.int64)
         yield np.vstack([place.repeat(summed.shape[1], axis=1), summed])
