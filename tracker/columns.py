@@ -1,0 +1,211 @@
+"""Rows column by column, as a database answers and as results hold them. A frame of pandas is made for whoever asks for
+one: to import pandas takes a sixth of the time of a whole diff.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.lazy import pd
+
+if TYPE_CHECKING:
+    from typing import Self
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Texts = NDArray[np.object_]
+Flags = NDArray[np.bool_]
+Chosen = I64 | Flags | slice
+"""Which rows: their places, or whether for each."""
+
+
+class Column(Struct, frozen=True, eq=False):
+    """Whole or real numbers, or flags, of which some may be missing (0 there)."""
+
+    values: NDArray[Any]
+    missing: Flags
+
+    @classmethod
+    def of(cls, numbers: Sequence[Any], dtype: type) -> Self:
+        """From what a driver gives: None is missing."""
+        if None not in numbers:
+            return cls(np.array(numbers, dtype=dtype), np.zeros(len(numbers), dtype=bool))
+        missing = np.array([number is None for number in numbers], dtype=bool)
+        return cls(np.array([number or 0 for number in numbers], dtype=dtype), missing)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, rows: Chosen) -> Self:
+        """These rows of it."""
+        return type(self)(self.values[rows], self.missing[rows])
+
+    def listed(self) -> list[Any]:
+        """One number after the other, None for missing."""
+        numbers: list[Any] = self.values.tolist()
+        if self.missing.any():
+            for at in np.flatnonzero(self.missing).tolist():
+                numbers[at] = None
+        return numbers
+
+    def array(self) -> Any:
+        """The same as a nullable array of pandas."""
+        if self.values.dtype == np.bool_:
+            return pd.arrays.BooleanArray(self.values, self.missing)
+        kind = pd.arrays.IntegerArray if self.values.dtype == np.int64 else pd.arrays.FloatingArray
+        return kind(self.values, self.missing)
+
+
+class Columns(Struct, frozen=True, eq=False):
+    """Columns of one length by name, in order: texts (objects, None for missing), int64 of which none is missing,
+    float64 (nan for missing), or a `Column`. Nobody changes them: what differs is made anew.
+
+    >>> told = Columns({"name": np.array(["mm", None], dtype=object), "calls": Column.of([3, None], np.int64)})
+    >>> list(told.rows("name", "calls")), told.known("calls").tolist(), told.integers("calls").tolist()
+    ([('mm', 3), (None, None)], [True, False], [3, 0])
+    """
+
+    arrays: Mapping[str, Any]
+
+    @classmethod
+    def of_frame(cls, frame: pd.DataFrame) -> Self:
+        """From a frame of pandas."""
+        return cls({str(name): _of_series(frame[name]) for name in frame})
+
+    @classmethod
+    def stacked(cls, parts: Sequence[Columns]) -> Self:
+        """The rows of all `parts`, which have the same columns, one after the other."""
+        return cls({name: stacked([part[name] for part in parts]) for name in parts[0].arrays})
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """A frame with nullable dtypes (Int64, Float64, string, boolean); float64 where nan is missing."""
+        return pd.DataFrame({name: _of_pandas(column) for name, column in self.arrays.items()}, copy=False)
+
+    def __len__(self) -> int:
+        return next((len(column) for column in self.arrays.values()), 0)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.arrays
+
+    def __getitem__(self, name: str) -> Any:
+        return self.arrays[name]
+
+    def texts(self, name: str) -> Texts:
+        """The texts of a column, "" for missing."""
+        found: Texts = self.arrays[name]
+        return np.where(np.equal(found, None), "", found)
+
+    def reals(self, name: str) -> F64:
+        """The numbers of a column, nan for missing."""
+        return reals(self.arrays[name])
+
+    def integers(self, name: str, missing: int = 0) -> I64:
+        """The whole numbers of a column, `missing` for those."""
+        found = self.arrays[name]
+        if isinstance(found, Column):
+            return np.where(found.missing, missing, found.values) if found.missing.any() else found.values
+        numbers: I64 = found
+        return numbers
+
+    def known(self, name: str) -> Flags:
+        """Which rows have something in a column."""
+        found = self.arrays[name]
+        if isinstance(found, Column):
+            return ~found.missing
+        return np.not_equal(found, None) if found.dtype == object else found == found
+
+    def listed(self, name: str) -> list[Any]:
+        """A column as Python values, None for missing."""
+        found = self.arrays[name]
+        return found.listed() if isinstance(found, Column) else listed(found)
+
+    def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
+        """These columns row by row, as Python values, None for missing."""
+        return zip(*(self.listed(name) for name in names), strict=True)
+
+    def taken(self, rows: Chosen) -> Columns:
+        """These rows."""
+        return Columns({name: column[rows] for name, column in self.arrays.items()})
+
+    def head(self, count: int | None) -> Columns:
+        """The first rows, all for None."""
+        return self if count is None or count >= len(self) else self.taken(slice(0, count))
+
+    def only(self, names: Sequence[str]) -> Columns:
+        """These columns, in this order."""
+        return Columns({name: self.arrays[name] for name in names})
+
+    def without(self, *names: str) -> Columns:
+        """All columns but these."""
+        return Columns({name: column for name, column in self.arrays.items() if name not in names})
+
+    def having(self, **columns: Any) -> Columns:
+        """With these columns, in the place of those of their names, else behind all others."""
+        return Columns({**self.arrays, **columns})
+
+    def renamed(self, names: Mapping[str, str]) -> Columns:
+        """With the columns in `names`, old -> new, under their new ones."""
+        return Columns({names.get(name, name): column for name, column in self.arrays.items()})
+
+
+def objects(values: Sequence[Any]) -> Texts:
+    """Texts as a column."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
+
+
+def reals(column: Any) -> F64:
+    """The numbers of a column, nan for missing."""
+    if isinstance(column, Column):
+        return np.where(column.missing, np.nan, column.values)
+    return np.asarray(column, dtype=np.float64)
+
+
+def listed(column: NDArray[Any]) -> list[Any]:
+    """The values of an array, None for nan."""
+    found: list[Any] = column.tolist()
+    if column.dtype == np.float64:
+        for at in np.flatnonzero(column != column).tolist():
+            found[at] = None
+    return found
+
+
+def stacked(columns: Sequence[Any]) -> Any:
+    """Columns of one kind, one after the other."""
+    if any(isinstance(column, Column) for column in columns):
+        whole = [column if isinstance(column, Column) else _of_array(column) for column in columns]
+        return Column(
+            np.concatenate([column.values for column in whole]), np.concatenate([column.missing for column in whole])
+        )
+    return np.concatenate(columns)
+
+
+def _of_array(numbers: NDArray[Any]) -> Column:
+    missing = numbers != numbers
+    return Column(np.where(missing, 0, numbers) if missing.any() else numbers, missing)
+
+
+def _of_pandas(column: Any) -> Any:
+    if isinstance(column, Column):
+        return column.array()
+    if column.dtype == object:
+        return pd.array(column, dtype="string")
+    return _of_array(column).array() if column.dtype in (np.int64, np.bool_) else column
+
+
+def _of_series(series: pd.Series) -> Any:
+    kind = str(series.dtype).lower()
+    if kind in ("int64", "boolean", "bool") or str(series.dtype) == "Float64":
+        missing = series.isna().to_numpy(dtype=bool)
+        dtype = {"int64": np.int64, "float64": np.float64}.get(kind, np.bool_)
+        return Column(series.fillna(0).to_numpy(dtype=dtype), missing)
+    if kind == "float64":
+        return series.to_numpy(dtype=np.float64)
+    return objects([None if value is None or value is pd.NA or value != value else value for value in series])
