@@ -22,6 +22,7 @@ Texts = NDArray[np.object_]
 Flags = NDArray[np.bool_]
 Chosen = I64 | Flags | slice
 """Which rows: their places, or whether for each."""
+_NOTHING = np.array(None, dtype=object)
 
 
 class Column(Struct, frozen=True, eq=False):
@@ -44,14 +45,6 @@ class Column(Struct, frozen=True, eq=False):
     def __getitem__(self, rows: Chosen) -> Self:
         """These rows of it."""
         return type(self)(self.values[rows], self.missing[rows])
-
-    def listed(self) -> list[Any]:
-        """One number after the other, None for missing."""
-        numbers: list[Any] = self.values.tolist()
-        if self.missing.any():
-            for at in np.flatnonzero(self.missing).tolist():
-                numbers[at] = None
-        return numbers
 
     def array(self) -> Any:
         """The same as a nullable array of pandas."""
@@ -99,7 +92,7 @@ class Columns(Struct, frozen=True, eq=False):
     def texts(self, name: str) -> Texts:
         """The texts of a column, "" for missing."""
         found: Texts = self.arrays[name]
-        return np.where(np.equal(found, None), "", found)
+        return np.where(known(found), found, "")
 
     def reals(self, name: str) -> F64:
         """The numbers of a column, nan for missing."""
@@ -115,15 +108,11 @@ class Columns(Struct, frozen=True, eq=False):
 
     def known(self, name: str) -> Flags:
         """Which rows have something in a column."""
-        found = self.arrays[name]
-        if isinstance(found, Column):
-            return ~found.missing
-        return np.not_equal(found, None) if found.dtype == object else found == found
+        return known(self.arrays[name])
 
     def listed(self, name: str) -> list[Any]:
         """A column as Python values, None for missing."""
-        found = self.arrays[name]
-        return found.listed() if isinstance(found, Column) else listed(found)
+        return listed(self.arrays[name])
 
     def rows(self, *names: str) -> Iterator[tuple[Any, ...]]:
         """These columns row by row, as Python values, None for missing."""
@@ -168,12 +157,20 @@ def reals(column: Any) -> F64:
     return np.asarray(column, dtype=np.float64)
 
 
-def listed(column: NDArray[Any]) -> list[Any]:
-    """The values of an array, None for nan."""
-    found: list[Any] = column.tolist()
-    if column.dtype == np.float64:
-        for at in np.flatnonzero(column != column).tolist():
-            found[at] = None
+def known(column: Any) -> Flags:
+    """Which rows have something."""
+    if isinstance(column, Column):
+        return ~column.missing
+    told: Flags = column != _NOTHING if column.dtype == object else column == column
+    return told
+
+
+def listed(column: Any) -> list[Any]:
+    """The values of a column, None for missing."""
+    array, missing = (column.values, column.missing) if isinstance(column, Column) else (column, ~known(column))
+    found: list[Any] = array.tolist()
+    for at in np.flatnonzero(missing).tolist() if array.dtype != object else ():
+        found[at] = None
     return found
 
 
@@ -205,7 +202,7 @@ def _of_series(series: pd.Series) -> Any:
     if kind in ("int64", "boolean", "bool") or str(series.dtype) == "Float64":
         missing = series.isna().to_numpy(dtype=bool)
         dtype = {"int64": np.int64, "float64": np.float64}.get(kind, np.bool_)
-        return Column(series.fillna(0).to_numpy(dtype=dtype), missing)
+        return Column(series.to_numpy(dtype=dtype, na_value=dtype(0)), missing)
     if kind == "float64":
         return series.to_numpy(dtype=np.float64)
     return objects([None if value is None or value is pd.NA or value != value else value for value in series])

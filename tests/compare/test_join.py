@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tracker.columns import objects
 from tracker.compare import join
 
 
@@ -42,7 +43,7 @@ def test_a_change_splits_exactly_into_more_calls_and_slower_calls():
 
 
 def test_rows_of_one_size_follow_their_texts_then_the_numbers_of_their_key():
-    key = {"group_size": np.array([8, 2, 4]), "kind": np.array(["all_reduce", "all_reduce", "all_gather"])}
+    key = {"group_size": np.array([8, 2, 4]), "kind": objects(["all_reduce", "all_reduce", "all_gather"])}
     ordered = join.by_size({**key, "delta_ns": np.array([-1.0, 1.0, 1.0])}, "delta_ns", np.full(3, 5.0))
     assert list(ordered["group_size"]) == [4, 2, 8]
 

@@ -9,20 +9,25 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tracker.columns import Columns
 from tracker.compare import means
 from tracker.compare.keys import Numbered, numbered
 
 
-def per_step(weights: dict[int, float], frame: pd.DataFrame) -> dict[str, float]:
+def per_step(weights: dict[int, float], table: Columns) -> dict[str, float]:
     """name -> ns of a side with `weights`: run -> steps of its ranks."""
-    (own,), keys = numbered([frame], ["name"])
+    (own,), keys = numbered([table], ["name"])
     found = means.per_step(SimpleNamespace(run_ids=tuple(weights), weights=weights), own, ["ns"])
     return dict(zip(keys["name"], found["ns"].tolist(), strict=True))
 
 
-def rows(*entries: tuple[int, str, float | None]) -> pd.DataFrame:
+def rows(*entries: tuple[int, str, float | None]) -> Columns:
     frame = pd.DataFrame(entries, columns=["run_id", "name", "ns"])
-    return frame.astype({"run_id": "Int64", "ns": "Float64"})
+    return Columns.of_frame(frame.astype({"run_id": "Int64", "ns": "Float64"}))
+
+
+def of(columns: dict[str, list[object]]) -> Columns:
+    return Columns.of_frame(pd.DataFrame(columns))
 
 
 def test_a_sum_over_two_ranks_of_five_steps_is_divided_by_ten():
@@ -53,13 +58,13 @@ def test_a_key_of_the_other_side_alone_is_missing():
 
 
 def test_the_dominant_text_carries_most_weight_and_ties_go_to_the_alphabet():
-    frame = pd.DataFrame({"module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
-    assert list(means.dominant(Numbered(frame, np.array([0, 0, 0, 2, 2]), 3), "module", "ns")) == ["y", "", "p"]
+    table = of({"module": ["x", "y", "", "q", "p"], "ns": [1, 2, 9, 5, 5]})
+    assert list(means.dominant(Numbered(table, np.array([0, 0, 0, 2, 2]), 3), "module", "ns")) == ["y", "", "p"]
 
 
 def test_distinct_texts_are_listed_once_in_order():
-    frame = pd.DataFrame({"types": ["int", "float", "int", "", "half"]})
-    assert list(means.distinct_texts(Numbered(frame, np.array([0, 0, 0, 2, 2]), 3), "types")) == [
+    table = of({"types": ["int", "float", "int", "", "half"]})
+    assert list(means.distinct_texts(Numbered(table, np.array([0, 0, 0, 2, 2]), 3), "types")) == [
         "float | int",
         "",
         "half",
@@ -67,6 +72,6 @@ def test_distinct_texts_are_listed_once_in_order():
 
 
 def test_extremes_are_over_everything():
-    frame = pd.DataFrame({"min_ns": [3, 2], "max_ns": [5, 9]})
-    found = means.extremes(Numbered(frame, np.array([0, 0]), 1), "min_ns", "max_ns")
+    table = of({"min_ns": [3, 2], "max_ns": [5, 9]})
+    found = means.extremes(Numbered(table, np.array([0, 0]), 1), "min_ns", "max_ns")
     assert {name: values.tolist() for name, values in found.items()} == {"min_ns": [2.0], "max_ns": [9.0]}

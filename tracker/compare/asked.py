@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec import Struct, field
 
+from tracker.columns import Columns
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -32,12 +32,10 @@ class Asked(Struct, frozen=True, eq=False):
     run_ids: frozenset[int] = frozenset()
     few: bool = False
     named: dict[str, Named] = field(default_factory=dict)
-    answers: dict[Hashable, pd.DataFrame] = field(default_factory=dict)
+    answers: dict[Hashable, Columns] = field(default_factory=dict)
 
-    def about(
-        self, run_ids: Sequence[int], question: Hashable, ask: Callable[[Sequence[int]], pd.DataFrame]
-    ) -> pd.DataFrame:
-        """The answer of `ask` about these runs, a frame with a column run_id whose rows have an order whatever runs are
+    def about(self, run_ids: Sequence[int], question: Hashable, ask: Callable[[Sequence[int]], Columns]) -> Columns:
+        """The answer of `ask` about these runs, with a column run_id whose rows have an order whatever runs are
         among them. `question`: what tells it from other ones.
         """
         if not self.run_ids.issuperset(run_ids):
@@ -49,15 +47,15 @@ class Asked(Struct, frozen=True, eq=False):
     def pruned(self, store: Store, run_ids: Sequence[int]) -> set[int]:
         """Those of these runs that lost details."""
 
-        def frame(asked: Sequence[int]) -> pd.DataFrame:
-            return pd.DataFrame({"run_id": sorted(queries.pruned(store, asked))})
+        def ask(asked: Sequence[int]) -> Columns:
+            return Columns({"run_id": np.array(sorted(queries.pruned(store, asked)), dtype=np.int64)})
 
-        return set(self.about(run_ids, "pruned", frame)["run_id"])
+        return set(self.about(run_ids, "pruned", ask).listed("run_id"))
 
 
-def few_rows(*frames: pd.DataFrame) -> bool:
-    """Whether none of the `frames`, with a row per run, rank and step, has more than FEW of a run."""
-    counts = [np.unique(frame["run_id"].to_numpy(dtype="int64"), return_counts=True)[1] for frame in frames]
+def few_rows(*tables: Columns) -> bool:
+    """Whether none of the `tables`, with a row per run, rank and step, has more than FEW of a run."""
+    counts = [np.unique(table.integers("run_id"), return_counts=True)[1] for table in tables]
     return all(int(count.max(initial=0)) <= FEW for count in counts)
 
 
@@ -74,11 +72,11 @@ def named(store: Store | None, references: Sequence[str], resolve: Callable[[Sto
     return Asked(frozenset(run_id for run_ids, _ in found.values() for run_id in run_ids), named=found)
 
 
-def _of_runs(frame: pd.DataFrame, run_ids: Sequence[int]) -> pd.DataFrame:
+def _of_runs(table: Columns, run_ids: Sequence[int]) -> Columns:
     """The rows of these runs, in their order."""
-    rows = np.flatnonzero(np.isin(frame["run_id"].to_numpy(dtype="int64"), list(run_ids)))
-    if len(rows) == len(frame):
-        return frame.copy(deep=False)
+    rows = np.flatnonzero(np.isin(table.integers("run_id"), list(run_ids)))
+    if len(rows) == len(table):
+        return table
     # most tables are by run, and what follows each other needs no copy
     follow = len(rows) > 0 and rows[-1] - rows[0] < len(rows)
-    return (frame.iloc[rows[0] : rows[-1] + 1] if follow else frame.take(rows)).reset_index(drop=True)
+    return table.taken(slice(rows[0], rows[-1] + 1) if follow else rows)

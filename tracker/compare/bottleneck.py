@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from statistics import fmean, median
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tracker.compare import knowing
-from tracker.compare.keys import places, values
-from tracker.lazy import pd
+from tracker.compare.keys import places
 from tracker.results import Bottleneck
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import I64
+    from tracker.columns import I64, Columns
     from tracker.compare.sides import Loaded
 
     _Times = tuple[I64, I64, I64, I64]
@@ -43,13 +43,13 @@ def bottleneck(side: Loaded) -> Bottleneck:
     loading, utilisation = _data_loading(side), _of_captures(side) if queued else _utilisation(side, times)
     missing = []
     if loading is None:
-        missing.append(_NO_STEP if side.steps["duration_ns"].isna().all() else _NO_LOADING)
+        missing.append(_NO_STEP if not side.steps.known("duration_ns").any() else _NO_LOADING)
     if utilisation is None and queued:
         missing.append(_QUEUED)
     elif utilisation is None:
-        traced = side.captures["kernel_count"].notna().any()  # a log knows of no device, and not that there is none
+        traced = side.captures.known("kernel_count").any()  # a log knows of no device, and not that there is none
         missing.append(_NO_DEVICE if traced and (side.captures["timeline"] == "host").all() else _NO_SPAN)
-    of = "step_ns" if side.has_markers or side.steps["e2e_ns"].isna().all() else "e2e_ns"
+    of = "step_ns" if side.has_markers or not side.steps.known("e2e_ns").any() else "e2e_ns"
     of = "capture_e2e_ns" if queued else of
     outside = _outside_steps(side, times)
     return Bottleneck(
@@ -89,7 +89,7 @@ def _times(side: Loaded) -> _Times:
     The device may outlast its last step: that time counts as well, or a single step with a full queue would be busy for
     longer than it lasts. Without markers the steps last as long as the device.
     """
-    of_device = side.steps[side.steps["timeline"] == "device"]
+    of_device = side.steps.taken(side.steps["timeline"] == "device")
     runs, (duration, e2e, free, rank, step), steps = _known(
         of_device, "duration_ns", "e2e_ns", "free_ns", "rank", "step"
     )
@@ -110,12 +110,12 @@ def _outside_steps(side: Loaded, times: _Times) -> float | None:
     if side.is_part:
         return None
     inside: dict[tuple[int, int], int] = {}
-    untold = Counter(values(side.steps, "run_id", "rank"))
+    untold = Counter(side.steps.rows("run_id", "rank"))
     step_runs, step_ranks, _, lasting = (column.tolist() for column in times)
     for run_id, rank, ns in zip(step_runs, step_ranks, lasting, strict=True):
         inside[run_id, rank] = inside.get((run_id, rank), 0) + ns
         untold[run_id, rank] -= 1
-    runs, (ranks, e2e), _ = _known(side.captures[side.captures["timeline"] == "device"], "rank", "e2e_ns")
+    runs, (ranks, e2e), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "rank", "e2e_ns")
     keys = list(zip(runs.tolist(), ranks.tolist(), strict=True))
     known = np.array([key in inside and not untold[key] for key in keys], dtype=bool)
     outside = e2e - np.array([inside.get(key, 0) for key in keys], dtype=np.int64)
@@ -126,7 +126,7 @@ def _of_captures(side: Loaded) -> float | None:
     """Of all that the captures hold, inside steps and outside; None for a part of their steps."""
     if side.is_part:
         return None
-    runs, (e2e, free), _ = _known(side.captures[side.captures["timeline"] == "device"], "e2e_ns", "free_ns")
+    runs, (e2e, free), _ = _known(side.captures.taken(side.captures["timeline"] == "device"), "e2e_ns", "free_ns")
     return _median_quotient(runs, e2e - free, e2e)
 
 
@@ -137,13 +137,13 @@ def _outside_share(side: Loaded) -> float:
     """
     steps = side.steps
     if side.is_part:
-        steps = knowing.of_captures(queries.steps(side.store, side.run_ids), side.captures)
+        steps = knowing.of_captures(queries.steps.columns(side.store, side.run_ids), side.captures)
     inside: dict[tuple[int, int], int] = {}
-    for run_id, rank, ns, count in values(steps, "run_id", "rank", "kernel_total_ns", "steps"):
-        if not pd.isna(ns):
+    for run_id, rank, ns, count in steps.rows("run_id", "rank", "kernel_total_ns", "steps"):
+        if ns is not None:
             inside[run_id, rank] = inside.get((run_id, rank), 0) + ns * count
-    wholes = values(side.captures, "run_id", "rank", "kernel_total_ns")
-    known = [(ns, inside[run, rank]) for run, rank, ns in wholes if not pd.isna(ns) and (run, rank) in inside]
+    wholes = side.captures.rows("run_id", "rank", "kernel_total_ns")
+    known = [(ns, inside[run, rank]) for run, rank, ns in wholes if ns is not None and (run, rank) in inside]
     total = sum(whole for whole, _ in known)
     return sum(whole - own for whole, own in known) / total if total else 0.0
 
@@ -151,18 +151,18 @@ def _outside_share(side: Loaded) -> float:
 def _said(side: Loaded) -> float | None:
     if side.is_part or not (side.captures["timeline"] == "device").any():  # it says so of all steps together
         return None
+    found: dict[int, list[float]] = {}
     counters = side.ask(queries.counters, by=("run",), in_steps=False)
-    of_device = (counters["source"] == _SAID_BY) & ~counters["name"].str.startswith("CPU")
-    means = counters[of_device].groupby("run_id")["mean"].mean()
-    return float(means.median()) / 100 if len(means) else None
+    for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
+        if source == _SAID_BY and not name.startswith("CPU") and mean is not None:
+            found.setdefault(run_id, []).append(mean)
+    return median(map(fmean, found.values())) / 100 if found else None
 
 
-def _known(rows: pd.DataFrame, *columns: str) -> tuple[I64, list[I64], I64]:
+def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
     """Of the rows that know all these columns: their runs, the columns, and how many steps each is the mean of."""
-    known = ~np.logical_or.reduce([rows[name].isna() for name in columns])
-    runs, steps, *found = (
-        rows[name].to_numpy(dtype=np.int64, na_value=0)[known] for name in ("run_id", "steps", *columns)
-    )
+    known = np.logical_and.reduce([rows.known(name) for name in columns])
+    runs, steps, *found = (rows.integers(name)[known] for name in ("run_id", "steps", *columns))
     return runs, found, steps
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from tracker.compare import knowing, means, sums
+from tracker.columns import Columns, objects
+from tracker.compare import knowing, means
 from tracker.compare.fused import CATEGORY, KERNEL, fused_metrics, fused_sums
-from tracker.compare.keys import Numbered, places
+from tracker.compare.keys import Numbered, among, places
 from tracker.compare.sums import Metric, Sum, Sums
-from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tracker.columns import I64, Flags, Texts
     from tracker.compare.sides import Loaded
 
 _TITLES: Final[Mapping[str, str]] = {
@@ -56,22 +55,22 @@ def category_sums(side: Loaded) -> Sums:
     """
     side = side.that_knows(knowing.TIMES)
     kernels, compute = side.ask(queries.kernels), _compute_kernels(side)
-    cores = _cores_in_all_runs(side, compute).to_numpy()
+    cores = _cores_in_all_runs(side, compute)
     split = cores != ""
-    copied = kernels[kernels["category"].isin(["copy", "memset"])]
-    category = compute["category"].to_numpy(dtype=object)
+    copied = kernels.taken(among(kernels["category"], ("copy", "memset")))
+    category = compute["category"]
     counted = [
         (compute, category),
-        (compute, np.full(len(compute), "operator_ns", dtype=object)),
-        (copied, np.full(len(copied), "copy_ns", dtype=object)),
+        (compute, objects(["operator_ns"] * len(compute))),
+        (copied, objects(["copy_ns"] * len(copied))),
     ]
     if split.any():
-        of_core, core = compute[split], cores[split]
+        of_core, core = compute.taken(split), cores[split]
         counted += [(of_core, category[split] + ":" + core), (of_core, "operator_" + core + "_ns")]
     times = {name: own for rows, names in counted for name, own in _sums_by_name(side, rows, names).items()}
     # the time of copies is a union over each step, which the breakdown has
     copies = {"copy_ns": Sum(None, times.pop("copy_ns").calls)} if "copy_ns" in times else {}
-    if compute.empty:
+    if not len(compute):
         return copies
     npu = _on_npu(compute)
     names = [name for name in _TITLES if npu or name not in _NPU_ONLY]
@@ -80,18 +79,18 @@ def category_sums(side: Loaded) -> Sums:
     return {**dict.fromkeys(names, Sum(0.0, 0.0)), **times, **fused, **copies}
 
 
-def _sums_by_name(side: Loaded, kernels: pd.DataFrame, names: NDArray[np.object_]) -> dict[str, Sum]:
+def _sums_by_name(side: Loaded, kernels: Columns, names: Texts) -> dict[str, Sum]:
     """The sums of kernels by the names of the rows of the overall table in which they count."""
     number, first = places([names])
     numbers = means.per_step(side, Numbered(kernels, number, len(first)), ["total_ns", "calls"])
-    rows = zip(names[first], *numbers.values(), strict=True)
-    return {name: Sum(sums.known(ns), sums.known(calls)) for name, ns, calls in rows}
+    rows = Columns({"name": names[first], **numbers}).rows("name", *numbers)
+    return {name: Sum(ns, calls) for name, ns, calls in rows}
 
 
-def _compute_kernels(side: Loaded) -> pd.DataFrame:
-    def compute() -> pd.DataFrame:
-        frame = side.ask(queries.kernels)
-        return frame[frame["category"].isin(list(_TITLES))]
+def _compute_kernels(side: Loaded) -> Columns:
+    def compute() -> Columns:
+        kernels = side.ask(queries.kernels)
+        return kernels.taken(among(kernels["category"], _TITLES))
 
     return side.once("compute kernels", compute)
 
@@ -105,27 +104,30 @@ def is_split(side: Loaded) -> bool | None:
     return bool((_cores_in_all_runs(side, compute) != "").any())
 
 
-def _on_npu(compute: pd.DataFrame) -> bool:
-    return bool((compute["core_type"] != "").any() or compute["category"].isin(_NPU_ONLY).any())
+def _on_npu(compute: Columns) -> bool:
+    return bool((compute["core_type"] != "").any() or among(compute["category"], _NPU_ONLY).any())
 
 
-def _cores_in_all_runs(side: Loaded, compute: pd.DataFrame) -> pd.Series:
+def _cores_in_all_runs(side: Loaded, compute: Columns) -> Texts:
     """`kinds_of_cores`, nothing where it says nothing of a run: a median over runs needs all of them."""
-    nothing = pd.Series("", index=compute.index, dtype=object)
-    if not compute["core_type"].isin([*_CUBE_CORES, *_VECTOR_CORES]).any():
+    nothing = objects([""] * len(compute))
+    if not among(compute["core_type"], (*_CUBE_CORES, *_VECTOR_CORES)).any():
         return nothing
     cores = kinds_of_cores(compute, _cube_metrics(side))
-    return nothing if set(compute["run_id"]) - set(compute["run_id"][cores != ""]) else cores
+    runs = compute.integers("run_id")
+    return nothing if {*runs.tolist()} - {*runs[cores != ""].tolist()} else cores
 
 
-def _cube_metrics(side: Loaded) -> pd.Series:
-    """Of each kernel whose cube was measured the longest time or largest share that it worked; index: KERNEL."""
-    metrics = side.kernel_metrics()
-    names = [name for name in metrics["metric"].unique() if _CUBE_METRIC.fullmatch(name)]
-    return metrics[metrics["metric"].isin(names)].groupby(KERNEL)["max"].max()
+def _cube_metrics(side: Loaded) -> dict[tuple[Any, ...], float]:
+    """Of each KERNEL whose cube was measured the longest time or largest share that it worked."""
+    found: dict[tuple[Any, ...], float] = {}
+    for metric, largest, *kernel in side.kernel_metrics().rows("metric", "max", *KERNEL):
+        if _CUBE_METRIC.fullmatch(metric) and largest is not None:
+            found[tuple(kernel)] = max(found.get(tuple(kernel), largest), largest)
+    return found
 
 
-def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
+def kinds_of_cores(kernels: Columns, cube_metrics: Mapping[tuple[Any, ...], float]) -> Texts:
     """Per row of kernels where its work is done, `cube` or `vector`; "" where the profiler does not say.
 
     Chips with two kinds of cores (910B) run vector work on vector cores, those with one (910A, and 310P, whose vector
@@ -134,20 +136,24 @@ def kinds_of_cores(kernels: pd.DataFrame, cube_metrics: pd.Series) -> pd.Series:
     work, any other vector work.
     """
     core = kernels["core_type"]
-    on_vector, on_cube = core.isin(_VECTOR_CORES), core.isin(_CUBE_CORES)
-    work = kernels["total_ns"].where(kernels["category"].isin(_VECTOR_WORK)).fillna(0).astype("float64")
-    runs = kernels["run_id"]
-    two_kinds = (on_vector | (core == "MIX_AIC")).groupby(runs).any()
-    two_kinds &= work.where(on_vector, 0.0).groupby(runs).sum() >= work.where(on_cube, 0.0).groupby(runs).sum()
-    told = runs.map(two_kinds).fillna(False).astype(bool)
-    kinds = pd.Series("", index=kernels.index, dtype=object)
-    kinds = kinds.mask(told & on_cube, "cube").mask(told & on_vector, "vector")
-    worked = cube_metrics.reindex(pd.MultiIndex.from_frame(kernels[KERNEL])).to_numpy(dtype="float64")
-    measured = pd.Series(worked, index=kernels.index)
-    all_measured = (measured.notna() | ~on_cube).groupby(runs).all() & on_cube.groupby(runs).any()
-    by_metric = ~told & runs.map(all_measured).fillna(False).astype(bool) & (on_cube | on_vector)
-    uses_cube = on_cube & (measured > 0)
-    return kinds.mask(by_metric, "vector").mask(by_metric & uses_cube, "cube")
+    on_vector, on_cube = among(core, _VECTOR_CORES), among(core, _CUBE_CORES)
+    work = np.where(among(kernels["category"], _VECTOR_WORK), np.nan_to_num(kernels.reals("total_ns")), 0.0)
+    run, first = places([kernels["run_id"]])
+    of_vector, of_cube = (np.bincount(run, work * chosen, len(first)) for chosen in (on_vector, on_cube))
+    told = (_any(run, on_vector | (core == "MIX_AIC"), first) & (of_vector >= of_cube))[run]
+    kinds = objects([""] * len(kernels))
+    kinds[told & on_cube], kinds[told & on_vector] = "cube", "vector"
+    measured = np.array([cube_metrics.get(kernel, np.nan) for kernel in kernels.rows(*KERNEL)], dtype=np.float64)
+    lacking = _any(run, on_cube & np.isnan(measured), first)
+    by_metric = ~told & (~lacking & _any(run, on_cube, first))[run] & (on_cube | on_vector)
+    kinds[by_metric] = "vector"
+    kinds[by_metric & on_cube & (measured > 0)] = "cube"
+    return kinds
+
+
+def _any(run: I64, flags: Flags, first: I64) -> Flags:
+    """Of each run whether any of its rows is one of these."""
+    return np.bincount(run, flags, len(first)) > 0
 
 
 def category_metrics(sides: Sequence[Sums]) -> list[Metric]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare import join
-from tracker.compare.keys import taken
-from tracker.lazy import pd
+from tracker.columns import Columns
+from tracker.compare import join, means
+from tracker.compare.keys import Numbered, among, numbered, taken
 from tracker.profile import MODULE_CALLS
 from tracker.results import BOTH, COUNTER_KEY, REPEATED_COUNTERS
 from tracker.store import queries
@@ -16,39 +17,46 @@ from tracker.store import queries
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from tracker.columns import F64
     from tracker.compare.sides import Loaded
 
 _KEY: Final = list(COUNTER_KEY)
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
-    """The `counters` frame of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
+def compare(baseline: Loaded, candidate: Loaded) -> Columns:
+    """The `counters` of a Diff: what both sides counted, the largest |diff| first, without REPEATED_COUNTERS."""
     sides = (baseline, candidate)
-    frames = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
-    if len(frames) < len(sides) or any(frame.empty for frame in frames):
+    asked = [of_side(side, ("run",)) for side in sides if side.has_rows(queries.counters)]
+    if len(asked) < len(sides) or not all(map(len, asked)):
         return join.nothing("counters")
-    before, after = map(_medians, frames)
-    joined = join.outer(before, after)
+    told = [table.taken(~among(table["source"], REPEATED_COUNTERS)) for table in asked]
+    rows, keys = numbered(told, _KEY)
+    joined = join.matched(keys, rows, list(map(_medians, rows)))
     joined = taken(joined, np.flatnonzero(joined["status"] == BOTH))
     mean0, mean1 = joined["baseline_mean"], joined["candidate_mean"]
     joined |= {"delta": mean1 - mean0, "diff": join.ratio(mean0, mean1)}
-    return join.frame("counters", join.by_size(joined, "diff"))
+    return join.finished("counters", join.by_size(joined, "diff"))
 
 
-def of_side(side: Loaded, by: Sequence[str]) -> pd.DataFrame:
+def of_side(side: Loaded, by: Sequence[str]) -> Columns:
     """The counters of a side at the grain `by`; those of no step too, unless some of several steps were chosen.
 
     Without the calls of modules, which the tree of modules shows.
     """
     steps = side.chosen_steps if side.is_part else None
-    frame = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
-    return frame[frame["source"] != MODULE_CALLS].reset_index(drop=True)
+    table = side.about(queries.counters, by=tuple(by), ranks=side.ranks, steps=steps)
+    return table.taken(table["source"] != MODULE_CALLS)
 
 
-def _medians(frame: pd.DataFrame) -> pd.DataFrame:
-    """Means over all values of a run, the median over the runs; index: source, name, attribute."""
-    frame = frame[~frame["source"].isin(list(REPEATED_COUNTERS))]
-    numbers = {name: frame[name].astype("Float64").astype("float64") for name in ("calls", "mean", "min", "max")}
-    grouped = frame.assign(**numbers).groupby(_KEY)
-    found: pd.DataFrame = grouped[["calls", "mean"]].median()
-    return found.assign(min=grouped["min"].min(), max=grouped["max"].max())
+def _medians(rows: Numbered) -> dict[str, F64]:
+    """Of each key means over all values of a run, the median over the runs; and the extremes."""
+    found = {name: _median(rows, name) for name in ("calls", "mean")}
+    return found | means.extremes(rows, "min", "max")
+
+
+def _median(rows: Numbered, name: str) -> F64:
+    values: dict[int, list[float]] = {}
+    for key, value in zip(rows.number.tolist(), rows.rows.listed(name), strict=True):
+        if value is not None:
+            values.setdefault(key, []).append(value)
+    return np.array([median(values[key]) if key in values else np.nan for key in range(rows.count)], dtype=np.float64)

@@ -48,7 +48,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
             everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
-            check_named("module", options.module, everything["module"], (left, right))
+            check_named("module", options.module, everything.listed("module"), (left, right))
         check_exchange(options, (left, right))
         exchange, exchange_details = others.communication(left, right, options)
         memory, memory_details = others.memory(left, right, options)
@@ -87,7 +87,7 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
 def _op_names(found: operators.Operators) -> Iterator[str]:
     """The names of operators under which rows may be asked for: of both sides, and those that a map renames."""
     for rows in (found.baseline_rows, found.candidate_rows, found.everything):
-        yield from rows["name"].unique()
+        yield from dict.fromkeys(rows.listed("name"))
 
 
 def _metric(baseline: str, candidate: str) -> str:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tracker.compare.keys import values
+from tracker.columns import Columns, objects
 from tracker.compare.references import FILES
-from tracker.lazy import pd
 from tracker.profile import OF_A_RUN, OF_THE_CODE
 from tracker.results import DIFF_COLUMNS
 from tracker.store import queries
@@ -18,8 +17,8 @@ if TYPE_CHECKING:
 _KIND_ORDER = ("workload", "device", "configuration", "code", "fact", "host", "setting", "capture", "tag")
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
-    """The `environment` frame of a Diff: only what differs, None where a side does not say. Several values of a side
+def compare(baseline: Loaded, candidate: Loaded) -> Columns:
+    """The `environment` of a Diff: only what differs, None where a side does not say. Several values of a side
     join with ` | `.
     """
     before, after = _known(baseline), _known(candidate)
@@ -29,27 +28,28 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     differing = [key for key in before.keys() | after.keys() if before.get(key) != after.get(key)]
     differing.sort(key=lambda key: (_KIND_ORDER.index(key[0]), key[1]))
     rows = [(kind, key, before.get((kind, key)), after.get((kind, key))) for kind, key in differing]
-    return pd.DataFrame(rows, columns=list(DIFF_COLUMNS["environment"]), dtype=object)
+    names = DIFF_COLUMNS["environment"]
+    return Columns({name: objects([row[at] for row in rows]) for at, name in enumerate(names)})
 
 
 def _known(side: Loaded) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], set[str]] = {}
 
     def add(kind: str, key: str, value: object) -> None:
-        if value is not None and not pd.isna(value) and str(value) != "":
+        if value is not None and str(value) != "":
             found.setdefault((kind, key), set()).add(str(value))
 
-    runs = values(side.runs, "workload", "vendor", "device", "format", "commit", "rules_version")
+    runs = side.runs.rows("workload", "vendor", "device", "format", "commit", "rules_version")
     for workload, vendor, device, source, commit, rules in runs:
         add("workload", "workload", workload if workload != FILES else None)
         add("device", "device", f"{vendor} {device}".strip())
         add("capture", "format", source)
         add("code", "commit", commit)
         add("capture", "naming rules", rules)
-    for kind, key, value in values(side.about(queries.facts), "kind", "key", "value"):
+    for kind, key, value in side.about(queries.facts).rows("kind", "key", "value"):
         if kind != "fact" or key not in OF_A_RUN:
             add("code" if kind == "fact" and key in OF_THE_CODE else kind, key, value)
-    for host, timeline, quality, settings in values(side.captures, "host", "timeline", "quality", "settings"):
+    for host, timeline, quality, settings in side.captures.rows("host", "timeline", "quality", "settings"):
         add("host", "host", host)
         add("capture", "timeline", timeline)
         add("capture", "quality", quality)

@@ -10,18 +10,21 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tracker.columns import Columns, objects
 from tracker.compare import means
 from tracker.compare.answer import Reasons, answer
 from tracker.compare.claims import claim
-from tracker.compare.keys import numbered, places, ranks, reals
+from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import run_numbers, step_numbers
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
-from tracker.lazy import pd
 from tracker.results import Cause, Explanation, Part
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Set
+
+    from tracker.columns import F64, I64
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
@@ -29,6 +32,8 @@ if TYPE_CHECKING:
     from tracker.results import DiffOptions
 
 _MAX_CAUSES: Final = 20
+_SUMMED: Final = ("baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls")
+_OF_A_CAUSE: Final = ("name", "input_shapes", "status", *_SUMMED, "calls_delta_ns", "per_call_delta_ns")
 _FRAMEWORK: Final = re.compile(r"(^|/)(torch|torch_npu|site-packages|dist-packages|lib/python3?[.\d]*)/")
 _CANCELLING_SHARE: Final = 0.3  # JUDGEMENT section 7: |T1 - T0| below 30 % of the sum of |delta| is a cancellation
 _NO_SUMS: Final = "medians over runs do not add up"
@@ -60,9 +65,8 @@ def explain(
     total0, total1 = before.get(metric), after.get(metric)
     delta = None if total0 is None or total1 is None else total1 - total0
     ops = operators.everything
-    explained = float(ops["delta_ns"].fillna(0.0).sum())
-    loss = float(ops["delta_ns"].clip(lower=0).sum())
-    gain = float(ops["delta_ns"].clip(upper=0).sum())
+    deltas = np.nan_to_num(ops["delta_ns"])
+    explained, loss, gain = (float(part.sum()) for part in (deltas, np.maximum(deltas, 0), np.minimum(deltas, 0)))
     causes, rollup = (
         _with_reasons(found, measured, (baseline, candidate), options)
         for found in _causes(baseline, candidate, operators, delta, judged)
@@ -120,14 +124,14 @@ def _causes(
     it stands out of the runs.
     """
     largest = operators.everything.head(_MAX_CAUSES)
-    where = _places(operators, largest["name"])
+    where = _places(operators, set(largest.listed("name")))
     causes = [
-        replace(_cause("op", row, delta), where=where.get((row.name, row.input_shapes), ""))
-        for row in largest.itertuples()
-        if _known(row.delta_ns)
+        replace(_cause("op", row, delta), where=where.get((row["name"], row["input_shapes"]), ""))
+        for row in _records(largest)
+        if row["delta_ns"]
     ]
     by_name = _by_name(operators.everything, _MAX_CAUSES)
-    rollup = [_cause("name", row, delta) for row in by_name.itertuples() if _known(row.delta_ns)]
+    rollup = [_cause("name", row, delta) for row in _records(by_name) if row["delta_ns"]]
     if judged.found is not None and judged.of_ops:
         causes = [_judged(cause, judged.of_op(cause.name, cause.input_shapes)) for cause in causes]
         return tuple(causes), tuple(_judged(cause, judged.of_name(cause.name)) for cause in rollup)
@@ -140,16 +144,16 @@ def _causes(
     return tuple(causes), tuple(rollup)
 
 
-def _findings(ops: pd.DataFrame, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
+def _findings(ops: Columns, delta: float | None, judged: Judged) -> tuple[Cause, ...]:
     """What is a finding or a suspicion, once per name of an op, the largest contribution first: all shapes together, or
     the shape that is one.
     """
     found = judged.findings()
     if not found:
         return ()
-    own = ops[ops["name"].isin(list(found))]
-    whole = {row.name: row for row in _by_name(own).itertuples()}
-    parts = {(row.name, row.input_shapes): row for row in own.itertuples()}
+    own = ops.taken(among(ops["name"], found))
+    whole = {row["name"]: row for row in _records(_by_name(own))}
+    parts = {(row["name"], row["input_shapes"]): row for row in _records(own)}
     causes = []
     for name, row in found.items():
         part = parts.get((name, row["input_shapes"])) if row["kind"] == "op" else None
@@ -244,33 +248,40 @@ def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
     return "device" not in (baseline.side.timeline, candidate.side.timeline)
 
 
-def _by_name(ops: pd.DataFrame, most: int | None = None) -> pd.DataFrame:
+def _by_name(ops: Columns, most: int | None = None) -> Columns:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
-    columns = ["baseline_ns", "candidate_ns", "delta_ns", "baseline_calls", "candidate_calls"]
     place, first = places([ops["name"]])
-    names = ops["name"].to_numpy(dtype=object)[first]
-    rolled = ops[columns].groupby(place).sum(min_count=1)
-    order = np.lexsort([ranks(names), -np.abs(reals(rolled["delta_ns"]))])[:most]
-    rolled = rolled.iloc[order].assign(name=names[order])
-    calls0 = rolled["baseline_calls"]
-    price0 = rolled["baseline_ns"] / calls0.where(calls0 > 0)
-    by_calls = (rolled["candidate_calls"] - calls0) * price0
-    return rolled.assign(
-        input_shapes="",
-        status=rolled["name"].map(status_of_names(ops.loc[ops["name"].isin(rolled["name"]), ["name", "status"]])),
+    sums = {name: _summed(ops[name], place, len(first)) for name in _SUMMED}
+    names = ops["name"][first]
+    order = np.lexsort([ranks(names), -np.abs(sums["delta_ns"])])[:most]
+    rolled = Columns({"name": names, **sums}).taken(order)
+    calls0, calls1 = rolled["baseline_calls"], rolled["candidate_calls"]
+    by_calls = (calls1 - calls0) * (rolled["baseline_ns"] / np.where(calls0 > 0, calls0, np.nan))
+    of_names = ops.only(["name", "status"]).taken(among(ops["name"], set(rolled.listed("name"))))
+    statuses = status_of_names(of_names)
+    return rolled.having(
+        input_shapes=objects([""] * len(rolled)),
+        status=objects([statuses[name] for name in rolled["name"]]),
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
     )
 
 
-def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str]:
+def _summed(numbers: F64, place: I64, count: int) -> F64:
+    """The sum at each place of what is known there, nan where nothing is."""
+    known = ~np.isnan(numbers)
+    told = np.bincount(place, known, count) > 0
+    return np.where(told, np.bincount(place, np.nan_to_num(numbers), count), np.nan)
+
+
+def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]:
     """Where each op of these names mostly runs: its module, then the line of the user's code in its most frequent call
     stack.
     """
     found: dict[tuple[Any, ...], dict[str, None]] = {}
     for rows in (operators.candidate_rows, operators.baseline_rows):
         columns = [name for name in ("module", "call_stack") if name in rows]
-        chosen = rows.loc[rows["name"].isin(names), ["name", "input_shapes", "own_ns", *columns]]
+        chosen = rows.only(["name", "input_shapes", "own_ns", *columns]).taken(among(rows["name"], names))
         (own,), keys = numbered([chosen], ["name", "input_shapes"])
         for column in columns:
             for *key, text in zip(*keys.values(), means.dominant(own, column, "own_ns"), strict=True):
@@ -278,6 +289,12 @@ def _places(operators: Operators, names: pd.Series) -> dict[tuple[Any, ...], str
                 if place:
                     found.setdefault(tuple(key), {})[place] = None
     return {key: ", ".join(texts) for key, texts in found.items()}
+
+
+def _records(table: Columns) -> Iterator[Row]:
+    """Row by row what a cause is made of."""
+    for row in table.rows(*_OF_A_CAUSE):
+        yield dict(zip(_OF_A_CAUSE, row, strict=True))
 
 
 def code_line(call_stack: str) -> str:
@@ -291,22 +308,9 @@ def code_line(call_stack: str) -> str:
     return own[0] if own else ""
 
 
-def _cause(kind: str, row: Any, delta: float | None) -> Cause:
-    return Cause(
-        kind=kind,
-        name=row.name,
-        input_shapes=row.input_shapes,
-        status=row.status,
-        delta_ns=float(row.delta_ns),
-        share=row.delta_ns / delta if delta else None,
-        calls_delta_ns=_known(row.calls_delta_ns),
-        per_call_delta_ns=_known(row.per_call_delta_ns),
-        baseline_calls=_known(row.baseline_calls),
-        candidate_calls=_known(row.candidate_calls),
-        baseline_ns=_known(row.baseline_ns),
-        candidate_ns=_known(row.candidate_ns),
-    )
+def _cause(kind: str, row: Row, delta: float | None) -> Cause:
+    return Cause(kind=kind, share=row["delta_ns"] / delta if delta else None, **row)
 
 
 def _known(value: float) -> float | None:
-    return None if pd.isna(value) else float(value)
+    return None if np.isnan(value) else float(value)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracker.lazy import pd
+from tracker.columns import Columns
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from tracker.results import Selection
 
 
-def matching(frame: pd.DataFrame, column: str, pattern: str | None) -> pd.DataFrame:
+def matching(table: Columns, column: str, pattern: str | None) -> Columns:
     """The rows whose `column` matches the glob `pattern` (case matters); all rows without a pattern or such a column.
 
-    >>> matching(pd.DataFrame({"name": ["aten::mm", "nccl"]}), "name", "aten::*")["name"].tolist()
+    >>> matching(Columns({"name": np.array(["aten::mm", "nccl"], dtype=object)}), "name", "aten::*").listed("name")
     ['aten::mm']
     """
-    if not pattern or column not in frame:
-        return frame
-    return frame[np.array([fnmatchcase(str(text), pattern) for text in frame[column]], dtype=bool)]
+    if not pattern or column not in table:
+        return table
+    return table.taken(np.array([fnmatchcase(text, pattern) for text in table.texts(column)], dtype=bool))
 
 
 def check_named(
@@ -50,6 +50,6 @@ def check_exchange(chosen: Selection, sides: Sequence[Loaded]) -> None:
     """
     for what, pattern, column in (("kind", chosen.kind, "kind"), ("group", chosen.group, "group_role")):
         if pattern:
-            found = [name for side in sides for name in side.ask(queries.communication, in_steps=False)[column]]
+            found = [name for side in sides for name in side.ask(queries.communication, in_steps=False).listed(column)]
             if found:
                 check_named(f"{what} of collectives", pattern, found, sides, section="communication")

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Final
 
-from tracker.compare import means, sums
+import numpy as np
+
+from tracker.columns import Columns
+from tracker.compare import means
 from tracker.compare.keys import Numbered, places
 from tracker.compare.sums import Metric, Sum, Sums
-from tracker.lazy import pd
 from tracker.units import NS_PER_US
 
 if TYPE_CHECKING:
+    from tracker.columns import F64
     from tracker.compare.sides import Loaded
 
 CATEGORY: Final = "mc2"
@@ -26,41 +30,44 @@ _PIPES: Final = {
     "aic_mte2_time(us)": "mte2", "mte2_time(us)": "mte2",
     "aiv_vec_time(us)": "vector", "vec_time(us)": "vector",
 }  # fmt: skip
+_NEEDED: Final = len({*_PIPES.values()})
 
 
-def fused_sums(side: Loaded, compute: pd.DataFrame) -> Sums:
+def fused_sums(side: Loaded, compute: Columns) -> Sums:
     """Per fused kernel of `compute` its time and calls, `mc2:<name>`; of that computing, `mc2:<name>:computing`, and
     the rest, `mc2:<name>:communication`, where the pipes of all its calls were measured.
 
     Computing is what msprof-analyze takes for it: the longer of cube and loading, which work side by side, and then the
     vector unit. The rest is communication that no computing hides, and waiting for it.
     """
-    fused = compute[compute["category"] == CATEGORY]
-    computing = (_computing_ns(side, fused) * fused["calls"]).clip(upper=fused["total_ns"].astype("float64"))
-    name = _PREFIX + fused["canonical_name"]
-    keyed = fused.assign(ns=fused["total_ns"].astype("float64"), computing=computing)
-    keyed["rest"] = keyed["ns"] - computing
+    fused = compute.taken(compute["category"] == CATEGORY)
+    ns = fused.reals("total_ns")
+    computing = np.minimum(_computing_ns(side, fused) * fused.reals("calls"), ns)
+    table = fused.having(ns=ns, computing=computing, rest=ns - computing)
     parts = ["computing", "rest"]
     found: dict[str, Sum] = {}
-    number, first = places([name])
-    numbers = means.per_step(side, Numbered(keyed, number, len(first)), ["ns", "calls", *parts], parts)
-    for key, *row in zip(name.iloc[first], *numbers.values(), strict=True):
-        ns, calls, computing_ns, rest_ns = map(sums.known, row)
+    number, first = places([fused["canonical_name"]])
+    numbers = means.per_step(side, Numbered(table, number, len(first)), ["ns", "calls", *parts], parts)
+    names = fused["canonical_name"][first]
+    for name, *row in Columns({"name": names, **numbers}).rows("name", *numbers):
+        ns, calls, computing_ns, rest_ns = row
+        key = f"{_PREFIX}{name}"
         found[key] = Sum(ns, calls)
         found[f"{key}{_COMPUTING}"], found[f"{key}{_REST}"] = Sum(computing_ns), Sum(rest_ns)
     return found
 
 
-def _computing_ns(side: Loaded, fused: pd.DataFrame) -> pd.Series:
-    """Per row of `fused` the computing time of a call in ns, NaN where a pipe was not measured."""
-    metrics = side.kernel_metrics()
-    pipe = metrics["metric"].map(_PIPES)
-    of_pipes = metrics[pipe.notna()].assign(pipe=pipe)
-    by_pipe = of_pipes.groupby([*KERNEL, "pipe"])["mean"].mean().unstack("pipe")
-    by_pipe = by_pipe.reindex(columns=["mac", "mte2", "vector"])
-    computing = by_pipe[["mac", "mte2"]].max(axis=1, skipna=False) + by_pipe["vector"]
-    rows = computing.reindex(pd.MultiIndex.from_frame(fused[KERNEL])).to_numpy(dtype="float64")
-    return pd.Series(rows * NS_PER_US, index=fused.index)
+def _computing_ns(side: Loaded, fused: Columns) -> F64:
+    """Per row of `fused` the computing time of a call in ns, nan where a pipe was not measured."""
+    measured: dict[tuple[Any, ...], dict[str, list[float]]] = {}
+    for metric, mean, *kernel in side.kernel_metrics().rows("metric", "mean", *KERNEL):
+        if metric in _PIPES and mean is not None:
+            measured.setdefault(tuple(kernel), {}).setdefault(_PIPES[metric], []).append(mean)
+    times = {kernel: {pipe: fmean(own) for pipe, own in of_pipes.items()} for kernel, of_pipes in measured.items()}
+    computing = {
+        kernel: max(own["mac"], own["mte2"]) + own["vector"] for kernel, own in times.items() if len(own) == _NEEDED
+    }
+    return np.array([computing.get(kernel, np.nan) for kernel in fused.rows(*KERNEL)], dtype=np.float64) * NS_PER_US
 
 
 def fused_metrics(found: Iterable[str]) -> list[Metric]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tracker.lazy import pd
+from tracker.columns import Columns, objects
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -25,26 +25,21 @@ def roles_by_size(baseline: Loaded, candidate: Loaded) -> tuple[Names, Names]:
     return _roles(before - after, after - before), _roles(after - before, before - after)
 
 
-def with_roles(frame: pd.DataFrame, roles: Names) -> pd.DataFrame:
-    """`frame` (columns group_role, group_size) with the `roles` that its groups without one are given."""
+def with_roles(table: Columns, roles: Names) -> Columns:
+    """`table` (columns group_role, group_size) with the `roles` that its groups without one are given."""
     if not roles:
-        return frame
-    found = [
-        role or roles.get(-1 if pd.isna(size) else int(size), "")
-        for role, size in zip(frame["group_role"], frame["group_size"], strict=True)
-    ]
-    return frame.assign(group_role=pd.array(found, dtype="string"))
+        return table
+    groups = table.rows("group_role", "group_size")
+    return table.having(
+        group_role=objects([role or roles.get(-1 if size is None else size, "") for role, size in groups])
+    )
 
 
 def _groups(side: Loaded) -> set[tuple[str, int]]:
     if side.lacks(queries.communication):
         return set()
-    frame = side.ask(queries.communication)[["group_role", "group_size"]].drop_duplicates()
-    return {
-        (str(role), int(size))
-        for role, size in zip(frame["group_role"], frame["group_size"].fillna(-1), strict=True)
-        if size > 0
-    }
+    groups = side.ask(queries.communication).rows("group_role", "group_size")
+    return {(role, size) for role, size in groups if size is not None and size > 0}
 
 
 def _roles(own: set[tuple[str, int]], others: set[tuple[str, int]]) -> Names:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from tracker.columns import Columns, objects
 from tracker.compare import knowing, means, sums
 from tracker.compare.group_pairs import Names, with_roles
+from tracker.compare.keys import places
 from tracker.compare.sums import Metric, Sum, Sums
-from tracker.lazy import pd
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -46,39 +49,40 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     of the side; with several runs also what their medians leave over. It is left out where the exposed time is not
     computed from the same events (host timeline). None where no rank knows its exposed time.
     """
-    if side.steps[knowing.EXPOSED].isna().all():
+    if not side.steps.known(knowing.EXPOSED).any():
         return None
     side = side.that_knows(knowing.EXPOSED)
     if side.lacks(queries.communication):
         return {}
-    frame = with_roles(side.ask(queries.communication), roles)
-    frame["group"] = [
-        group_name(role, size) for role, size in zip(frame["group_role"], frame["group_size"], strict=True)
-    ]
+    table = with_roles(side.ask(queries.communication), roles)
+    names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
+    table = table.having(group=objects(names))
     found: dict[str, Sum] = {}
-    for group, row in sums.medians(side, _per_run(side, frame), "group"):
-        found[f"{EXPOSED}:{group}"] = Sum(sums.known(row["exposed_ns"]), sums.known(row["calls"]))
-        found |= {f"{name}:{group}": Sum(sums.known(row[name])) for name in (*_STATED, _TRANSMIT)}
+    for group, row in sums.medians(side, _per_run(side, table), "group"):
+        found[f"{EXPOSED}:{group}"] = Sum(row["exposed_ns"], row["calls"])
+        found |= {f"{name}:{group}": Sum(row[name]) for name in (*_STATED, _TRANSMIT)}
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
-    every = means.per_run(side, frame.assign(group="all"), ["group"], ["calls"])
-    found["communication_ns"] = Sum(None, sum(float(row["calls"]) for _, row in sums.medians(side, every, "group")))
+    every = means.per_run(side, table.having(group=objects(["all"] * len(table))), ["group"], ["calls"])
+    found["communication_ns"] = Sum(None, sum(row["calls"] for _, row in sums.medians(side, every, "group")))
     if side.side.timeline == "device":
-        told = not frame["exposed_ns"].isna().any()
+        told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
     return found
 
 
-def _per_run(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
+def _per_run(side: Loaded, table: Columns) -> Columns:
     """Exposed time and collectives of each group in each run; parts of it where every run that has the group says them
     of all its collectives.
     """
-    stated = frame.assign(**{name: frame[column] for name, column in _STATED.items()})
+    stated = table.having(**{name: table[column] for name, column in _STATED.items()})
     per_run = means.per_run(side, stated, ["group"], ["exposed_ns", "calls", *_STATED])
-    groups = per_run.index.get_level_values("group")
+    groups, _ = places([np.concatenate([table["group"], per_run["group"]])])
+    own, of_run = groups[: len(table)], groups[len(table) :]
+    parts = {}
     for name in _STATED:
-        partly = stated[name].isna().groupby(stated["group"]).any()
-        per_run[name] = per_run[name].mask(partly.reindex(groups).to_numpy())
-    return per_run.assign(**{_TRANSMIT: per_run["exposed_ns"] - per_run[_WAIT]})
+        partly = np.bincount(own, ~stated.known(name)) > 0
+        parts[name] = np.where(partly[of_run], np.nan, per_run[name])
+    return per_run.having(**parts, **{_TRANSMIT: per_run["exposed_ns"] - parts[_WAIT]})
 
 
 def group_name(role: str, size: int | None) -> str:
@@ -87,7 +91,7 @@ def group_name(role: str, size: int | None) -> str:
     >>> group_name("dp", 8), group_name("", 4), group_name("", None)
     ('dp x8', 'group x4', 'group not named')
     """
-    count = "" if size is None or pd.isna(size) or size < 0 else f"x{size}"
+    count = "" if size is None or size < 0 else f"x{size}"
     return " ".join(filter(None, (role or ("group" if count else "group not named"), count)))
 
 

@@ -7,65 +7,79 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tracker.columns import Column, Columns, objects
 from tracker.compare import means
-from tracker.compare.keys import Numbered, length, numbered, places, ranks, reals, taken
-from tracker.lazy import pd
+from tracker.compare.keys import Numbered, length, numbered, places, ranks, taken
 from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED, VERDICT_COLUMNS
 
 if TYPE_CHECKING:
-    from tracker.compare.keys import F64, Columns
+    import pandas as pd
+
+    from tracker.columns import F64
+    from tracker.compare.keys import Arrays
     from tracker.compare.sides import Loaded
 
 _JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
-_UNJUDGED: Mapping[str, Any] = {name: None if name in _JUDGED_TEXTS else np.nan for name in VERDICT_COLUMNS}
-_TEXT_KEYS = frozenset(
+_TEXTS = frozenset(
     {
         "attribute", "component", "core_type", "data_type", "group_role", "input_shapes", "input_types", "kind",
         "level", "module", "name", "phase", "plane", "source", "status", "transport", "type",
+        *_JUDGED_TEXTS,
     }
 )  # fmt: skip
 _NUMBER_KEYS = frozenset({"group_size", "size_class_bytes", "source_rank", "target_rank"})
 
 
-def nothing(table: str) -> pd.DataFrame:
-    """The frame `table` of a Diff where neither side has a row: to join nothing with nothing takes as long as rows."""
-    empty = {kind: pd.array([], dtype=kind) for kind in ("string", "Int64")}
-    empty |= {kind: np.zeros(0, dtype=kind) for kind in ("float64", "object")}
-    return pd.DataFrame({name: empty[_dtype(name)] for name in DIFF_COLUMNS[table]})
+def nothing(table: str) -> Columns:
+    """The rows `table` of a Diff where neither side has any: to join nothing with nothing takes as long as rows."""
+    kinds = {"text": objects([]), "whole": Column.of([], np.int64), "real": np.zeros(0)}
+    return Columns({name: kinds[_kind(name)] for name in DIFF_COLUMNS[table]})
 
 
-def _dtype(name: str) -> str:
-    if name in _TEXT_KEYS:
-        return "string"
-    return "Int64" if name in _NUMBER_KEYS else "object" if name in _JUDGED_TEXTS else "float64"
+def _kind(name: str) -> str:
+    return "text" if name in _TEXTS else "whole" if name in _NUMBER_KEYS else "real"
 
 
-def frame(table: str, columns: Columns) -> pd.DataFrame:
-    """The frame `table` of a Diff; in its VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
-    return pd.DataFrame({name: columns[name] if name in columns else _UNJUDGED[name] for name in DIFF_COLUMNS[table]})
+def finished(table: str, columns: Arrays) -> Columns:
+    """The rows `table` of a Diff; in their VERDICT_COLUMNS nothing stands yet: `verdicts` fills them."""
+    empty = _unjudged(length(columns))
+    return Columns({name: columns[name] if name in columns else empty[name] for name in DIFF_COLUMNS[table]})
 
 
-def unjudged(frame: pd.DataFrame) -> pd.DataFrame:
-    """`frame` with VERDICT_COLUMNS in which nothing stands yet."""
-    return frame.assign(**_UNJUDGED)
+def unjudged(columns: Columns) -> Columns:
+    """`columns` with VERDICT_COLUMNS in which nothing stands yet."""
+    return columns.having(**_unjudged(len(columns)))
 
 
-def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> Columns:
+def _unjudged(count: int) -> Arrays:
+    texts, numbers = objects([None] * count), np.full(count, np.nan)
+    return {name: texts if name in _JUDGED_TEXTS else numbers for name in VERDICT_COLUMNS}
+
+
+def outer(baseline: pd.DataFrame, candidate: pd.DataFrame) -> Arrays:
     """Both frames (same index names, same columns) joined on their index, as `matched` does it."""
-    index = baseline.index.union(candidate.index, sort=True)
-    rows = [Numbered(side, index.get_indexer(side.index), len(index)) for side in (baseline, candidate)]
-    aligned = [side.reindex(index) for side in (baseline, candidate)]
-    tables = [{str(name): reals(side[name]) for name in side} for side in aligned]
-    return matched({str(name): index.get_level_values(name).array for name in index.names}, rows, tables)
+    sides = [Columns.of_frame(side.reset_index()) for side in (baseline, candidate)]
+    key = [str(name) for name in baseline.index.names]
+    rows, keys = numbered(sides, key)
+    tables = [{name: _placed(own, name) for name in own.rows.without(*key).arrays} for own in rows]
+    order = np.lexsort([ranks(column) for column in reversed(keys.values())])
+    return taken(matched(keys, rows, tables), order)
 
 
-def summed(sides: Sequence[Loaded], frames: Sequence[pd.DataFrame], key: Sequence[str], sums: Sequence[str]) -> Columns:
+def _placed(rows: Numbered, name: str) -> F64:
+    """A column by number of key, nan where there is none."""
+    found = np.full(rows.count, np.nan)
+    found[rows.number] = rows.rows.reals(name)
+    return found
+
+
+def summed(sides: Sequence[Loaded], parts: Sequence[Columns], key: Sequence[str], sums: Sequence[str]) -> Arrays:
     """The rows of both sides `matched` by `key`, with their `sums`; see `means.per_step`."""
-    rows, keys = numbered(frames, key)
+    rows, keys = numbered(parts, key)
     return matched(keys, rows, [means.per_step(*own, sums) for own in zip(sides, rows, strict=True)])
 
 
-def matched(keys: Columns, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Columns:
+def matched(keys: Arrays, rows: Sequence[Numbered], tables: Sequence[Mapping[str, F64]]) -> Arrays:
     """Two sides side by side: the keys, `status`, then `baseline_x`, `candidate_x` for each x of their `tables`, which
     have a row per key. `rows`: those of either side, by which it has a key or not.
 
@@ -74,12 +88,12 @@ def matched(keys: Columns, rows: Sequence[Numbered], tables: Sequence[Mapping[st
     there = np.zeros((2, length(keys)), dtype=bool)
     for has, own in zip(there, rows, strict=True):
         has[own.number] = True
-    status = np.where(there.all(axis=0), BOTH, np.where(there[1], ADDED, REMOVED))
+    status = objects([REMOVED, ADDED, BOTH])[np.maximum(there[0] + 2 * there[1] - 1, 0)]
     sides = zip(("baseline", "candidate"), tables, strict=True)
     return {**keys, "status": status, **{f"{side}_{name}": own for side, table in sides for name, own in table.items()}}
 
 
-def with_difference(columns: Columns, value: str, *, unit: str = "ns") -> Columns:
+def with_difference(columns: Arrays, value: str, *, unit: str = "ns") -> Arrays:
     """`columns` with `delta_<unit>` (candidate - baseline, one-sided rows count the other side as 0) and `diff`,
     largest change first.
 
@@ -101,7 +115,7 @@ def ratio(baseline: F64, candidate: F64) -> F64:
     return candidate / np.where(baseline != 0, baseline, np.nan) - 1
 
 
-def by_size(columns: Columns, delta: str, larger: F64 | None = None) -> Columns:
+def by_size(columns: Arrays, delta: str, larger: F64 | None = None) -> Arrays:
     """Rows by |`delta`| descending, missing last; ties by the `larger` number of a row, then by the texts and the
     numbers of the key, so that the order is total.
     """
@@ -113,18 +127,18 @@ def by_size(columns: Columns, delta: str, larger: F64 | None = None) -> Columns:
     tied = np.flatnonzero(np.bincount(place)[place] > 1) if len(place) else place
     if len(tied):
         rows = order[tied]
-        telling = [ranks(column.take(rows)) for column in _telling(columns)]
+        telling = [ranks(column[rows]) for column in _telling(columns)]
         order[tied] = rows[np.lexsort([*reversed(telling), place[tied]])]
     return taken(columns, order)
 
 
-def _telling(columns: Columns) -> list[Any]:
+def _telling(columns: Arrays) -> list[Any]:
     """The columns that tell rows from each other: the texts, then the numbers of the key."""
-    texts = [column for column in columns.values() if column.dtype.kind in "OU"]
+    texts = [column for column in columns.values() if not isinstance(column, Column) and column.dtype == object]
     return [*texts, *(column for name, column in columns.items() if name in _NUMBER_KEYS)]
 
 
-def large(columns: Columns, value: str, minimum_ns: int | None) -> Columns:
+def large(columns: Arrays, value: str, minimum_ns: int | None) -> Arrays:
     """The rows in which `value` of one side is at least `minimum_ns`; all rows for None."""
     if minimum_ns is None:
         return columns
@@ -132,7 +146,7 @@ def large(columns: Columns, value: str, minimum_ns: int | None) -> Columns:
     return taken(columns, np.flatnonzero(np.nan_to_num(largest) >= minimum_ns))
 
 
-def average(columns: Columns, total: str, calls: str, into: str) -> Columns:
+def average(columns: Arrays, total: str, calls: str, into: str) -> Arrays:
     """`columns` with `<side>_<into>` = `<side>_<total>` / `<side>_<calls>` for both sides, nan without calls."""
     added = {}
     for side in ("baseline", "candidate"):
@@ -141,7 +155,7 @@ def average(columns: Columns, total: str, calls: str, into: str) -> Columns:
     return {**columns, **added}
 
 
-def split_calls(columns: Columns) -> Columns:
+def split_calls(columns: Arrays) -> Arrays:
     """The change of each row that is on both sides, split exactly: more calls at the old price, then the new price
     for the new calls.
 

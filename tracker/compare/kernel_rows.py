@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tracker.lazy import pd
+from tracker.columns import Columns, objects
 
 
-def canonical(frame: pd.DataFrame, op_map: Mapping[str, str] | None = None) -> pd.DataFrame:
-    """`frame` with the canonical name as `name`, `total_ns` as `ns`, and `op` under the name that `op_map` gives it."""
-    found = frame.drop(columns="name").rename(columns={"canonical_name": "name", "total_ns": "ns"})
-    if op_map:
-        found["op"] = [op_map.get(op, op) for op in found["op"]]
-    return found
+def canonical(table: Columns, op_map: Mapping[str, str] | None = None) -> Columns:
+    """`table` with the canonical name as `name`, `total_ns` as `ns`, and `op` under the name that `op_map` gives it."""
+    found = table.without("name").renamed({"canonical_name": "name", "total_ns": "ns"})
+    if not op_map:
+        return found
+    return found.having(op=objects([op_map.get(op, op) for op in found.texts("op").tolist()]))

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
 from msgspec import Struct
-from numpy.typing import NDArray
 
-from tracker.lazy import pd
+from tracker.columns import F64, I64, Column, Columns, Flags, Texts, listed, stacked
 
-F64 = NDArray[np.float64]
-I64 = NDArray[np.int64]
-
-Columns = dict[str, Any]
-"""A table column by column: name -> an array of NumPy or pandas, all of the same length."""
+Arrays = dict[str, Any]
+"""A table in the making: name -> a column, as `Columns` has them, all of the same length."""
 
 
 def places(columns: Sequence[Any]) -> tuple[I64, I64]:
@@ -24,59 +20,77 @@ def places(columns: Sequence[Any]) -> tuple[I64, I64]:
     """
     found, count = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
-        codes, distinct = pd.factorize(column, use_na_sentinel=False)
-        found = codes if count == 1 else pd.factorize(found * len(distinct) + codes)[0]
+        codes, distinct = _codes(column)
+        found = codes if count == 1 else _first_come(found * distinct + codes)
         count = int(found.max(initial=0)) + 1
     first = np.zeros(count if len(found) else 0, dtype=np.int64)
     first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
     return found, first
 
 
-def reals(column: pd.Series) -> F64:
-    """The numbers of a column, nan for missing."""
-    return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+def _codes(column: Any) -> tuple[I64, int]:
+    """Of each row the place of its value among the distinct ones, in the order in which they first come; and how many
+    these are.
+    """
+    if not isinstance(column, Column) and column.dtype != object:
+        codes = _first_come(column)
+        return codes, int(codes.max(initial=-1)) + 1
+    place: dict[Any, int] = {}
+    values = listed(column)
+    codes = np.fromiter((place.setdefault(value, len(place)) for value in values), np.int64, len(values))
+    return codes, len(place)
 
 
-def values(frame: pd.DataFrame, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """The rows of these columns: pandas takes much longer to give the texts of a column one by one."""
-    return zip(*(frame[name].to_numpy(dtype=object) for name in columns), strict=True)
+def _first_come(numbers: I64 | F64) -> I64:
+    """Of each number its place among the distinct ones, in the order in which they first come."""
+    _, first, which = np.unique(numbers, return_index=True, return_inverse=True)
+    place = np.empty(len(first), dtype=np.int64)
+    place[np.argsort(first)] = np.arange(len(first))
+    return place[which]
 
 
 def ranks(texts: Any) -> I64:
     """Of each row the place of its text among the distinct ones in their order; what is missing comes last."""
-    found, distinct = pd.factorize(texts, sort=True)
-    return np.where(found < 0, len(distinct), found)
+    values = listed(texts)
+    distinct = sorted({*values} - {None})
+    place = dict(zip((*distinct, None), range(len(distinct) + 1), strict=True))
+    return np.fromiter(map(place.__getitem__, values), np.int64, len(values))
 
 
-def length(columns: Columns) -> int:
+def among(texts: Texts, known: Collection[str]) -> Flags:
+    """Which of the `texts` are known."""
+    return np.fromiter((text in known for text in texts), bool, len(texts))
+
+
+def length(columns: Arrays) -> int:
     """How many rows there are."""
     return len(next(iter(columns.values())))
 
 
-def taken(columns: Columns, rows: I64) -> Columns:
+def taken(columns: Arrays, rows: I64) -> Arrays:
     """These rows of all columns."""
-    return {name: column.take(rows) for name, column in columns.items()}
+    return {name: column[rows] for name, column in columns.items()}
 
 
 class Numbered(Struct, frozen=True, eq=False):
     """Rows with the numbers of their keys, of which there are `count`."""
 
-    frame: pd.DataFrame
+    rows: Columns
     number: I64
     count: int
 
 
 def together(rows: Sequence[Numbered], *columns: str) -> Numbered:
     """These columns of the rows of all sides."""
-    frame = pd.concat([own.frame[list(columns)] for own in rows], ignore_index=True)
-    return Numbered(frame, np.concatenate([own.number for own in rows]), rows[0].count)
+    every = Columns.stacked([own.rows.only(columns) for own in rows])
+    return Numbered(every, np.concatenate([own.number for own in rows]), rows[0].count)
 
 
-def numbered(frames: Sequence[pd.DataFrame], key: Sequence[str]) -> tuple[list[Numbered], Columns]:
-    """The rows of `frames` with numbers: those that are equal in `key` have the same, in whichever frame they are; and
+def numbered(tables: Sequence[Columns], key: Sequence[str]) -> tuple[list[Numbered], Arrays]:
+    """The rows of `tables` with numbers: those that are equal in `key` have the same, in whichever table they are; and
     the distinct keys, by number.
     """
-    rows = {name: pd.concat([frame[name] for frame in frames], ignore_index=True).array for name in key}
-    number, first = places(list(rows.values()))
-    numbers = np.split(number, np.cumsum([len(frame) for frame in frames])[:-1])
-    return [Numbered(*own, len(first)) for own in zip(frames, numbers, strict=True)], taken(rows, first)
+    keys = {name: stacked([table[name] for table in tables]) for name in key}
+    number, first = places(list(keys.values()))
+    numbers = np.split(number, np.cumsum([len(table) for table in tables])[:-1])
+    return [Numbered(*own, len(first)) for own in zip(tables, numbers, strict=True)], taken(keys, first)

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.lazy import pd
+from tracker.columns import Column, Columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
 
-    from numpy.typing import NDArray
-
+    from tracker.columns import Flags
     from tracker.compare.sides import Loaded
 
 TIMES: Final = "compute_ns"
@@ -32,7 +31,7 @@ KERNELS: Final = "has_kernels"
 MEMORY: Final = "has_memory"
 API: Final = "has_api"
 _TABLES: Final = (OPS, KERNELS, MEMORY, API)
-_RANK: Final = ["run_id", "rank"]
+_RANK: Final = ("run_id", "rank")
 Rank = tuple[int, int]
 """A run and one of its ranks."""
 
@@ -48,11 +47,11 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
     if what in _TABLES:
         having = _with_table(side, what)
     else:
-        told = side.steps[what].notna().to_numpy()
-        least = told & side.steps[_LEAST_TOLD].notna().to_numpy()
+        told = side.steps.known(what)
+        least = told & side.steps.known(_LEAST_TOLD)
         if what in (TIMES, EXPOSED) and least.any():
             told = least
-        without_steps = set(compress(captures, side.captures[what].notna())) - set(steps)
+        without_steps = set(compress(captures, side.captures.known(what))) - set(steps)
         having = set(compress(steps, told)) | without_steps
     known = _among(captures, having)
     told = told & _among(steps, having)
@@ -61,16 +60,16 @@ def part_that_knows(side: Loaded, what: str) -> Loaded:
     return _part(side, known, told)
 
 
-def _part(side: Loaded, known: NDArray[np.bool_], told: NDArray[np.bool_]) -> Loaded:
+def _part(side: Loaded, known: Flags, told: Flags) -> Loaded:
     """These captures and these steps of `side`."""
-    steps = side.steps[told]
-    captures = with_step_counts(side.captures[known].reset_index(drop=True), steps)
-    left = set(captures["run_id"])
+    steps = side.steps.taken(told)
+    captures = with_step_counts(side.captures.taken(known), steps)
+    left = set(captures.listed("run_id"))
     run_ids = tuple(run_id for run_id in side.run_ids if run_id in left)
     return replace(
         side,
         side=replace(side.side, run_ids=run_ids, runs=len(run_ids)),
-        runs=side.runs[side.runs["run_id"].isin(run_ids)].reset_index(drop=True),
+        runs=side.runs.taken(np.isin(side.runs.integers("run_id"), run_ids)),
         captures=captures,
         steps=steps,
         weights=weights(captures),
@@ -94,7 +93,7 @@ def has(side: Loaded, table: str) -> bool:
     """Whether any rank of `side` knows its `table`: OPS, KERNELS, MEMORY, API, or COLLECTIVES."""
     if table in _TABLES:
         return bool(_with_table(side, table))
-    return bool(side.captures[table].notna().any())
+    return bool(side.captures.known(table).any())
 
 
 def _with_table(side: Loaded, table: str) -> set[Rank]:
@@ -102,37 +101,39 @@ def _with_table(side: Loaded, table: str) -> set[Rank]:
 
     def having() -> set[Rank]:
         told = side.told()
-        return set(compress(_ranks(told), told[table] == 1)) & set(_ranks(side.captures))
+        return set(compress(_ranks(told), told.integers(table) == 1)) & set(_ranks(side.captures))
 
     return side.once(table, having)
 
 
 def _emptied(side: Loaded) -> Loaded:
     """`side` as if nothing had been asked of any of its ranks."""
-    return replace(side, captures=side.captures.iloc[:0], is_selection=True, answers={}, parts={})
+    return replace(side, captures=side.captures.head(0), is_selection=True, answers={}, parts={})
 
 
-def with_step_counts(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+def with_step_counts(captures: Columns, steps: Columns) -> Columns:
     """`captures` with the number of steps that the rows of `steps` stand for."""
-    counted = steps.groupby(_RANK)["steps"].sum().reindex(pd.MultiIndex.from_frame(captures[_RANK]))
-    return captures.assign(steps=counted.fillna(0).astype("Int64").to_numpy())
+    counted: dict[Rank, int] = {}
+    for run_id, rank, number in steps.rows(*_RANK, "steps"):
+        counted[run_id, rank] = counted.get((run_id, rank), 0) + number
+    return captures.having(steps=Column.of([counted.get(rank, 0) for rank in _ranks(captures)], np.int64))
 
 
-def weights(captures: pd.DataFrame) -> dict[int, float]:
+def weights(captures: Columns) -> dict[int, float]:
     """run_id -> how many steps of ranks; a capture that holds no step counts as one."""
     found: dict[int, float] = {}
-    for run_id, steps in zip(captures["run_id"].tolist(), captures["steps"].tolist(), strict=True):
+    for run_id, steps in captures.rows("run_id", "steps"):
         found[run_id] = found.get(run_id, 0.0) + max(steps, 1)
     return found
 
 
-def of_captures(frame: pd.DataFrame, captures: pd.DataFrame) -> pd.DataFrame:
-    """The rows of `frame` (columns run_id, rank) that are of one of `captures`."""
-    own = _among(_ranks(frame), set(_ranks(captures)))
-    return frame if own.all() else frame[own].reset_index(drop=True)
+def of_captures(table: Columns, captures: Columns) -> Columns:
+    """The rows of `table` (columns run_id, rank) that are of one of `captures`."""
+    own = _among(_ranks(table), set(_ranks(captures)))
+    return table if own.all() else table.taken(own)
 
 
-def without(captures: pd.DataFrame, others: pd.DataFrame) -> dict[int, list[int]]:
+def without(captures: Columns, others: Columns) -> dict[int, list[int]]:
     """run_id -> the ranks of `captures` that are not among the `others`."""
     found: dict[int, list[int]] = {}
     for run_id, rank in sorted(set(_ranks(captures)) - set(_ranks(others))):
@@ -140,10 +141,10 @@ def without(captures: pd.DataFrame, others: pd.DataFrame) -> dict[int, list[int]
     return found
 
 
-def _among(ranks: Sequence[Rank], known: Set[Rank]) -> NDArray[np.bool_]:
+def _among(ranks: Sequence[Rank], known: Set[Rank]) -> Flags:
     return np.array([rank in known for rank in ranks], dtype=bool)
 
 
-def _ranks(frame: pd.DataFrame) -> list[Rank]:
+def _ranks(table: Columns) -> list[Rank]:
     """The run and the rank of each row."""
-    return list(zip(*(frame[name].tolist() for name in _RANK), strict=True))
+    return list(table.rows(*_RANK))

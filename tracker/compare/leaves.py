@@ -22,11 +22,11 @@ from tracker.compare.tree import (
     grown,
     plus,
 )
-from tracker.lazy import pd
 from tracker.profile import MODULE_CALLS, NO_STEP
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
 
 NO_MODULE: Final = "(no module)"
@@ -64,16 +64,17 @@ class _Source(Struct, frozen=True):
     in_steps: bool
     under: tuple[Name, ...] = ()
 
-    def rows(self, question: Callable[..., pd.DataFrame], *patterns: tuple[str, str | None]) -> Rows:
+    def rows(self, question: queries.Question[...], *patterns: tuple[str, str | None]) -> Rows:
         """The rows of a question at the grain of the tree that match `patterns`, None for missing."""
         side, by = self.side, ("run", *self.wanted.grains)
         if self.under:
-            frame = question(side.store, side.run_ids, by=by, ranks=side.ranks, steps=self.steps, in_steps=False)
+            chosen = {"by": by, "ranks": side.ranks, "steps": self.steps, "in_steps": False}
+            table = question.columns(side.store, side.run_ids, **chosen)
         else:
-            frame = side.ask(question, by=by, in_steps=self.in_steps)
+            table = side.ask(question, by=by, in_steps=self.in_steps)
         for column, pattern in patterns:
-            frame = matching(frame, column, pattern)
-        return _plain(frame)
+            table = matching(table, column, pattern)
+        return _plain(table)
 
     def ops(self) -> Rows:
         """The ops that the patterns let through, named as in the diff."""
@@ -162,10 +163,10 @@ def _rest_of_steps(source: _Source, group: Group, sums: Iterable[Mapping[str, An
     """The host time of the steps that is in no phase; nothing of the device, of which such a source has no total."""
     steps = source.side.steps
     for name, value in zip(("run_id", *source.wanted.grains), group, strict=True):
-        steps = steps[steps[name] == value]
+        steps = steps.taken(steps.integers(name) == value)
     known = [row["host_total_ns"] for row in sums if source.group(row) == group]
-    if not source.under and len(steps) and steps["duration_ns"].notna().all() and None not in known:
-        rest = int((steps["duration_ns"] * steps["steps"]).sum()) - sum(known)
+    if not source.under and len(steps) and steps.known("duration_ns").all() and None not in known:
+        rest = int((steps.integers("duration_ns") * steps.integers("steps")).sum()) - sum(known)
         if rest > 0 and not (source.wanted.op or source.wanted.module):
             yield Leaf(group, (_phase(""),), None, rest, None)
 
@@ -200,7 +201,7 @@ def _asked_steps(source: _Source) -> list[Sequence[int] | None]:
     """What to ask for one after the other: the question about contexts sums over steps."""
     if "step" not in source.wanted.grains:
         return [source.steps]
-    steps = sorted({int(step) for step in source.side.steps["step"]})
+    steps = sorted(set(source.side.steps.listed("step")))
     return [(step,) for step in (steps if source.in_steps else [NO_STEP, *steps])]
 
 
@@ -208,11 +209,13 @@ def _contexts(tree: Tree, source: _Source, steps: Sequence[int] | None) -> None:
     """Ops where they were called, with the time of their calls."""
     side, grains = source.side, source.wanted.grains
     if source.under or "step" in grains:
-        frame = queries.op_tree(side.store, side.run_ids, ranks=side.ranks, steps=steps, in_steps=source.in_steps)
+        table = queries.op_tree.columns(
+            side.store, side.run_ids, ranks=side.ranks, steps=steps, in_steps=source.in_steps
+        )
     else:
-        frame = side.op_tree()
+        table = side.op_tree()
     step = steps[0] if steps and "step" in grains else NO_STEP
-    rows = [row | {"step": step} for row in _plain(frame)]
+    rows = [row | {"step": step} for row in _plain(table)]
     inner: dict[tuple[int, int, int], Value] = {}
     for row in rows:
         above = (row["run_id"], row["rank"], row["parent"])
@@ -260,12 +263,10 @@ def _leaf(group: Group, path: tuple[Name, ...], row: Mapping[str, Any]) -> Leaf:
     )  # fmt: skip
 
 
-def _plain(frame: pd.DataFrame) -> Rows:
+def _plain(table: Columns) -> Rows:
     """The rows with None for missing and plain Python numbers."""
-    columns = [frame[name].astype(object).where(frame[name].notna(), None).tolist() for name in frame.columns]
-    names = [str(name) for name in frame.columns]
-    for values in zip(*columns, strict=True):
-        yield dict(zip(names, values, strict=True))
+    for values in table.rows(*table.arrays):
+        yield dict(zip(table.arrays, values, strict=True))
 
 
 _PLANTS: Final[Mapping[str, Callable[[Tree, _Source], None]]] = {

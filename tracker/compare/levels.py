@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct
 
+from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing
-from tracker.compare.keys import reals
 from tracker.compare.leaves import Wanted, plant
 from tracker.compare.operators import own_time
 from tracker.compare.tree import (
@@ -23,7 +24,6 @@ from tracker.compare.tree import (
 )
 from tracker.compare.tree_series import series_of
 from tracker.compare.verdicts import NO_SERIES, Judged
-from tracker.lazy import pd
 from tracker.results import ADDED, BOTH, NODE, REMOVED, TREE_COLUMNS, TREE_DIFF_COLUMNS
 from tracker.store import queries
 
@@ -43,7 +43,7 @@ _PLACES: Final = {"device_self_ns": (DEVICE_TOTAL, DEVICE_SELF), "host_self_ns":
 Size = dict[int, tuple[float, ...]]
 
 
-def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
+def of_run(side: Loaded, options: ShowOptions) -> Columns:
     """`Shown.tree`: a tree for each rank and step that are kept apart, in their order."""
     tree, grains = Tree(), options.grains
     flat = bool(options.op or options.module) or _lacks_contexts((side,))
@@ -60,14 +60,22 @@ def of_run(side: Loaded, options: ShowOptions) -> pd.DataFrame:
             place[node] = len(rows)
             cells = (*values[node], numbered.share(node), numbered.step_share(node))
             rows.append([*group[1:], *_identity(tree, node, level, place), *cells])
-    frame = pd.DataFrame(rows, columns=[*grains, *TREE_COLUMNS])
-    for name in frame.columns:
-        if name not in ("kind", "path", "name", "input_shapes"):
-            frame[name] = pd.array(frame[name].tolist(), dtype="Float64" if name.endswith("share") else "Int64")
-    return frame
+    return _columns([*grains, *TREE_COLUMNS], rows)
 
 
-def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts: Judged) -> pd.DataFrame:
+_TEXTS: Final = frozenset({"kind", "path", "name", "input_shapes", "status"})
+
+
+def _columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Columns:
+    """Shares are real, all other numbers whole."""
+    kinds = {name: np.float64 if name.endswith("share") else np.int64 for name in names}
+    listed = {name: [row[at] for row in rows] for at, name in enumerate(names)}
+    return Columns(
+        {name: objects(own) if name in _TEXTS else Column.of(own, kinds[name]) for name, own in listed.items()}
+    )
+
+
+def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts: Judged) -> Columns:
     """`Diff.tree`, with verdicts where a row is what one series is."""
     tree, sides = Tree(), knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
     flat = bool(options.op or options.module) or _lacks_contexts(sides)
@@ -91,13 +99,14 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions, verdicts
     for node, level in ordered(tree, pair.sizes(options.minimum_ns), options.depth):
         place[node] = len(rows)
         rows.append([*_identity(tree, node, level, place), *pair.cells(node)])
-    frame = pd.DataFrame(rows, columns=[*NODE, *_COMPARED])
-    numbers = list(_COMPARED[1:])
-    frame[numbers] = frame[numbers].astype("float64")
-    frame["diff"] = join.ratio(reals(frame["baseline_ns"]), reals(frame["candidate_ns"]))
-    frame = join.unjudged(frame)[list(TREE_DIFF_COLUMNS)]
+    identity = _columns(NODE, [row[: len(NODE)] for row in rows])
+    compared = {name: [row[len(NODE) + at] for row in rows] for at, name in enumerate(_COMPARED)}
+    status = objects(compared.pop("status"))
+    numbers = {name: np.array(own, dtype=np.float64) for name, own in compared.items()}
+    numbers["diff"] = join.ratio(numbers["baseline_ns"], numbers["candidate_ns"])
+    table = join.unjudged(identity.having(status=status, **numbers)).only(TREE_DIFF_COLUMNS)
     series = series_of(tree, options, verdicts)
-    return verdicts.filled(frame, [series.get(node, NO_SERIES) for node in place])
+    return verdicts.filled(table, [series.get(node, NO_SERIES) for node in place])
 
 
 class _Numbered(Struct, frozen=True):
@@ -228,8 +237,8 @@ def _identity(tree: Tree, node: int, level: int, place: Mapping[int, int]) -> li
 def _lacks_contexts(sides: Sequence[Loaded]) -> bool:
     """Whether some run has ops of which nobody knows from where they were called."""
     for side in sides:
-        known = set(side.op_tree()["run_id"])
-        if set(side.ask(queries.ops)["run_id"]) - known:
+        known = set(side.op_tree().listed("run_id"))
+        if set(side.ask(queries.ops).listed("run_id")) - known:
             return True
     return False
 
@@ -238,10 +247,14 @@ def _step_time(side: Loaded, chosen: Mapping[str, int]) -> float | None:
     """The time of all steps (of the chosen rank and step), E2E without markers; None where a source does not say."""
     steps = side.steps
     for name, value in chosen.items():
-        steps = steps[steps[name] == value]
-    each = steps["duration_ns"] if side.has_markers else steps["e2e_ns"].fillna(steps["duration_ns"])
-    times = (each * steps["steps"]).dropna()
-    return float(times.sum()) if len(times) else None
+        steps = steps.taken(steps.integers(name) == value)
+    each = steps.reals("duration_ns")
+    if not side.has_markers:
+        e2e = steps.reals("e2e_ns")
+        each = np.where(np.isnan(e2e), each, e2e)
+    times = each * steps.integers("steps")
+    known = times[~np.isnan(times)]
+    return float(known.sum()) if len(known) else None
 
 
 def _mean_step_time(side: Loaded) -> float | None:

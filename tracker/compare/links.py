@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 from msgspec.structs import replace
 
+from tracker.columns import Columns
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
@@ -35,8 +36,8 @@ def of_side(side: Loaded, options: Selection, by: Sequence[str], *, in_steps: bo
     missing where no packets were counted. `level` says which rows state the same bytes: sum up those of one only.
     `options.minimum_ns` drops rows, but no part of a sum.
     """
-    frame = side.ask(queries.communication_links, by=by, in_steps=in_steps)
-    frame = matching(matching(frame, "kind", options.kind), "group_role", options.group)
+    asked = side.ask(queries.communication_links, by=by, in_steps=in_steps)
+    frame = matching(matching(asked, "kind", options.kind), "group_role", options.group).frame
     frame = _with_totals(_without_sums(frame))
     if options.minimum_ns is not None:
         frame = frame[(frame["transit_ns"].fillna(0) >= options.minimum_ns).astype(bool)].reset_index(drop=True)
@@ -85,8 +86,8 @@ def _whole_sums(frame: pd.DataFrame, key: Sequence[str], columns: Sequence[str])
     return grouped.sum(min_count=1).where(grouped.count().eq(grouped.size(), axis=0))
 
 
-def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.DataFrame:
-    """The `communication_links` frame of a Diff. Numbers are means per step and rank, of the ranks that use a link, the
+def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
+    """The `communication_links` of a Diff. Numbers are means per step and rank, of the ranks that use a link, the
     median over the runs; a run that does not use it counts as 0.
     """
     tables = []
@@ -94,14 +95,15 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> pd.Dat
     if all(side.lacks(queries.communication_links) for side in sides):
         return join.nothing("communication_links")
     for side, roles in zip(sides, roles_by_size(*sides), strict=True):
-        frame = with_roles(of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True), roles)
-        tables.append(_per_step(side, frame[frame["packet_bytes"].isna()]))
+        frame = of_side(side, replace(options, minimum_ns=None), ("run", "rank"), in_steps=True)
+        named = with_roles(Columns.of_frame(frame[frame["packet_bytes"].isna()]), roles)
+        tables.append(_per_step(side, named.frame))
     joined = join.large(join.with_difference(join.outer(*tables), "transit_ns"), "transit_ns", options.minimum_ns)
-    joined = pd.DataFrame(joined)
+    joined = Columns(joined).frame
     for name in _NUMBERS:
         number = joined[name].astype("Int64")
         joined[name] = number.where(number >= 0)
-    return _by_level(joined)[list(DIFF_COLUMNS["communication_links"])]
+    return Columns.of_frame(_by_level(joined)[list(DIFF_COLUMNS["communication_links"])])
 
 
 def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
@@ -109,12 +111,14 @@ def _per_step(side: Loaded, frame: pd.DataFrame) -> pd.DataFrame:
     frame = frame.assign(**numbers, **{name: frame[name].fillna(-1) for name in _NUMBERS})
     frame["large"] = frame["large_packet_ratio"] * frame["bytes"]
     frame["told"] = frame["bytes"].where(frame["large_packet_ratio"].notna())
-    steps = side.captures[["run_id", "rank"]].assign(steps=side.captures["steps"].clip(lower=1).astype("float64"))
+    captures = side.captures.frame
+    steps = captures[["run_id", "rank"]].assign(steps=captures["steps"].clip(lower=1).astype("float64"))
     users = frame[["run_id", "rank", *_KEY]].drop_duplicates().merge(steps, on=["run_id", "rank"])
     weight = users.groupby(["run_id", *_KEY])["steps"].sum()
     shares = frame.groupby(["run_id", *_KEY])[["large", "told"]].sum(min_count=1)
     sums = _whole_sums(frame, ["run_id", *_KEY], _SUMS).join(shares)
-    per_step = means.median_over_runs(side, sums.div(weight, axis=0), _KEY)
+    per_run = Columns.of_frame(sums.div(weight, axis=0).reset_index())
+    per_step = means.median_over_runs(side, per_run, _KEY).frame.set_index(_KEY)
     per_step["bandwidth_gb_per_s"] = per_step["bytes"] / per_step["transit_ns"].replace(0.0, np.nan)
     per_step["large_packet_ratio"] = per_step.pop("large") / per_step.pop("told").replace(0.0, np.nan)
     return per_step

@@ -20,6 +20,7 @@ from tracker.results import MATRIX_COLUMNS, DiffOptions, Matrix, check_matrix
 from tracker.units import format_bytes
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
     from tracker.store import Store
 
@@ -28,7 +29,7 @@ _DEEPEST: Final = 1
 
 _KEY: Final = ["section", "name", "input_shapes", "part"]
 _PAIR: Final = ["before", "after", "previous_diff", "verdict", "q"]
-Compare = Callable[["Loaded", "Loaded", DiffOptions], pd.DataFrame]
+Compare = Callable[["Loaded", "Loaded", DiffOptions], "Columns"]
 
 
 def matrix(
@@ -55,7 +56,8 @@ def matrix(
             everything = [
                 operators.compare(*pair, replace(whole, op=None, module=None)).ops for pair in pairwise(sides)
             ]
-            check_named("operator", options.op, pd.concat(everything)["name"].unique(), sides)
+            names = (name for table in everything for name in table.listed("name"))
+            check_named("operator", options.op, names, sides)
         metrics = {operators.own_time(side) for side in sides}
         return Matrix(
             sides=tuple(side.side for side in sides),
@@ -70,7 +72,7 @@ def matrix(
 
 
 def _of_overall(before: Loaded, after: Loaded, judged: verdicts.Judged) -> pd.DataFrame:
-    frame = judged.into("overall", overall.compare(before, after))
+    frame = judged.into("overall", overall.compare(before, after)).frame
     frame = frame[frame["level"] <= _DEEPEST]
     names = {"title": "name", "metric": "part", "baseline_value": "before", "candidate_value": "after"}
     frame = frame.rename(columns={**names, "diff": "previous_diff"})
@@ -79,7 +81,7 @@ def _of_overall(before: Loaded, after: Loaded, judged: verdicts.Judged) -> pd.Da
 
 def _of_rows(before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, options: DiffOptions) -> pd.DataFrame:
     name, compare, part = _ROWS[by]
-    frame = judged.into(name, compare(before, after, options))
+    frame = judged.into(name, compare(before, after, options)).frame
     texts = {
         "name": frame[{"communication": "kind", "module": "module"}.get(by, "name")],
         "input_shapes": frame.get("input_shapes", ""),
@@ -99,15 +101,15 @@ def _of_rows(before: Loaded, after: Loaded, judged: verdicts.Judged, by: str, op
     return summed.reset_index()[[*_KEY, *_PAIR]].assign(level=0, unit="ns")
 
 
-def _ops(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
+def _ops(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
     return operators.compare(before, after, options).ops
 
 
-def _kernels(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
+def _kernels(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
     return others.kernels(before, after, options)[0]
 
 
-def _collectives(before: Loaded, after: Loaded, options: DiffOptions) -> pd.DataFrame:
+def _collectives(before: Loaded, after: Loaded, options: DiffOptions) -> Columns:
     return others.communication(before, after, options)[0]
 
 

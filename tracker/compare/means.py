@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tracker.compare.keys import places, ranks, reals
-from tracker.lazy import pd
+from tracker.columns import Columns, objects
+from tracker.compare.keys import places, ranks
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from tracker.compare.keys import F64, I64, Numbered
+    from tracker.columns import F64, I64, Texts
+    from tracker.compare.keys import Numbered
     from tracker.compare.sides import Loaded
 
 
@@ -28,36 +27,40 @@ def per_step(side: Loaded, rows: Numbered, sums: Sequence[str], whole: Sequence[
     up, as far as they are known: the sum is nan where none is; those in `whole` where any row of the key has NA in any
     run. A run without the key counts as 0; a key without any row has nan.
     """
-    frame, count, runs = rows.frame, rows.count, len(side.run_ids)
-    run = pd.Index(side.run_ids).get_indexer(frame["run_id"].to_numpy(dtype=np.int64))
+    count, runs = rows.count, len(side.run_ids)
+    run = _places_of_runs(side, rows.rows)
     weights = [side.weights[run_id] for run_id in side.run_ids]
     there = np.bincount(rows.number, minlength=count) > 0
     found = {}
-    for name, totals in _totals(frame, rows.number * runs + run, count * runs, sums, whole).items():
+    for name, totals in _totals(rows.rows, rows.number * runs + run, count * runs, sums, whole).items():
         found[name] = np.full(count, np.nan)
         of_runs = totals.reshape(count, runs)[there] / weights
         found[name][there] = np.median(of_runs, axis=1) if name in whole else _medians(of_runs)
     return found
 
 
-def per_run(side: Loaded, frame: pd.DataFrame, key: Sequence[str], sums: Sequence[str]) -> pd.DataFrame:
-    """The same before the median: the mean per step and rank of each run. Index: run_id, `key`."""
-    place, first = places([frame[name] for name in ("run_id", *key)])
-    own = frame[["run_id", *key]].take(first)
-    weights = [side.weights[run_id] for run_id in own["run_id"]]
-    means = {name: totals / weights for name, totals in _totals(frame, place, len(first), sums).items()}
-    return pd.DataFrame(means, index=pd.MultiIndex.from_frame(own))
+def _places_of_runs(side: Loaded, rows: Columns) -> I64:
+    """Of each row the place of its run among those of `side`."""
+    place = {run_id: at for at, run_id in enumerate(side.run_ids)}
+    numbers, which = np.unique(rows.integers("run_id"), return_inverse=True)
+    return np.array([place[run_id] for run_id in numbers.tolist()], dtype=np.int64)[which]
 
 
-def _totals(
-    frame: pd.DataFrame, place: I64, count: int, sums: Sequence[str], whole: Sequence[str] = ()
-) -> dict[str, F64]:
+def per_run(side: Loaded, rows: Columns, key: Sequence[str], sums: Sequence[str]) -> Columns:
+    """The same before the median: the mean per step and rank of each run. Columns: run_id, `key`, `sums`."""
+    place, first = places([rows[name] for name in ("run_id", *key)])
+    own = rows.only(["run_id", *key]).taken(first)
+    weights = [side.weights[run_id] for run_id in own.listed("run_id")]
+    return own.having(**{name: totals / weights for name, totals in _totals(rows, place, len(first), sums).items()})
+
+
+def _totals(table: Columns, place: I64, count: int, sums: Sequence[str], whole: Sequence[str] = ()) -> dict[str, F64]:
     """The `sums` of the rows of each of `count` places: 0 without rows, nan where none is known, or not all of those
     in `whole`.
     """
     rows, found = np.bincount(place, minlength=count), {}
     for column in sums:
-        numbers = reals(frame[column])
+        numbers = table.reals(column)
         known = ~np.isnan(numbers)
         least = rows if column in whole else np.minimum(rows, 1)
         told = np.bincount(place, known, count) >= least
@@ -74,21 +77,19 @@ def _medians(numbers: F64) -> F64:
     return found
 
 
-def median_over_runs(side: Loaded, means: pd.DataFrame, key: Sequence[str]) -> pd.DataFrame:
-    """The median over the runs of `side` of frames indexed by run_id and `key`; a run without a key counts as 0
+def median_over_runs(side: Loaded, means: Columns, key: Sequence[str]) -> Columns:
+    """The median over the runs of `side` of what `per_run` gives, a row per `key`; a run without a key counts as 0
     there.
     """
+    names = [name for name in means.arrays if name not in ("run_id", *key)]
     if len(side.run_ids) == 1:
-        return means.droplevel("run_id")
-    rows = means.index.droplevel("run_id")
-    keys = rows.unique()
-    run = pd.Index(side.run_ids).get_indexer(means.index.get_level_values("run_id"))
-    own = run >= 0
-    # absent is a true 0; NA of a row that is there stays NA
-    table = np.zeros((len(keys), len(side.run_ids), len(means.columns)))
-    table[keys.get_indexer(rows[own]), run[own]] = means.to_numpy(dtype=np.float64, na_value=np.nan)[own]
-    medians = {name: _medians(table[:, :, at]) for at, name in enumerate(means.columns)}
-    return pd.DataFrame(medians, index=keys, columns=means.columns)
+        return means.only([*key, *names])
+    place, first = places([means[name] for name in key])
+    table = np.zeros((len(first), len(side.run_ids), len(names)))
+    # absent is a true 0; what is missing in a row that is there stays missing
+    table[place, _places_of_runs(side, means)] = np.column_stack([means.reals(name) for name in names])
+    medians = {name: _medians(table[:, :, at]) for at, name in enumerate(names)}
+    return means.only(key).taken(first).having(**medians)
 
 
 def extremes(rows: Numbered, low: str, high: str) -> dict[str, F64]:
@@ -96,49 +97,50 @@ def extremes(rows: Numbered, low: str, high: str) -> dict[str, F64]:
     found = {}
     for column, extreme in ((low, np.fmin), (high, np.fmax)):
         found[column] = np.full(rows.count, np.nan)
-        extreme.at(found[column], rows.number, reals(rows.frame[column]))
+        extreme.at(found[column], rows.number, rows.rows.reals(column))
     return found
 
 
-def dominant(rows: Numbered, text: str, weight: str) -> NDArray[np.object_]:
+def dominant(rows: Numbered, text: str, weight: str) -> Texts:
     """For each key the non-empty `text` that carries most `weight`; ties go to the first in the alphabet; "" where
     there is none.
     """
-    texts = rows.frame[text].fillna("").to_numpy(dtype=object)
-    found, told = np.full(rows.count, "", dtype=object), np.flatnonzero(texts != "")
+    texts = rows.rows.texts(text)
+    found, told = objects([""] * rows.count), np.flatnonzero(texts != "")
     if len(told):
         place, first = places([rows.number[told], texts[told]])
-        carried = np.bincount(place, np.nan_to_num(reals(rows.frame[weight]))[told], len(first))
+        carried = np.bincount(place, np.nan_to_num(rows.rows.reals(weight))[told], len(first))
         own, names = rows.number[told][first], texts[told][first]
         order = np.lexsort([ranks(names), -carried, own])[::-1]
         found[own[order]] = names[order]  # the last one stays
     return found
 
 
-def distinct_texts(rows: Numbered, text: str) -> NDArray[np.object_]:
+def distinct_texts(rows: Numbered, text: str) -> Texts:
     """For each key its distinct `text` values in order, joined by ` | `; "" where there is none."""
-    texts = rows.frame[text].fillna("").to_numpy(dtype=object)
+    texts = rows.rows.texts(text)
     first = places([rows.number, texts])[1]
     own, names = rows.number[first], texts[first]
-    found = np.full(rows.count, "", dtype=object)
+    found = objects([""] * rows.count)
     found[own] = names
     for key in np.flatnonzero(np.bincount(own, minlength=rows.count) > 1):
         found[key] = " | ".join(sorted({*names[own == key]} - {""}))
     return found
 
 
-def rate(steps: pd.DataFrame, key: Sequence[str]) -> pd.Series:
+def rate(steps: Columns, key: Sequence[str]) -> dict[tuple[int, ...], float]:
     """Samples per second of step rows per `key`: their samples by their time, as the step time is their time by number.
 
     3 s of 10 samples/s and 1 s of 50 samples/s are 80 samples in 4 s: 20 samples/s. Steps without a rate count in
     neither; where a step with one has no time, the steps count alike. `steps`: samples_per_second, duration_ns, steps
-    (how many a row is the mean of) and `key`. NA where no step has a rate. Index: `key`.
+    (how many a row is the mean of) and `key`. Without a key where no step has a rate.
     """
-    known = steps[steps["samples_per_second"].notna()]
-    numbers = known["steps"].astype("float64")
-    times = known["duration_ns"].astype("Float64").astype("float64") * numbers
-    groups = [known[name] for name in key]
-    untimed = (times.isna() | (times <= 0)).groupby(groups).transform("any")
-    weights = times.mask(untimed, numbers)
-    samples = (known["samples_per_second"].astype("float64") * weights).groupby(groups).sum()
-    return samples / weights.groupby(groups).sum()
+    own = steps.taken(steps.known("samples_per_second"))
+    numbers = own.reals("steps")
+    times = own.reals("duration_ns") * numbers
+    place, first = places([own[name] for name in key])
+    untimed = np.bincount(place, ~(times > 0), len(first)) > 0
+    weights = np.where(untimed[place], numbers, times)
+    samples = np.bincount(place, own.reals("samples_per_second") * weights, len(first))
+    found = samples / np.bincount(place, weights, len(first))
+    return dict(zip(own.taken(first).rows(*key), found.tolist(), strict=True))

@@ -10,12 +10,14 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
+from tracker.columns import Columns, objects
 from tracker.compare import join, knowing
 from tracker.compare.kernel_rows import canonical
-from tracker.compare.keys import reals, values
+from tracker.compare.keys import among, ranks
 from tracker.compare.placed import core_names, with_cores
 from tracker.lazy import pd
 from tracker.results import BOTH, CORE_TIME, CYCLES, DIFF_COLUMNS, OTHER_METRIC, PIPE_TIME, RATIO
@@ -23,6 +25,7 @@ from tracker.store import queries
 from tracker.units import NS_PER_MS, NS_PER_US, format_ns, time_unit
 
 if TYPE_CHECKING:
+    from tracker.compare.placed import Names
     from tracker.compare.sides import Loaded
     from tracker.results import Cause, DiffOptions
 
@@ -59,9 +62,9 @@ class Measured(Struct, frozen=True, eq=False):
     the sides run on other cores, an answer of `placed.core_names`. `notes`: what cannot be compared.
     """
 
-    table: pd.DataFrame
+    table: Columns
     why: Mapping[tuple[str, ...], str]
-    cores: pd.Series
+    cores: Names
     notes: tuple[str, ...] = ()
 
 
@@ -82,44 +85,44 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
     """What the profilers measured in the kernels of both sides: means over the calls of whole captures, the median
     over the runs.
     """
-    nothing = Measured(pd.DataFrame(columns=list(DIFF_COLUMNS["kernel_metrics"])), {}, pd.Series(dtype=object))
+    nothing = Measured(join.nothing("kernel_metrics"), {}, {})
     sides = (baseline, candidate)
     if any(side.is_part for side in sides):  # the profiler does not say in which step
         return nothing
     if not any(side.has_rows(queries.kernel_metrics) for side in sides):
         return nothing
     stated = [canonical(side.kernel_metrics()) for side in sides]
-    if any(frame.empty for frame in stated):
-        notes = () if all(frame.empty for frame in stated) else (_lacking(sides, stated),)
+    if not all(map(len, stated)):
+        notes = () if not any(map(len, stated)) else (_lacking(sides, stated),)
         return replace(nothing, notes=notes)
     kernels = [canonical(side.about(queries.kernels, ranks=side.ranks)) for side in sides]
     cores = core_names(kernels[0], kernels[1], KERNEL[:-1])
-    before, after = (_means(frame, cores) for frame in stated)
-    table = pd.DataFrame(join.outer(before, after))
+    before, after = (_means(with_cores(own, KERNEL[:-1], cores).frame) for own in stated)
+    table = Columns(join.outer(before, after)).frame
     table = table[table["status"] == BOTH].drop(columns="status")
-    table = _with_kernel_times([with_cores(frame, cores) for frame in kernels], table)
+    table = _with_kernel_times([with_cores(own, KERNEL[:-1], cores).frame for own in kernels], table)
     table = table.assign(kind=[kind_of(metric) for metric in table["metric"]])
     table["delta"] = table["candidate_mean"] - table["baseline_mean"]
-    table["diff"] = join.ratio(reals(table["baseline_mean"]), reals(table["candidate_mean"]))
+    table["diff"] = join.ratio(table["baseline_mean"].to_numpy(), table["candidate_mean"].to_numpy())
     table = _with_shares(table)[list(DIFF_COLUMNS["kernel_metrics"])]
     why = {key: _sentence(rows) for key, rows in table.groupby(KERNEL, sort=False)}
     told = {key: text for key, text in why.items() if text}
-    return Measured(table, told, cores, _differing(sides, before, after, table))
+    return Measured(Columns.of_frame(table), told, cores, _differing(sides, before, after))
 
 
-def of_kernels(measured: Measured, kernels: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The frames `kernels` of a Diff with its column `why`, and `kernel_metrics`: of the kernels that changed most."""
-    keys = list(values(kernels, *KERNEL))
-    kernels = kernels.assign(why=[measured.why.get(key, "") for key in keys])
-    known = set(values(measured.table, *KERNEL))
-    chosen = [key for key in dict.fromkeys(keys) if key in known][:MAX_KERNELS]
-    place = {key: number for number, key in enumerate(chosen)}
+def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
+    """The `kernels` of a Diff with its column `why`, and `kernel_metrics`: of the kernels that changed most."""
+    keys = list(kernels.rows(*KERNEL))
+    kernels = kernels.having(why=objects([measured.why.get(key, "") for key in keys]))
     table = measured.table
-    order = [place.get(key, MAX_KERNELS) for key in values(table, *KERNEL)]
-    table = table.assign(_place=order, _size=table["share"].abs().fillna(-1.0))
-    table = table[table["_place"] < MAX_KERNELS]
-    table = table.sort_values(["_place", "_size", "metric"], ascending=[True, False, True], kind="stable")
-    return kernels, table.drop(columns=["_place", "_size"]).reset_index(drop=True)
+    own = list(table.rows(*KERNEL))
+    known = set(own)
+    place = {key: at for at, key in enumerate([key for key in dict.fromkeys(keys) if key in known][:MAX_KERNELS])}
+    places = np.array([place.get(key, MAX_KERNELS) for key in own], dtype=np.int64)
+    share = table.reals("share")
+    size = np.where(np.isnan(share), -1.0, np.abs(share))
+    order = np.lexsort([ranks(table["metric"]), -size, places])
+    return kernels, table.taken(order[: int((places < MAX_KERNELS).sum())])
 
 
 def op_reasons(
@@ -130,14 +133,15 @@ def op_reasons(
     if not measured.why or not asked:
         return [""] * len(causes)
     key = ["op"] if by_name else ["op", "op_input_shapes"]
-    timed, frames = [side.that_knows(knowing.TIMES) for side in sides], []
+    timed, tables = [side.that_knows(knowing.TIMES) for side in sides], []
     for side, renames in zip(timed, (options.op_map, {}), strict=True):
-        frame = with_cores(canonical(side.ask(queries.kernels), renames), measured.cores)
+        own = with_cores(canonical(side.ask(queries.kernels), renames), KERNEL[:-1], measured.cores)
         if options.match == "name":
-            frame["op_input_shapes"] = ""
-        frames.append(frame[frame["op"].isin(list(asked))])
-    joined = pd.DataFrame(join.with_difference(join.summed(timed, frames, [*key, *KERNEL], ["ns"]), "ns"))
-    return [_reason(cause, joined, measured) if _per_call(cause) else "" for cause in causes]
+            own = own.having(op_input_shapes=objects([""] * len(own)))
+        tables.append(own.taken(among(own["op"], asked)))
+    joined = join.with_difference(join.summed(timed, tables, [*key, *KERNEL], ["ns"]), "ns")
+    rows = list(Columns(joined).rows("delta_ns", *key, *KERNEL))
+    return [_reason(cause, rows, len(key), measured) if _per_call(cause) else "" for cause in causes]
 
 
 def _per_call(cause: Cause) -> bool:
@@ -146,21 +150,20 @@ def _per_call(cause: Cause) -> bool:
     return calls is not None and price is not None and abs(price) > abs(calls)
 
 
-def _reason(cause: Cause, kernels: pd.DataFrame, measured: Measured) -> str:
-    of_op = kernels["op"] == cause.name
-    if "op_input_shapes" in kernels:
-        of_op &= kernels["op_input_shapes"] == cause.input_shapes
-    for row in kernels[of_op & (kernels["delta_ns"] * cause.delta_ns > 0)].head(1).to_dict("records"):
-        text = measured.why.get(tuple(row[name] for name in KERNEL), "")
-        return f"{row['name']}: {text}" if text else ""
+def _reason(cause: Cause, kernels: Sequence[tuple[Any, ...]], keys: int, measured: Measured) -> str:
+    """`kernels`: delta_ns, then so many `keys` of the op that launches it, then KERNEL; the largest change first."""
+    op = (cause.name, cause.input_shapes)[:keys]
+    for delta, *key in kernels:
+        if tuple(key[:keys]) == op and (delta or 0.0) * cause.delta_ns > 0:
+            text = measured.why.get(tuple(key[keys:]), "")
+            return f"{key[keys]}: {text}" if text else ""
     return ""
 
 
-def _means(frame: pd.DataFrame, cores: pd.Series) -> pd.DataFrame:
+def _means(frame: pd.DataFrame) -> pd.DataFrame:
     """Each metric of each kernel: the mean over the calls of a run, the median over runs; index: KERNEL, metric.
     `frame`: of `canonical`.
     """
-    frame = with_cores(frame, cores)
     key = [*KERNEL, "metric"]
     calls = frame["calls"].astype("float64")
     frame = frame.assign(calls=calls, sum=frame["mean"].astype("float64") * calls)
@@ -240,14 +243,12 @@ def _span(row: Mapping[Any, Any]) -> str:
     return texts[0] if texts[0] == texts[1] else " -> ".join(texts)
 
 
-def _lacking(sides: Sequence[Loaded], stated: Sequence[pd.DataFrame]) -> str:
-    side = next(side for side, found in zip(sides, stated, strict=True) if found.empty)
+def _lacking(sides: Sequence[Loaded], stated: Sequence[Columns]) -> str:
+    side = next(side for side, found in zip(sides, stated, strict=True) if not len(found))
     return f"Kernel metrics cannot be compared: the profiler of {side.side.label} measured none{_groups(sides)}."
 
 
-def _differing(
-    sides: Sequence[Loaded], before: pd.DataFrame, after: pd.DataFrame, table: pd.DataFrame
-) -> tuple[str, ...]:
+def _differing(sides: Sequence[Loaded], before: pd.DataFrame, after: pd.DataFrame) -> tuple[str, ...]:
     """A sentence where the two profilers measured other pipes."""
     names = [list(dict.fromkeys(found.index.get_level_values("metric"))) for found in (before, after)]
     pipes = [[name for name in found if kind_of(name) == PIPE_TIME] for found in names]
@@ -263,7 +264,7 @@ def _groups(sides: Sequence[Loaded]) -> str:
     """The metric groups that the profilers were asked for, where they differ."""
     found = []
     for side in sides:
-        settings = [queries.settings_of(text) for text in side.captures["settings"]]
+        settings = [queries.settings_of(text) for text in side.captures.listed("settings")]
         found.append(" | ".join(sorted({group for chosen in settings if (group := chosen.get("aic_metrics"))})) or "?")
     return f" (aic_metrics: {found[0]} against {found[1]})" if found[0] != found[1] else ""
 

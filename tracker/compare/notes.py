@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.compare import knowing, means
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
+from tracker.compare.keys import places
 from tracker.compare.references import FILES, needs_store
-from tracker.lazy import pd
 from tracker.profile import NO_STEP
 from tracker.results import BOTH, REPEATED_COUNTERS
 from tracker.store import queries
@@ -17,6 +19,7 @@ from tracker.units import format_numbers, steps_words
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tracker.columns import Columns
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
@@ -37,14 +40,14 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
     """Sentences: runs of a side that are no repeats, mixed hardware, other workloads, idle entries of the op map."""
     found = []
     rows = (operators.baseline_rows, operators.candidate_rows)
-    for side, frame in zip((baseline, candidate), rows, strict=True):
+    for side, table in zip((baseline, candidate), rows, strict=True):
         label = side.side.label
         for column, words in (("device", "devices"), ("configuration", "configurations")):
-            values = side.runs[column].dropna().unique()
+            values = [value for value in dict.fromkeys(side.runs.listed(column)) if value is not None]
             if len(values) > 1:
-                found.append(f"{label} mixes {words} ({', '.join(map(str, values))}): its median means little.")
+                found.append(f"{label} mixes {words} ({', '.join(values)}): its median means little.")
         found += _mixed_detail(side)
-        if _common_share(side, frame) < _COMMON_SHARE:
+        if _common_share(side, table) < _COMMON_SHARE:
             one = "run:ID" if needs_store(label) else "of its files"
             found.append(
                 f"The runs of {label} have few operators in common: are they repeats of one job? Name one {one}."
@@ -61,7 +64,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
 
 def _mixed_detail(side: Loaded) -> Iterator[str]:
     """That captures of a side were recorded in more and in less detail: what only some of them can tell apart."""
-    known = [queries.settings_of(text) for text in side.captures["settings"].unique()]
+    known = [queries.settings_of(text) for text in dict.fromkeys(side.captures.listed("settings"))]
     for setting in _DETAIL:
         values = sorted({settings.get(setting, "not said") for settings in known})
         if len(values) > 1:
@@ -73,7 +76,7 @@ def _mixed_detail(side: Loaded) -> Iterator[str]:
 
 def _other_rules(baseline: Loaded, candidate: Loaded) -> list[str]:
     """That the names of runs were made by different rules, where both sides say by which."""
-    rules = [sorted({int(number) for number in side.runs["rules_version"].dropna()}) for side in (baseline, candidate)]
+    rules = [sorted({*side.runs.listed("rules_version")} - {None}) for side in (baseline, candidate)]
     if not all(rules) or len({*rules[0], *rules[1]}) == 1:
         return []
     words = " and ".join(format_numbers(numbers) for numbers in rules)
@@ -162,8 +165,8 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
         lacking.append("kernel metrics")
     without = set()
     for side in parts:
-        counted = queries.counters(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
-        without.update(set(counted["source"]) - set(REPEATED_COUNTERS))
+        counted = queries.counters.columns(side.store, side.run_ids, ranks=side.ranks, steps=(NO_STEP,))
+        without.update(set(counted.listed("source")) - set(REPEATED_COUNTERS))
     if without:
         lacking.append(f"counters of {', '.join(sorted(without))}")
     if lacking:
@@ -171,13 +174,15 @@ def left_out(sides: Sequence[Loaded]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _common_share(side: Loaded, frame: pd.DataFrame) -> float:
+def _common_share(side: Loaded, rows: Columns) -> float:
     """Share of the own time of a side's ops (by name) that lies in ops which all of its runs have."""
     side = side.that_knows(knowing.TIMES)
     if side.side.runs < 2:
         return 1.0
-    times = means.per_run(side, frame, ["name"], ["own_ns"])["own_ns"].fillna(0.0)
-    in_all = times.groupby(level="name").transform("size") == side.side.runs
+    of_runs = means.per_run(side, rows, ["name"], ["own_ns"])
+    times = np.nan_to_num(of_runs["own_ns"])
+    place, first = places([of_runs["name"]])
+    in_all = np.bincount(place, minlength=len(first))[place] == side.side.runs
     total = float(times.sum())
     return float(times[in_all].sum()) / total if total else 1.0
 
@@ -187,8 +192,8 @@ def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, opt
     if not options.op_map:
         return []
     known = {
-        "baseline": set(operators.baseline_rows["baseline_name"]),
-        "candidate": set(operators.candidate_rows["name"]),
+        "baseline": set(operators.baseline_rows.listed("baseline_name")),
+        "candidate": set(operators.candidate_rows.listed("name")),
     }
     lacking = [(old, "baseline", baseline) for old in options.op_map if old not in known["baseline"]]
     lacking += [(new, "candidate", candidate) for new in options.op_map.values() if new not in known["candidate"]]
@@ -199,8 +204,7 @@ def _idle_entries(baseline: Loaded, candidate: Loaded, operators: Operators, opt
 def _never_of_one_shape(operators: Operators, options: DiffOptions, lacking: set[str]) -> list[str]:
     """Which ops of the op map, there on both sides, are paired by no shape."""
     ops = operators.everything
-    paired = ops[(ops["status"] == BOTH) & ops["baseline_name"].notna()]
-    pairs = zip(paired["baseline_name"], paired["name"], strict=True)
+    pairs = ops.taken((ops["status"] == BOTH) & ops.known("baseline_name")).rows("baseline_name", "name")
     found = {(old, new) for names, new in pairs for old in names.split(" | ")}
     alone = [
         f"{old} -> {new}" for old, new in options.op_map.items() if (old, new) not in found and not {old, new} & lacking

@@ -7,26 +7,27 @@ is counted twice.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec import Struct
 
+from tracker.columns import Columns, known, objects
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.keys import Columns, numbered, reals, taken
-from tracker.lazy import pd
+from tracker.compare.keys import Arrays, numbered, taken
 from tracker.store import queries
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tracker.columns import F64, I64, Flags, Texts
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions, Side
 
 _MATCH: Final = ["name", "input_shapes"]
 _TIMES: Final = ["host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
+_PARTS: Final = ("run_id", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns")
+_PART_NAMES: Final = ("run_id", "name", "input_shapes", "kernel", "category", "calls", "ns")
 _SUMS: Final = ["calls", "own_ns", *_TIMES]
 
 
@@ -36,11 +37,11 @@ class Operators(Struct, frozen=True, eq=False):
     `baseline_rows`, `candidate_rows`: what they were made of (grain run_id, op; column `own_ns`).
     """
 
-    ops: pd.DataFrame
-    everything: pd.DataFrame
-    details: pd.DataFrame
-    baseline_rows: pd.DataFrame
-    candidate_rows: pd.DataFrame
+    ops: Columns
+    everything: Columns
+    details: Columns
+    baseline_rows: Columns
+    candidate_rows: Columns
 
 
 def own_time(side: Loaded) -> str:
@@ -54,7 +55,7 @@ def own_time_of(side: Side) -> str:
 
 
 def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operators:
-    """The `ops` and `op_details` frames of a Diff."""
+    """The `ops` and `op_details` of a Diff."""
     baseline, candidate = sides = knowing.both(baseline, candidate, knowing.OPS, part=knowing.TIMES)
     if options.max_kernels is None and not options.op_map:
         rows = [_self_rows(side) for side in sides]
@@ -62,117 +63,115 @@ def compare(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Operat
     else:
         trees = [side.op_tree() for side in sides]
         drilled = _drilled(trees, options.max_kernels)
-        whole = (set(options.op_map), set(options.op_map.values()))
+        named = (set(options.op_map), set(options.op_map.values()))
         listed = [
-            _context_rows(side, tree, drilled, names) for side, tree, names in zip(sides, trees, whole, strict=True)
+            _context_rows(side, tree, drilled, names) for side, tree, names in zip(sides, trees, named, strict=True)
         ]
         rows = [pair[0] for pair in listed]
         parts = [
-            pd.concat([_kernel_parts(side, set(_own_keys(own))), below])
+            Columns.stacked([_kernel_parts(side, _own_keys(own)), below])
             for side, (own, below) in zip(sides, listed, strict=True)
         ]
     rows[0], parts[0] = _rename(rows[0], options.op_map), _rename(parts[0], options.op_map)
     if options.match == "name":
-        rows, parts = ([frame.assign(input_shapes="") for frame in frames] for frames in (rows, parts))
+        rows, parts = ([_without_shapes(table) for table in tables] for tables in (rows, parts))
     ops = everything = _join_ops(sides, rows)
     if options.op or options.module:
-        ops = _join_ops(sides, [_filtered(frame, options) for frame in rows])
+        ops = _join_ops(sides, [_filtered(table, options) for table in rows])
     ops = join.large(ops, "ns", options.minimum_ns)
     details = _join_details(sides, parts, ops)
-    whole = join.frame("ops", everything)
-    return Operators(whole if ops is everything else join.frame("ops", ops), whole, details, *rows)
+    whole = join.finished("ops", everything)
+    return Operators(whole if ops is everything else join.finished("ops", ops), whole, details, *rows)
 
 
-def _self_rows(side: Loaded) -> pd.DataFrame:
-    frame = side.ask(queries.ops)
-    return frame.assign(own_ns=frame[own_time(side)])
+def _self_rows(side: Loaded) -> Columns:
+    table = side.ask(queries.ops)
+    return table.having(own_ns=table[own_time(side)])
 
 
-def _filtered(frame: pd.DataFrame, options: DiffOptions) -> pd.DataFrame:
-    return matching(matching(frame, "name", options.op), "module", options.module)
+def _without_shapes(table: Columns) -> Columns:
+    return table.having(input_shapes=objects([""] * len(table)))
 
 
-def _rename(frame: pd.DataFrame, op_map: Mapping[str, str]) -> pd.DataFrame:
+def _filtered(table: Columns, options: DiffOptions) -> Columns:
+    return matching(matching(table, "name", options.op), "module", options.module)
+
+
+def _rename(table: Columns, op_map: Mapping[str, str]) -> Columns:
     """The baseline's rows under the names of the candidate; `baseline_name` keeps the old name of a mapped op, else
     "".
     """
     if not op_map:
-        return frame.assign(baseline_name=pd.array([""] * len(frame), dtype="string"))
-    old = frame["name"]
-    return frame.assign(
-        name=old.map(lambda name: op_map.get(name, name)), baseline_name=old.where(old.isin(list(op_map)), "")
+        return table.having(baseline_name=objects([""] * len(table)))
+    old = table["name"].tolist()
+    return table.having(
+        name=objects([op_map.get(name, name) for name in old]),
+        baseline_name=objects([name if name in op_map else "" for name in old]),
     )
 
 
-def _join_ops(sides: Sequence[Loaded], frames: Sequence[pd.DataFrame]) -> Columns:
-    rows, keys = numbered(frames, _MATCH)
+def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
+    rows, keys = numbered(parts, _MATCH)
     tables = [means.per_step(*own, _SUMS) for own in zip(sides, rows, strict=True)]
     for table, own in zip(tables, rows, strict=True):
-        calls = np.bincount(own.number, np.nan_to_num(reals(own.frame["calls"])), own.count)
+        calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
         table["ns"] = table.pop("own_ns")
     joined = join.split_calls(join.matched(keys, rows, tables))
     mapped = means.distinct_texts(rows[0], "baseline_name")
-    joined["baseline_name"] = np.where(mapped != "", mapped, pd.NA)
+    joined["baseline_name"] = objects([name or None for name in mapped])
     joined["input_types"] = _changed(*(means.distinct_texts(own, "input_types") for own in rows))
     return join.with_difference(joined, "ns")
 
 
-def _changed(before: NDArray[np.object_], after: NDArray[np.object_]) -> NDArray[np.object_]:
+def _changed(before: Texts, after: Texts) -> Texts:
     """One text for both sides; where both have one and they differ, `before -> after`."""
     differ = (before != "") & (after != "") & (before != after)
     return np.where(differ, before + " -> " + after, np.where(after != "", after, before))
 
 
-def _kernel_parts(side: Loaded, keys: set[tuple[str, str]] | None = None) -> pd.DataFrame:
+def _kernel_parts(side: Loaded, keys: Set[tuple[str, str]] | None = None) -> Columns:
     """The kernels of each op: rows run_id, name, input_shapes, kernel, category, calls, ns. `keys`: only these
     ops.
     """
-    frame = side.ask(queries.kernels)
-    frame = frame[["run_id", "op", "op_input_shapes", "canonical_name", "category", "calls", "total_ns"]].rename(
-        columns={"op": "name", "op_input_shapes": "input_shapes", "canonical_name": "kernel", "total_ns": "ns"}
-    )
+    table = side.ask(queries.kernels).only(_PARTS).renamed(dict(zip(_PARTS, _PART_NAMES, strict=True)))
     if keys is None:
-        return frame
-    return frame[[pair in keys for pair in zip(frame["name"], frame["input_shapes"], strict=True)]]
+        return table
+    return table.taken(np.array([pair in keys for pair in table.rows(*_MATCH)], dtype=bool))
 
 
-def _own_keys(rows: pd.DataFrame) -> Sequence[tuple[str, str]]:
-    own = rows[~rows["is_whole"]]
-    return list(zip(own["name"], own["input_shapes"], strict=True))
+def _own_keys(rows: Columns) -> set[tuple[str, str]]:
+    return set(rows.taken(~rows["is_whole"]).rows(*_MATCH))
 
 
-def _join_details(sides: Sequence[Loaded], parts: Sequence[pd.DataFrame], ops: Columns) -> pd.DataFrame:
+def _join_details(sides: Sequence[Loaded], parts: Sequence[Columns], ops: Arrays) -> Columns:
     joined = join.summed(sides, parts, [*_MATCH, "kernel", "category"], ["calls", "ns"])
     types = dict(zip(_pairs(ops), ops["input_types"], strict=True))
-    found = np.array([types.get(pair) for pair in _pairs(joined)], dtype=object)
-    there = np.flatnonzero([own is not None for own in found])
-    return join.frame("op_details", join.with_difference(taken({**joined, "input_types": found}, there), "ns"))
+    found = objects([types.get(pair) for pair in _pairs(joined)])
+    there = np.flatnonzero(known(found))
+    return join.finished("op_details", join.with_difference(taken({**joined, "input_types": found}, there), "ns"))
 
 
-def _pairs(columns: Columns) -> Iterator[tuple[str, str]]:
+def _pairs(columns: Arrays) -> Iterator[tuple[str, str]]:
     """What ops are matched by, row by row."""
     return zip(*(columns[name].tolist() for name in _MATCH), strict=True)
 
 
-def _drilled(trees: Sequence[pd.DataFrame], max_kernels: int | None) -> set[tuple[str, str]]:
+def _drilled(trees: Sequence[Columns], max_kernels: int | None) -> set[tuple[str, str]]:
     """Ops (name, shapes) that launch more than `max_kernels` kernels in a call on either side: their children are
     compared.
     """
-    if max_kernels is None:
-        return {key for tree in trees for key in zip(tree["name"], tree["input_shapes"], strict=True)}
     drilled: set[tuple[str, str]] = set()
     for tree in trees:
-        calls = tree["calls"].fillna(0).astype("float64")
-        per_call = tree["kernel_count"].fillna(0).astype("float64") / calls.where(calls > 0, 1.0)
-        large = tree[per_call > max_kernels]
-        drilled.update(zip(large["name"], large["input_shapes"], strict=True))
+        calls, kernels = tree.integers("calls"), tree.integers("kernel_count")
+        large = None if max_kernels is None else kernels > max_kernels * np.where(calls > 0, calls, 1)
+        drilled.update((tree if large is None else tree.taken(large)).rows(*_MATCH))
     return drilled
 
 
 def _context_rows(
-    side: Loaded, tree: pd.DataFrame, drilled: set[tuple[str, str]], whole_names: set[str]
-) -> tuple[pd.DataFrame, pd.DataFrame]:
+    side: Loaded, tree: Columns, drilled: Set[tuple[str, str]], whole_names: Set[str]
+) -> tuple[Columns, Columns]:
     """Rows that share out the tree: an op that is not drilled, or is named in `whole_names`, stands for all below it.
 
     Returns the rows (as `_self_rows`, with `is_whole`) and what the whole ones consist of (as `_kernel_parts`).
@@ -180,41 +179,46 @@ def _context_rows(
     total, own = (
         ("device_total_ns", "device_self_ns") if side.side.timeline == "device" else ("host_total_ns", "host_self_ns")
     )
-    tree = _with_host_self(tree.reset_index(drop=True))
-    owner = np.arange(len(tree))
-    is_whole = np.zeros(len(tree), dtype=bool)
-    for _, part in tree.groupby(["run_id", "rank"], sort=False):
-        _assign_owners(part, drilled, whole_names, owner, is_whole)
+    above = _parents(tree)
+    tree = tree.having(host_self_ns=_host_self(tree, above))
+    owner, is_whole = _owners(tree, above, drilled, whole_names)
     stands = owner == np.arange(len(tree))
-    tree = tree.assign(is_whole=is_whole, own_ns=tree[own].where(~is_whole, tree[total]))
-    head = tree.iloc[owner[~stands]].reset_index(drop=True)
-    inner = tree[~stands].reset_index(drop=True)
-    below = pd.DataFrame(
+    own_ns = np.where(is_whole, tree.reals(total), tree.reals(own))
+    inner, head = tree.taken(~stands), tree.only(_MATCH).taken(owner[~stands])
+    below = Columns(
         {
-            "run_id": head["run_id"],
+            "run_id": inner["run_id"],
             "name": head["name"], "input_shapes": head["input_shapes"],
-            "kernel": inner["name"], "category": "op", "calls": inner["calls"], "ns": inner[own],
+            "kernel": inner["name"], "category": objects(["op"] * len(inner)),
+            "calls": inner["calls"], "ns": inner[own],
         }
     )  # fmt: skip
-    return tree[stands], below[below["ns"].fillna(0) > 0]
+    return tree.having(is_whole=is_whole, own_ns=own_ns).taken(stands), below.taken(below.reals("ns") > 0)
 
 
-def _with_host_self(tree: pd.DataFrame) -> pd.DataFrame:
-    children = tree[tree["parent"] >= 0].groupby(["run_id", "rank", "parent"])["host_total_ns"].sum()
-    at = pd.MultiIndex.from_frame(tree[["run_id", "rank", "node"]])
-    below = children.reindex(at).fillna(0).to_numpy()
-    return tree.assign(host_self_ns=tree["host_total_ns"] - below)
+def _parents(tree: Columns) -> I64:
+    """Of each row the place of the one above it, -1 for none."""
+    ranks = list(tree.rows("run_id", "rank"))
+    place = {(*rank, node): at for at, (rank, node) in enumerate(zip(ranks, tree.listed("node"), strict=True))}
+    above = zip(ranks, tree.listed("parent"), strict=True)
+    return np.array([place.get((*rank, parent), -1) for rank, parent in above], dtype=np.int64)
 
 
-def _assign_owners(
-    part: pd.DataFrame, drilled: set[tuple[str, str]], whole_names: set[str], owner: np.ndarray, is_whole: np.ndarray
-) -> None:
-    """For one rank: `owner[i]` becomes the position of the row that stands for row i; parents come before children."""
-    position = dict(zip(part["node"], part.index, strict=True))
-    for node in part.sort_values("node").itertuples():
-        at = node.Index
-        above = position.get(node.parent)
-        if above is not None and (is_whole[owner[above]] or owner[above] != above):
-            owner[at] = owner[above]
+def _host_self(tree: Columns, above: I64) -> F64:
+    """The host time of each context without those below it."""
+    total = tree.reals("host_total_ns")
+    inside = above >= 0
+    return total - np.bincount(above[inside], np.nan_to_num(total[inside]), len(total))
+
+
+def _owners(tree: Columns, above: I64, drilled: Set[tuple[str, str]], whole_names: Set[str]) -> tuple[I64, Flags]:
+    """Of each row the place of the one that stands for it, and whether it stands for all below it; parents come before
+    their children.
+    """
+    owner, is_whole = list(range(len(tree))), [False] * len(tree)
+    for at, (parent, pair) in enumerate(zip(above.tolist(), tree.rows(*_MATCH), strict=True)):
+        if parent >= 0 and (is_whole[owner[parent]] or owner[parent] != parent):
+            owner[at] = owner[parent]
         else:
-            is_whole[at] = node.name in whole_names or (node.name, node.input_shapes) not in drilled
+            is_whole[at] = pair[0] in whole_names or pair not in drilled
+    return np.array(owner, dtype=np.int64), np.array(is_whole, dtype=bool)

@@ -8,19 +8,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from tracker.columns import Columns, objects
 from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
-from tracker.compare.keys import reals, values
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
-from tracker.lazy import pd
-from tracker.results import DIFF_COLUMNS
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+    from tracker.columns import F64
     from tracker.compare.sides import Loaded
 
 
@@ -60,8 +57,8 @@ _DEVICE_ONLY: Final = {
 }
 
 
-def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
-    """The `overall` frame of a Diff; rows that neither side has are left out."""
+def compare(baseline: Loaded, candidate: Loaded) -> Columns:
+    """The `overall` rows of a Diff; rows that neither side has are left out."""
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
@@ -84,9 +81,14 @@ def compare(baseline: Loaded, candidate: Loaded) -> pd.DataFrame:
     ]
     rows = [_row(metric, numbers, found) for metric in metrics]
     known = [row for row in rows if row["baseline_value"] is not None or row["candidate_value"] is not None]
-    frame = pd.DataFrame(known, columns=list(DIFF_COLUMNS["overall"]))
-    before, after = (reals(frame[f"{side}_value"]) for side in ("baseline", "candidate"))
-    return join.unjudged(frame.assign(delta=after - before, diff=join.ratio(before, after)))
+    columns: dict[str, Any] = {name: objects([row[name] for row in known]) for name in ("metric", "title", "unit")}
+    columns["level"] = np.array([row["level"] for row in known], dtype=np.int64)
+    for number in ("value", "share", "calls"):
+        for side in ("baseline", "candidate"):
+            columns[f"{side}_{number}"] = np.array([row[f"{side}_{number}"] for row in known], dtype=np.float64)
+    before, after = columns["baseline_value"], columns["candidate_value"]
+    columns |= {"delta": after - before, "diff": join.ratio(before, after)}
+    return join.finished("overall", columns)
 
 
 def step_numbers(side: Loaded) -> dict[str, float]:
@@ -109,32 +111,31 @@ def run_numbers(side: Loaded) -> dict[str, list[float]]:
 
 def _run_numbers(side: Loaded) -> dict[str, list[float]]:
     steps = side.that_knows(knowing.TIMES).steps
-    names = [name for name in steps.columns if name not in ("run_id", "rank", "step", "start_ns", "timeline", "steps")]
+    names = [name for name in steps.arrays if name not in ("run_id", "rank", "step", "start_ns", "timeline", "steps")]
     numbers = _numbers(steps, names)
     # a row may be the mean of several steps
     weights = np.where(np.isnan(numbers), 0.0, _numbers(steps, ["steps"]))
     sums = np.nan_to_num(numbers) * weights
     peaks = _peaks(side)
-    rates = means.rate(steps, ["run_id"]) if steps["samples_per_second"].notna().any() else {}
+    rates = means.rate(steps, ["run_id"]) if steps.known("samples_per_second").any() else {}
     outside = _outside_steps(side) if side.chosen_steps is None else {}
-    of_run = steps["run_id"].to_numpy(dtype=np.int64)
+    of_run = steps.integers("run_id")
     found: dict[str, list[float]] = {"step_ns": []}
     for run_id in sorted({*of_run.tolist(), *peaks}):
         own = of_run == run_id
         with np.errstate(invalid="ignore"):  # 0 / 0: nothing is known of it
             row = dict(zip(names, (sums[own].sum(axis=0) / weights[own].sum(axis=0)).tolist(), strict=True))
         row["step_ns"] = row.pop("duration_ns")
-        row["samples_per_second"] = float(rates.get(run_id, np.nan))
+        row["samples_per_second"] = rates.get((run_id,), np.nan)
         row |= peaks.get(run_id, {}) | {"outside_steps_kernel_total_ns": outside.get(run_id, np.nan)}
         for name, value in row.items():
             found.setdefault(name, []).extend([] if np.isnan(value) else [value])
     return found
 
 
-def _numbers(frame: pd.DataFrame, names: Sequence[str]) -> NDArray[np.float64]:
-    """Columns of a frame as (rows, columns), nan for missing."""
-    columns = [frame[name].to_numpy(dtype=np.float64, na_value=np.nan) for name in names]
-    return np.column_stack(columns) if columns else np.zeros((len(frame), 0))
+def _numbers(table: Columns, names: Sequence[str]) -> F64:
+    """Columns as (rows, columns), nan for missing."""
+    return np.column_stack([table.reals(name) for name in names]) if names else np.zeros((len(table), 0))
 
 
 def _peaks(side: Loaded) -> dict[int, dict[str, float]]:
@@ -142,7 +143,7 @@ def _peaks(side: Loaded) -> dict[int, dict[str, float]]:
     names = ["peak_allocated_bytes", "peak_reserved_bytes"]
     known = side.captures if side.chosen_steps is None else side.steps
     found: dict[int, dict[str, float]] = {}
-    for run_id, own in zip(known["run_id"].tolist(), _numbers(known, names).tolist(), strict=True):
+    for run_id, own in zip(known.listed("run_id"), _numbers(known, names).tolist(), strict=True):
         row = found.setdefault(run_id, dict.fromkeys(names, np.nan))
         for name, value in zip(names, own, strict=True):
             row[name] = float(np.fmax(row[name], value))
@@ -155,12 +156,12 @@ def _outside_steps(side: Loaded) -> dict[int, float]:
     """
     inside: dict[tuple[int, int], list[tuple[Any, int]]] = {}
     columns = ("run_id", "rank", "kernel_total_ns", "steps")
-    for run_id, rank, ns, steps in values(side.steps, *columns):
+    for run_id, rank, ns, steps in side.steps.rows(*columns):
         inside.setdefault((run_id, rank), []).append((ns, steps))
     found: dict[int, list[tuple[int, int]]] = {}
-    for run_id, rank, whole in values(side.captures, *columns[:3]):
+    for run_id, rank, whole in side.captures.rows(*columns[:3]):
         own = inside.get((run_id, rank))
-        if own and not pd.isna(whole) and not any(pd.isna(ns) for ns, _ in own):
+        if own and whole is not None and not any(ns is None for ns, _ in own):
             # the mean of many steps is rounded to whole ns: what that leaves over is nothing outside
             rounding = sum(steps for _, steps in own if steps > 1)
             found.setdefault(run_id, []).append((whole - sum(ns * steps for ns, steps in own), rounding))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from tracker.compare import knowing
@@ -25,15 +26,18 @@ def component_peaks(side: Loaded) -> dict[str, float]:
     """
     if side.chosen_steps is not None or not side.has_rows(queries.memory_peaks):
         return {}
-    frame = knowing.of_captures(side.about(queries.memory_peaks), side.captures)
-    if not frame["component"].isin(_FRAMEWORKS).any():
+    table = knowing.of_captures(side.about(queries.memory_peaks), side.captures)
+    if not {*_FRAMEWORKS} & {*table.listed("component")}:
         return {}
     found: dict[str, float] = {}
     for name in _TITLES:
-        values = frame.assign(value=frame[name.removeprefix("peak_")].astype("Float64").astype("float64"))
-        by_run = values.groupby(["run_id", "component"])["value"].max()
-        medians = by_run.groupby(level="component").median().dropna()
-        found |= {f"{name}:{component}": float(value) for component, value in medians.items()}
+        largest: dict[tuple[str, int], float] = {}
+        for run_id, component, value in table.rows("run_id", "component", name.removeprefix("peak_")):
+            if value is not None:
+                largest[component, run_id] = max(largest.get((component, run_id), 0.0), float(value))
+        for component in sorted({component for component, _ in largest}):
+            of_runs = [value for (own, _), value in largest.items() if own == component]
+            found[f"{name}:{component}"] = median(of_runs)
     return found
 
 

@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.compare.keys import values
-from tracker.lazy import pd
+from tracker.columns import Columns
 from tracker.results import ADDED, BOTH, REMOVED, Rename
 
 if TYPE_CHECKING:
@@ -15,56 +14,61 @@ if TYPE_CHECKING:
 
 _TOLERANCE: Final = 0.25
 _TOP_LEVEL: Final = "(top level)"
+_TOP: Final = (_TOP_LEVEL, -1, 0)
 _SMALLEST_SHARE: Final = 0.001
 
 
-def find_renames(baseline: Loaded, candidate: Loaded, ops: pd.DataFrame) -> tuple[Rename, ...]:
+def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Rename, ...]:
     """Parents below which removed ops took about as long as added ones take: within 25 %, and at least 0.1 % of all
     op time.
 
     The parent is the nearest op above that both sides have, so that a renamed wrapper does not hide a renamed child.
     Largest first.
     """
-    if not {REMOVED, ADDED} <= set(ops["status"].unique()):
+    if not {REMOVED, ADDED} <= {*ops["status"].tolist()}:
         return ()
     statuses = status_of_names(ops)
     gone, come = ({name for name, own in statuses.items() if own == status} for status in (REMOVED, ADDED))
     if not gone or not come:
         return ()
-    time = ops.groupby("name")[["baseline_ns", "candidate_ns"]].sum()
+    time: dict[str, list[float]] = {}
+    for name, *own in ops.rows("name", "baseline_ns", "candidate_ns"):
+        time[name] = [sum(pair) for pair in zip(time.get(name, (0.0, 0.0)), (ns or 0.0 for ns in own), strict=True)]
     before, after = _by_parent(baseline, gone), _by_parent(candidate, come)
-    smallest = float(time["baseline_ns"].sum()) * _SMALLEST_SHARE
+    smallest = sum(own[0] for own in time.values()) * _SMALLEST_SHARE
     found = []
     for parent in before.keys() & after.keys():
-        removed_ns = sum(time.loc[name, "baseline_ns"] for name in sorted(before[parent]))
-        added_ns = sum(time.loc[name, "candidate_ns"] for name in sorted(after[parent]))
+        removed_ns = sum(time[name][0] for name in sorted(before[parent]))
+        added_ns = sum(time[name][1] for name in sorted(after[parent]))
         if max(removed_ns, added_ns) < smallest or abs(added_ns - removed_ns) > _TOLERANCE * max(removed_ns, added_ns):
             continue
         removed, added = (" + ".join(sorted(group[parent])) for group in (before, after))
-        found.append(Rename(removed, added, parent, float(removed_ns), float(added_ns)))
+        found.append(Rename(removed, added, parent, removed_ns, added_ns))
     return tuple(sorted(found, key=lambda rename: (-rename.removed_ns, rename.parent)))
 
 
-def status_of_names(ops: pd.DataFrame) -> dict[str, str]:
+def status_of_names(ops: Columns) -> dict[str, str]:
     """Name -> the status that all its ops share, BOTH where they differ."""
     found: dict[str, str] = {}
-    for name, status in values(ops, "name", "status"):
+    for name, status in ops.rows("name", "status"):
         found[name] = status if found.get(name, status) == status else BOTH
     return found
 
 
 def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:
     """Where each of `names` mostly runs: the nearest op above it that is not itself one of `names`."""
-    tree = side.op_tree()
-    tree["calls"] = tree["calls"].fillna(0)
+    ranks: dict[tuple[int, int], dict[int, tuple[str, int, int | None]]] = {}
+    for run_id, rank, node, *own in side.op_tree().rows("run_id", "rank", "node", "name", "parent", "calls"):
+        ranks.setdefault((run_id, rank), {})[node] = (own[0], own[1], own[2])
     weight: dict[tuple[str, str], float] = {}
-    for _, part in tree.groupby(["run_id", "rank"], sort=False):
-        above = dict(zip(part["node"], zip(part["name"], part["parent"], strict=True), strict=True))
-        for row in part[part["name"].isin(names)].itertuples():
-            name, parent = above.get(row.parent, (_TOP_LEVEL, -1))
-            while name in names:
-                name, parent = above.get(parent, (_TOP_LEVEL, -1))
-            weight[row.name, name] = weight.get((row.name, name), 0.0) + float(row.calls)
+    for nodes in ranks.values():
+        for child, above, count in nodes.values():
+            if child not in names:
+                continue
+            at, upper, _ = nodes.get(above, _TOP)
+            while at in names:
+                at, upper, _ = nodes.get(upper, _TOP)
+            weight[child, at] = weight.get((child, at), 0.0) + (count or 0)
     best: dict[str, tuple[float, str]] = {}
     for (name, parent), calls in weight.items():
         best[name] = max(best.get(name, (-1.0, "")), (calls, parent))

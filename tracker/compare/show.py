@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tracker.compare import counters, levels, links, means
 from tracker.compare.bottleneck import bottleneck
@@ -20,6 +22,7 @@ from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
 
 if TYPE_CHECKING:
+    from tracker.columns import Columns
     from tracker.compare.sides import Loaded
     from tracker.store import Store
 
@@ -50,22 +53,22 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         tables = _tables(side, options, by)
         captures = _captures(side)
         return Shown(
-            run={"reference": reference, **_plain(side.runs.iloc[0]), **_chosen_times(side, captures)},
+            run={"reference": reference, **_plain(side.runs.frame.iloc[0]), **_chosen_times(side, captures)},
             overall=_drop_run(captures),
-            steps=_drop_run(side.steps),
+            steps=_drop_run(side.steps.frame),
             **tables,
             modules=_modules(tables["ops"], options),
             memory_curve=_drop_run(_memory_curve(side)),
-            facts=_drop_run(side.about(queries.facts)),
+            facts=_drop_run(side.about(queries.facts).frame),
             sources=_drop_run(queries.sources(side.store, side.run_ids)),
             kernel_metrics=_kernel_metrics(side, options, tables["kernels"]),
             communication_links=_drop_run(links.of_side(side, options, by, in_steps=False)),
-            counters=_drop_run(counters.of_side(side, by)),
+            counters=_drop_run(counters.of_side(side, by).frame),
             kernel_types=_kernel_types(tables["kernels"], options),
             options=options,
             is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
-            tree=levels.of_run(side, options) if options.tree else None,
+            tree=levels.of_run(side, options).frame if options.tree else None,
             notes=(*left_out((side,)), *warnings((side,))),
         )
 
@@ -82,44 +85,50 @@ def _check_filters(side: Loaded, options: ShowOptions) -> None:
         return
     if options.op:
         asked = ((queries.ops, "name"), (queries.kernels, "op"), (queries.memory, "op"))
-        names = (name for question, column in asked for name in side.ask(question, in_steps=False)[column])
+        names = (name for question, column in asked for name in side.ask(question, in_steps=False).listed(column))
         check_named("operator", options.op, names, (side,))
     if options.module:
-        check_named("module", options.module, side.ask(queries.ops, in_steps=False)["module"], (side,))
+        check_named("module", options.module, side.ask(queries.ops, in_steps=False).listed("module"), (side,))
     check_exchange(options, (side,))
 
 
 def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> dict[str, pd.DataFrame]:
     """What passes the filters: ops, kernels, copies, communication, memory, api; in step markers or not."""
 
-    def asked(question: Callable[..., pd.DataFrame]) -> pd.DataFrame:
-        return _drop_run(side.ask(question, by=by, in_steps=False))
+    def asked(question: queries.Question[...], *patterns: tuple[str, str | None]) -> pd.DataFrame:
+        table = side.ask(question, by=by, in_steps=False)
+        for column, pattern in patterns:
+            table = matching(table, column, pattern)
+        return _drop_run(table.frame)
+
+    def of_op(column: str) -> tuple[tuple[str, str | None], ...]:
+        return (column, options.op), ("module", options.module)
 
     least = options.minimum_ns
-    kernels = _large(_only_op(asked(queries.kernels), "op", options), ["total_ns"], least)
+    kernels = _large(asked(queries.kernels, *of_op("op")), ["total_ns"], least)
     is_copy = kernels["category"].isin(_COPIES)
-    communication = matching(asked(queries.communication), "kind", options.kind)
-    communication = matching(communication, "group_role", options.group).reset_index(drop=True)
+    communication = asked(queries.communication, ("kind", options.kind), ("group_role", options.group))
     return {
-        "ops": _large(_only_op(asked(queries.ops), "name", options), ["host_self_ns", "device_self_ns"], least),
+        "ops": _large(asked(queries.ops, *of_op("name")), ["host_self_ns", "device_self_ns"], least),
         "kernels": kernels[~is_copy].reset_index(drop=True),
         "copies": kernels[is_copy].reset_index(drop=True),
         "communication": _large(communication, ["total_ns"], least),
-        "memory": _only_op(asked(queries.memory), "op", options),
+        "memory": asked(queries.memory, *of_op("op")),
         "api": _large(asked(queries.api), ["total_ns"], least),
     }
 
 
 def _captures(side: Loaded) -> pd.DataFrame:
     """The captures, NA for no stage, of the chosen steps."""
-    captures = side.captures.assign(stage=side.captures["stage"].where(side.captures["stage"] >= 0))
+    captures = side.captures.frame
+    captures = captures.assign(stage=captures["stage"].where(captures["stage"] >= 0))
     return captures if side.chosen_steps is None else _summed_steps(captures, side.steps)
 
 
 def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -> pd.DataFrame:
     """The metrics of the kernels with most time, in their order, over the whole capture."""
     by = tuple(grain for grain in options.grains if grain == "rank")
-    frame = _drop_run(side.about(queries.kernel_metrics, by=by, ranks=side.ranks))
+    frame = _drop_run(side.about(queries.kernel_metrics, by=by, ranks=side.ranks).frame)
     key = [*by, *_METRIC_KERNEL]
     place: dict[tuple[Any, ...], int] = {}
     for kernel in zip(*(kernels[name] for name in key), strict=True):
@@ -146,19 +155,20 @@ def _kernel_types(kernels: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
     return sums.sort_values(["total_ns", *key], ascending=order, kind="stable").reset_index(drop=True)
 
 
-def _summed_steps(captures: pd.DataFrame, steps: pd.DataFrame) -> pd.DataFrame:
+def _summed_steps(captures: pd.DataFrame, told: Columns) -> pd.DataFrame:
     """`captures` with the numbers of its chosen steps: sums, the largest peaks, samples by time.
 
     A row that is the mean of several steps counts as so many.
     """
+    steps = told.frame
     how = {name: "sum" for name in steps.columns if name in captures and name.endswith(("_ns", "_count"))}
     how |= {name: "max" for name in steps.columns if name.startswith("peak_")}
     summed = [name for name, kind in how.items() if kind == "sum"]
-    rates = means.rate(steps, ["run_id", "rank"])
+    rates = means.rate(told, ["run_id", "rank"])
     steps = steps.assign(**{name: steps[name] * steps["steps"] for name in summed})
     grouped = steps.groupby(["run_id", "rank"])
     at = pd.MultiIndex.from_frame(captures[["run_id", "rank"]])
-    found = {"samples_per_second": rates.reindex(at).to_numpy()}
+    found = {"samples_per_second": np.array([rates.get(rank, np.nan) for rank in at], dtype=np.float64)}
     for name, kind in how.items():
         values = grouped[name].sum(min_count=1) if kind == "sum" else grouped[name].agg(kind)
         found[name] = values.reindex(at).to_numpy()
@@ -169,7 +179,7 @@ def _chosen_times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
     """The times of a run for its chosen steps; nothing where all are chosen."""
     if side.chosen_steps is None:
         return {}
-    timed = side.steps.dropna(subset="duration_ns")
+    timed = side.steps.frame.dropna(subset="duration_ns")
     count = timed["steps"].sum()
     step_ns = (timed["duration_ns"] * timed["steps"]).sum() / count if count else None
     means = {"e2e_ns": captures["e2e_ns"].mean(), "step_ns": step_ns}
@@ -178,12 +188,12 @@ def _chosen_times(side: Loaded, captures: pd.DataFrame) -> dict[str, Any]:
 
 def _memory_curve(side: Loaded) -> pd.DataFrame:
     """The points inside the chosen steps, which count their time alike: from the first event of the capture."""
-    curve = side.about(queries.memory_curve)
-    curve = curve[curve["rank"].isin(side.captures["rank"].tolist())]
+    curve = side.about(queries.memory_curve).frame
+    curve = curve[curve["rank"].isin(side.captures.listed("rank"))]
     if side.chosen_steps is None:
         return curve
     kept = pd.Series(False, index=curve.index)
-    for step in side.steps.itertuples():
+    for step in side.steps.frame.itertuples():
         if not pd.isna(step.duration_ns):
             inside = curve["time_ns"].between(step.start_ns, step.start_ns + step.duration_ns)
             kept |= (curve["rank"] == step.rank) & inside.astype(bool)
@@ -209,10 +219,6 @@ def _plain(row: pd.Series) -> dict[str, Any]:
         else getattr(value, "item", lambda v=value: v)()
         for key, value in row.items()
     }
-
-
-def _only_op(frame: pd.DataFrame, column: str, options: ShowOptions) -> pd.DataFrame:
-    return matching(matching(frame, column, options.op), "module", options.module).reset_index(drop=True)
 
 
 def _modules(ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:

@@ -11,16 +11,16 @@ from functools import partial
 from itertools import compress
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+import numpy as np
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from tracker.columns import Columns
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named, few_rows, named
-from tracker.compare.keys import values
 from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve
 from tracker.config.places import user_path
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.results import Selection, Side
 from tracker.store import Store, open_store, queries
 from tracker.units import format_numbers, steps_words
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _NO_STAGE: Final = -1
-_TABLES: Final[Mapping[Callable[..., pd.DataFrame], str]] = {
+_TABLES: Final[Mapping[queries.Question[...], str]] = {
     queries.communication: "has_communication",
     queries.communication_tasks: "has_communication",
     queries.communication_links: "has_communication",
@@ -58,9 +58,9 @@ class Loaded(Struct, frozen=True, eq=False):
 
     side: Side
     store: Store
-    runs: pd.DataFrame
-    captures: pd.DataFrame
-    steps: pd.DataFrame
+    runs: Columns
+    captures: Columns
+    steps: Columns
     ranks: tuple[int, ...] | None
     weights: Mapping[int, float]
     chosen_steps: tuple[int, ...] | None = None
@@ -77,9 +77,7 @@ class Loaded(Struct, frozen=True, eq=False):
         """The runs of this side."""
         return self.side.run_ids
 
-    def ask(
-        self, question: Callable[..., pd.DataFrame], *, by: Sequence[str] = ("run",), in_steps: bool = True
-    ) -> pd.DataFrame:
+    def ask(self, question: queries.Question[...], *, by: Sequence[str] = ("run",), in_steps: bool = True) -> Columns:
         """The answer to a `question` of `store.queries` about the runs, ranks and steps of this side; `by`: its grain,
         finer by the rank where this side is a selection of ranks.
 
@@ -93,46 +91,47 @@ class Loaded(Struct, frozen=True, eq=False):
             few = {"few": True} if self.asked.few and question in (queries.ops, queries.kernels) else {}
             if self.is_selection:  # finer than what others ask
                 run_ids = self._with_rows(question, self.run_ids)
-                self.answers[asked] = self._selected(question(self.store, run_ids, **chosen))
+                self.answers[asked] = self._selected(question.columns(self.store, run_ids, **chosen))
             else:
                 self.answers[asked] = self.about(question, **chosen, **few)
-        return self.answers[asked].copy(deep=False)
+        found: Columns = self.answers[asked]
+        return found
 
-    def lacks(self, question: Callable[..., pd.DataFrame]) -> bool:
+    def lacks(self, question: queries.Question[...]) -> bool:
         """Whether the answer to a question is empty; nothing is asked where no run has rows in its table."""
-        return not self.has_rows(question) or self.ask(question).empty
+        return not self.has_rows(question) or not len(self.ask(question))
 
-    def has_rows(self, question: Callable[..., pd.DataFrame]) -> bool:
+    def has_rows(self, question: queries.Question[...]) -> bool:
         """Whether some run has rows in the table that is asked, whatever its ranks and steps."""
-        return question not in _TABLES or bool((self.told()[_TABLES[question]] == 1).any())
+        return question not in _TABLES or bool((self.told().integers(_TABLES[question]) == 1).any())
 
-    def about(self, question: Callable[..., pd.DataFrame], **chosen: Any) -> pd.DataFrame:
+    def about(self, question: queries.Question[...], **chosen: Any) -> Columns:
         """The answer to a `question` of `store.queries` about the runs of this side, with `chosen` parameters; asked
         once for all sides that are compared.
         """
         return self.asked.about(
             self.run_ids,
             (question, *chosen.items()),
-            lambda run_ids: question(self.store, self._with_rows(question, run_ids), **chosen),
+            lambda run_ids: question.columns(self.store, self._with_rows(question, run_ids), **chosen),
         )
 
-    def _with_rows(self, question: Callable[..., pd.DataFrame], run_ids: Sequence[int]) -> Sequence[int]:
+    def _with_rows(self, question: queries.Question[...], run_ids: Sequence[int]) -> Sequence[int]:
         """Those of these runs that have rows in the table that is asked: most have none in most tables."""
         if question not in _TABLES:
             return run_ids
-        told = self.asked.about(run_ids, (queries.told,), lambda asked: queries.told(self.store, asked))
-        return sorted(set(compress(told["run_id"].tolist(), told[_TABLES[question]] == 1)))
+        told = self.asked.about(run_ids, (queries.told,), partial(queries.told.columns, self.store))
+        return sorted(set(compress(told.listed("run_id"), told.integers(_TABLES[question]) == 1)))
 
-    def op_tree(self) -> pd.DataFrame:
+    def op_tree(self) -> Columns:
         """The calling contexts of this side, inside its steps; see `queries.op_tree`."""
         tree = self.about(queries.op_tree, ranks=self.ranks, steps=self.chosen_steps, in_steps=True)
         return self._selected(tree)
 
-    def kernel_metrics(self) -> pd.DataFrame:
+    def kernel_metrics(self) -> Columns:
         """What was measured in the kernels of all chosen ranks, selection or not; see `queries.kernel_metrics`."""
         return self.about(queries.kernel_metrics, ranks=self.ranks)
 
-    def told(self) -> pd.DataFrame:
+    def told(self) -> Columns:
         """Which ranks have rows in which tables; see `queries.told`."""
         return self.once("told", lambda: self.about(queries.told))
 
@@ -149,8 +148,8 @@ class Loaded(Struct, frozen=True, eq=False):
             self.parts[what] = knowing.part_that_knows(self, what)
         return self.parts[what]
 
-    def _selected(self, frame: pd.DataFrame) -> pd.DataFrame:
-        return knowing.of_captures(frame, self.captures) if self.is_selection else frame
+    def _selected(self, table: Columns) -> Columns:
+        return knowing.of_captures(table, self.captures) if self.is_selection else table
 
 
 def load(
@@ -183,10 +182,8 @@ def load(
             workload=FILES,
             options=_ingest_options(options),
         )
-        runs = queries.runs(memory)
-        side = _loaded(
-            memory, reference, (tuple(int(i) for i in sorted(runs["run_id"])), None), options, steps, Asked()
-        )
+        run_ids = tuple(sorted(queries.runs.columns(memory).listed("run_id")))
+        side = _loaded(memory, reference, (run_ids, None), options, steps, Asked())
         warned = dict.fromkeys(warning for result in results for warning in result.warnings)
         return replace(side, warnings=tuple(warned))
     if store is None:
@@ -277,22 +274,22 @@ def _loaded(
 ) -> Loaded:
     run_ids, rank = found
 
-    def facts(every: Sequence[int]) -> pd.DataFrame:
-        return asked.about(every, (queries.facts,), partial(queries.facts, store))
+    def facts(every: Sequence[int]) -> Columns:
+        return asked.about(every, (queries.facts,), partial(queries.facts.columns, store))
 
-    captures = asked.about(run_ids, "captures", partial(queries.captures, store))
+    captures = asked.about(run_ids, "captures", partial(queries.captures.columns, store))
     captures, ranks = _chosen(captures, label, (rank,) if rank is not None else options.ranks, options.stage)
-    steps = asked.about(run_ids, "steps", partial(queries.steps, store))
+    steps = asked.about(run_ids, "steps", partial(queries.steps.columns, store))
     steps = knowing.of_captures(steps, captures)
     has_markers, is_part = _has_markers(captures, steps), False
     if chosen:
         _require_steps(label, captures, steps, chosen)
-        steps = steps[steps["step"].isin(list(chosen))].reset_index(drop=True)
+        steps = steps.taken(np.isin(steps.integers("step"), list(chosen)))
         counted = knowing.with_step_counts(captures, steps)
-        is_part, captures = bool((captures["steps"] > counted["steps"]).any()), counted
-    left = set(captures["run_id"])
+        is_part, captures = bool((captures.integers("steps") > counted.integers("steps")).any()), counted
+    left = set(captures.listed("run_id"))
     run_ids = tuple(run_id for run_id in run_ids if run_id in left)
-    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id(store, every, known=facts(every)))
+    runs = asked.about(run_ids, "runs", lambda every: queries.runs_by_id.columns(store, every, known=facts(every)))
     chosen_steps = tuple(sorted(set(chosen)))
     return Loaded(
         side=replace(_side(label, run_ids, runs, captures), chosen_steps=chosen_steps),
@@ -311,36 +308,41 @@ def _loaded(
 
 
 def _chosen(
-    captures: pd.DataFrame, label: str, ranks: tuple[int, ...], stage: int | None
-) -> tuple[pd.DataFrame, tuple[int, ...] | None]:
+    captures: Columns, label: str, ranks: tuple[int, ...], stage: int | None
+) -> tuple[Columns, tuple[int, ...] | None]:
     """The captures of the chosen `ranks` (empty: all) and `stage`, and the ranks that this leaves, None for all."""
-    captures["stage"] = captures["stage"].fillna(_NO_STAGE)
+    stages = captures.integers("stage", missing=_NO_STAGE)
+    captures = captures.having(stage=stages)
     left = ranks or None
+    kept = np.ones(len(captures), dtype=bool)
     if left is not None:
-        captures = captures[captures["rank"].isin(left)]
+        kept &= np.isin(captures.integers("rank"), left)
     if stage is not None:
-        captures = captures[captures["stage"] == stage]
-        left = tuple(int(rank) for rank in captures["rank"].unique())
-    if captures.empty:
+        kept &= stages == stage
+        left = tuple(dict.fromkeys(captures.integers("rank")[kept].tolist()))
+    if not kept.any():
         raise UsageError(f"{label}: no rank is left after the filters", remedy="tracker show lists the ranks of a run")
-    return captures.reset_index(drop=True), left
+    return captures.taken(kept), left
 
 
-def _has_markers(captures: pd.DataFrame, steps: pd.DataFrame) -> bool:
-    if len(steps) != len(captures) or (steps["step"] != 0).any():
+def _has_markers(captures: Columns, steps: Columns) -> bool:
+    if len(steps) != len(captures) or (steps.integers("step") != 0).any():
         return True
-    whole = steps[["run_id", "rank", "duration_ns"]].merge(captures, on=["run_id", "rank"])
-    return bool((whole["duration_ns_x"] != whole["duration_ns_y"]).any())
+    lasting = {(run_id, rank): ns for run_id, rank, ns in captures.rows("run_id", "rank", "duration_ns")}
+    pairs = [(ns, lasting.get((run_id, rank))) for run_id, rank, ns in steps.rows("run_id", "rank", "duration_ns")]
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
 
 
-def _require_steps(label: str, captures: pd.DataFrame, steps: pd.DataFrame, chosen: Sequence[int]) -> None:
+def _require_steps(label: str, captures: Columns, steps: Columns, chosen: Sequence[int]) -> None:
     """UsageError unless every capture has every chosen step: a mean over others would be one of something else."""
-    known = steps.groupby(["run_id", "rank"])["step"].agg(lambda numbers: set(map(int, numbers)))
-    for run_id, rank in zip(captures["run_id"], captures["rank"], strict=True):
+    known: dict[tuple[int, int], set[int]] = {}
+    for run_id, rank, step in steps.rows("run_id", "rank", "step"):
+        known.setdefault((run_id, rank), set()).add(step)
+    for run_id, rank in captures.rows("run_id", "rank"):
         there = known.get((run_id, rank), set())
         lacking = sorted(set(chosen) - there)
         if lacking:
-            run = "" if label == f"run:{run_id}" or len(set(captures["run_id"])) == 1 else f" of run:{run_id}"
+            run = "" if label == f"run:{run_id}" or len(set(captures.listed("run_id"))) == 1 else f" of run:{run_id}"
             where = f"rank {rank}{run}" if len(captures) > 1 else "it"
             has = steps_words(sorted(there)) if there else "no step markers"
             raise UsageError(
@@ -349,12 +351,13 @@ def _require_steps(label: str, captures: pd.DataFrame, steps: pd.DataFrame, chos
             )
 
 
-def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd.DataFrame) -> Side:
+def _side(label: str, run_ids: tuple[int, ...], runs: Columns, captures: Columns) -> Side:
     def words(column: str) -> str:
-        return ", ".join(dict.fromkeys(str(value) for value in runs[column] if not pd.isna(value)))
+        return ", ".join(dict.fromkeys(value for value in runs.listed(column) if value is not None))
 
-    devices = dict.fromkeys(f"{vendor} {device}".strip() for vendor, device in values(runs, "vendor", "device"))
-    ranks = Counter(run_id for run_id, _ in set(values(captures, "run_id", "rank")))
+    devices = dict.fromkeys(f"{vendor} {device}".strip() for vendor, device in runs.rows("vendor", "device"))
+    ranks = Counter(run_id for run_id, _ in set(captures.rows("run_id", "rank")))
+    steps = captures.integers("steps")
     return Side(
         label=label,
         run_ids=run_ids,
@@ -364,7 +367,7 @@ def _side(label: str, run_ids: tuple[int, ...], runs: pd.DataFrame, captures: pd
         configuration=words("configuration"),
         runs=len(run_ids),
         ranks=max(ranks.values()),
-        steps=int(captures["steps"].max()),
-        fewest_steps=int(captures["steps"][captures["steps"] > 0].min()) if (captures["steps"] > 0).any() else None,
-        timeline="device" if set(captures["timeline"]) == {"device"} else "host",
+        steps=int(steps.max()),
+        fewest_steps=int(steps[steps > 0].min()) if (steps > 0).any() else None,
+        timeline="device" if set(captures.listed("timeline")) == {"device"} else "host",
     )

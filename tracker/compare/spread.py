@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tracker.columns import Columns
 from tracker.compare import knowing, means
+from tracker.compare.keys import places
 from tracker.compare.overall import run_numbers
-from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -29,7 +32,7 @@ def overlap(one: tuple[float, float], other: tuple[float, float]) -> bool:
 
 
 def standing_out(
-    baseline: Loaded, candidate: Loaded, rows: Sequence[pd.DataFrame], key: Sequence[str]
+    baseline: Loaded, candidate: Loaded, rows: Sequence[Columns], key: Sequence[str]
 ) -> dict[tuple[str, ...], bool] | None:
     """For each `key` whether every run of one side took longer than every run of the other; None with one run a side.
 
@@ -46,10 +49,13 @@ def standing_out(
     }
 
 
-def _ranges(side: Loaded, frame: pd.DataFrame, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
-    values = means.per_run(side, frame, key, ["own_ns"])["own_ns"].fillna(0.0)
-    grouped = values.groupby(level=list(key))
-    lowest = grouped.min().where(grouped.size() == len(side.run_ids), 0.0)
-    table = pd.DataFrame({"low": lowest, "high": grouped.max()})
-    names = table.index if len(key) > 1 else [(name,) for name in table.index]
-    return {tuple(name): (low, high) for name, low, high in zip(names, table["low"], table["high"], strict=True)}
+def _ranges(side: Loaded, rows: Columns, key: Sequence[str]) -> dict[tuple[str, ...], tuple[float, float]]:
+    of_runs = means.per_run(side, rows, key, ["own_ns"])
+    values = np.nan_to_num(of_runs["own_ns"])
+    place, first = places([of_runs[name] for name in key])
+    lowest, highest = np.full(len(first), np.inf), np.full(len(first), -np.inf)
+    np.minimum.at(lowest, place, values)
+    np.maximum.at(highest, place, values)
+    lowest[np.bincount(place, minlength=len(first)) < len(side.run_ids)] = 0.0
+    ranges = zip(lowest.tolist(), highest.tolist(), strict=True)
+    return dict(zip(of_runs.taken(first).rows(*key), ranges, strict=True))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from tracker.columns import Columns
 from tracker.compare import means
-from tracker.lazy import pd
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
@@ -34,12 +34,11 @@ class Sum(Struct, frozen=True):
 Sums = Mapping[str, Sum]
 
 
-def medians(side: Loaded, numbers: pd.DataFrame, key: str) -> Iterator[tuple[str, pd.Series]]:
-    """Each `key` with its numbers, the median over the runs of the side; a run without it counts as 0."""
-    for name, row in means.median_over_runs(side, numbers, [key]).iterrows():
-        yield str(name), row
-
-
-def known(value: float) -> float | None:
-    """`value`, or None where it is missing."""
-    return None if pd.isna(value) else float(value)
+def medians(side: Loaded, numbers: Columns, key: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Each `key` with its numbers (see `means.per_run`), the median over the runs of the side, None for missing; a run
+    without it counts as 0.
+    """
+    found = means.median_over_runs(side, numbers, [key])
+    names = list(found.without(key).arrays)
+    for name, *row in found.rows(key, *names):
+        yield name, dict(zip(names, row, strict=True))

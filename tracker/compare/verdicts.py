@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.compare.keys import values
+from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
 from tracker.compare.references import FILES
 from tracker.detectors import rule
@@ -21,7 +21,6 @@ from tracker.detectors.baseline import ENOUGH
 from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
 from tracker.judgement.families import WAYS
 from tracker.judgement.verdicts import SERIES_KEY
-from tracker.lazy import pd
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
 from tracker.store.chosen import Known
@@ -30,8 +29,7 @@ from tracker.units import counted, format_bytes, format_diff, format_numbers
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
+    from tracker.columns import Flags, Texts
     from tracker.compare.sides import Loaded
 
 _NAMED: Final = 3
@@ -60,20 +58,20 @@ class Judged(Struct, frozen=True, eq=False):
     of_ops: bool
     step_ratio: float | None = None
 
-    def into(self, name: str, frame: pd.DataFrame) -> pd.DataFrame:
-        """The frame `name` of a Diff with its VERDICT_COLUMNS filled; a row that shares its series with others is not
+    def into(self, name: str, table: Columns) -> Columns:
+        """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
         judged.
         """
-        if self.found is None or name in self.left_out or frame.empty:
-            return frame
-        return self.filled(frame, _SERIES[name](self, frame))
+        if self.found is None or name in self.left_out or not len(table):
+            return table
+        return self.filled(table, _SERIES[name](self, table))
 
-    def filled(self, frame: pd.DataFrame, keys: Sequence[Key]) -> pd.DataFrame:
-        """The frame with its VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
+    def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
+        """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
         that shares its series with others is not judged.
         """
-        if self.found is None or frame.empty:
-            return frame
+        if self.found is None or not len(table):
+            return table
         rows_of = Counter(keys)
         rows = np.array([self.found.places.get(key, -1) if rows_of[key] == 1 else -1 for key in keys])
         filled: dict[str, Any] = {}
@@ -82,7 +80,7 @@ class Judged(Struct, frozen=True, eq=False):
             is_number = said.dtype == np.float64
             taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
             filled[column] = taken if is_number else _texts(taken)
-        return frame.assign(**filled)
+        return table.having(**filled)
 
     def op_key(self, name: str, input_shapes: str) -> Key:
         """The series of an op with shapes, or without ("op_name")."""
@@ -125,7 +123,7 @@ class Judged(Struct, frozen=True, eq=False):
         return None if row["verdict"] is None else row
 
 
-def _rows(found: Verdicts, chosen: NDArray[np.bool_], kinds: Sequence[str], metric: str) -> list[Row]:
+def _rows(found: Verdicts, chosen: Flags, kinds: Sequence[str], metric: str) -> list[Row]:
     """What is said of the `chosen` series of some kinds and a metric, and their keys, in the order of these."""
     keys = list(found.places)
     own = [at for at in np.flatnonzero(chosen).tolist() if keys[at][0] in kinds and keys[at][1] == metric]
@@ -224,7 +222,7 @@ def _part(side: Loaded) -> str:
 
 
 def _mixture(side: Loaded) -> str:
-    mixed = [words for column, words in _LINE.items() if len({*side.runs[column]}) > 1]
+    mixed = [words for column, words in _LINE.items() if len({*side.runs.listed(column)}) > 1]
     return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
 
 
@@ -314,52 +312,52 @@ def _not_told(left_out: frozenset[str], options: DiffOptions) -> Iterator[str]:
         yield f"Memory is listed without verdicts: with {option} a row is not what was judged."
 
 
-def _ops(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [judged.op_key(*pair) for pair in values(frame, "name", "input_shapes")]
+def _ops(judged: Judged, table: Columns) -> list[Key]:
+    return [judged.op_key(*pair) for pair in table.rows("name", "input_shapes")]
 
 
-def _kernels(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("kernel", "total_ns", *pair, "") for pair in values(frame, "name", "input_shapes")]
+def _kernels(judged: Judged, table: Columns) -> list[Key]:
+    return [("kernel", "total_ns", *pair, "") for pair in table.rows("name", "input_shapes")]
 
 
-def _communication(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+def _communication(judged: Judged, table: Columns) -> list[Key]:
     return [
         ("communication", "total_ns", kind, "", part_of_collective(role, size))
-        for kind, role, size in values(frame, "kind", "group_role", "size_class_bytes")
+        for kind, role, size in table.rows("kind", "group_role", "size_class_bytes")
     ]
 
 
 def part_of_collective(role: str, size_class_bytes: float | None) -> str:
     """What tells the series of a collective from others of its kind."""
-    known = size_class_bytes is not None and not pd.isna(size_class_bytes) and size_class_bytes > 0
+    known = size_class_bytes is not None and size_class_bytes > 0
     return ", ".join(filter(None, (role, format_bytes(size_class_bytes) if known else "")))
 
 
-def _modules(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+def _modules(judged: Judged, table: Columns) -> list[Key]:
     return [
         ("module", judged.metric, module, "", phase) if module else NO_SERIES
-        for module, phase in values(frame, "module", "phase")
+        for module, phase in table.rows("module", "phase")
     ]
 
 
-def _memory(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("memory", "bytes", *pair, "") for pair in values(frame, "name", "input_shapes")]
+def _memory(judged: Judged, table: Columns) -> list[Key]:
+    return [("memory", "bytes", *pair, "") for pair in table.rows("name", "input_shapes")]
 
 
-def _api(judged: Judged, frame: pd.DataFrame) -> list[Key]:
-    return [("api", "self_ns", name, "", level) for level, name in values(frame, "level", "name")]
+def _api(judged: Judged, table: Columns) -> list[Key]:
+    return [("api", "self_ns", name, "", level) for level, name in table.rows("level", "name")]
 
 
-def _overall(judged: Judged, frame: pd.DataFrame) -> list[Key]:
+def _overall(judged: Judged, table: Columns) -> list[Key]:
     assert judged.found is not None
     said = zip(judged.found.places, judged.found.columns["verdict"].tolist(), strict=True)
     judged_runs = [key for key, word in said if word is not None and key[0] == _RUN]
     # what both sides measured in the same way, a trace before the others
     run = {key[1]: key for way in reversed(WAYS) for key in judged_runs if key[4] == way}
-    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in frame["metric"]]
+    return [run.get(FIELD_OF.get(metric, metric), NO_SERIES) for metric in table["metric"]]
 
 
-_SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
+_SERIES: Final[Mapping[str, Callable[[Judged, Columns], list[Key]]]] = {
     "overall": _overall,
     "ops": _ops,
     "kernels": _kernels,
@@ -370,5 +368,5 @@ _SERIES: Final[Mapping[str, Callable[[Judged, pd.DataFrame], list[Key]]]] = {
 }
 
 
-def _texts(said: Iterable[Any]) -> list[str | None]:
-    return [text if isinstance(text, str) and text else None for text in said]
+def _texts(said: Iterable[Any]) -> Texts:
+    return objects([text if isinstance(text, str) and text else None for text in said])

@@ -1,7 +1,8 @@
 """The questions that the database answers, one function each; the SQL is in `store/sql`.
 
 Frames have nullable dtypes (Int64, Float64, string, boolean): integers are exact, missing is NA. Times are ns, sizes
-bytes. Rows come in a total order, the same on both databases.
+bytes. Rows come in a total order, the same on both databases. A `Question` also answers with `Columns`, without pandas:
+`queries.ops.columns(store, run_ids)`.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tracker.store.queries.details import (
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
 from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
+from tracker.store.queries.frames import Question
 from tracker.store.queries.history import (
     drifted,
     line_series,
@@ -53,6 +55,7 @@ from tracker.store.queries.runs import (
 )
 
 __all__ = [
+    "Question",
     "Regression",
     "api",
     "captures",

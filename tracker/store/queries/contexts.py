@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from tracker.columns import I64, Column, Columns
 from tracker.errors import StoreError
-from tracker.lazy import pd
 from tracker.profile import MISSING
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
-from tracker.store.queries.columns import I64, Column, sums
+from tracker.store.queries.columns import sums
 from tracker.store.queries.frames import whole
 from tracker.store.queries.keyed import Texts, groups, keys_of
 from tracker.store.sql import statement
@@ -25,7 +25,7 @@ _OP: Final = {"name": 0, "input_shapes": 1, "input_types": 2}
 Steps = Sequence[int] | None
 
 
-def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool) -> pd.DataFrame:
+def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_steps: bool) -> Columns:
     """One row per run, rank and calling context, in the order of their numbers, summed over `steps` (None: all),
     without step -1 where `in_steps`. `parameters`: those of sql/op_tree.sql.
 
@@ -40,11 +40,11 @@ def op_tree(store: Store, parameters: Mapping[str, Any], steps: Steps, *, in_ste
     order, starts = groups([*(found[name] for name in ("run_id", "rank", "node", "parent")), texts.places])
     first = order[starts]
     numbers = dict(zip(NUMBERS, _sums(lines[-len(NUMBERS) :, order], starts), strict=True))
-    return pd.DataFrame(
+    return Columns(
         {
-            **{name: _array(found[name][first]) for name in _PLACE},
-            **texts.arrays(first),
-            **{name: _array(own) for name, own in numbers.items()},
+            **{name: _column(found[name][first]) for name in _PLACE},
+            **texts.taken(first),
+            **{name: _column(own) for name, own in numbers.items()},
         }
     )
 
@@ -87,7 +87,7 @@ def _sums(numbers: I64, starts: I64) -> I64:
     return np.where(np.logical_and.reduceat(missing, starts, axis=1), MISSING, found)
 
 
-def _array(values: I64) -> Any:
-    """A nullable array of pandas; MISSING is NA."""
+def _column(values: I64) -> Column:
+    """MISSING is missing."""
     missing = values == MISSING
-    return Column(np.where(missing, 0, values), missing).array()
+    return Column(np.where(missing, 0, values), missing)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict, Unpack
 
-from tracker.lazy import pd
+from tracker.columns import Columns
 from tracker.store.connect import Store
 from tracker.store.queries import contexts, ops_and_kernels
-from tracker.store.queries.frames import frame, frame_of_runs, ranks_parameters, steps_parameters, whole
+from tracker.store.queries.frames import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
 
 _RANK_GRAIN: Final = ("stage", "rank")
 _GRAIN: Final = (*_RANK_GRAIN, "step")
@@ -32,7 +32,8 @@ class Filters(TypedDict, total=False):
     few: bool
 
 
-def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """The ops of `run_ids`, summed over the grain, the largest device self time first. Columns: see
     `ops_and_kernels.ops`.
     """
@@ -40,7 +41,8 @@ def ops(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.
     return ops_and_kernels.ops(store, _parameters(run_ids, **filters), by, few=few)
 
 
-def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """The device events of `run_ids` per kernel and launching op, copies and memsets among them.
 
     Columns: see `ops_and_kernels.kernels`.
@@ -49,52 +51,58 @@ def kernels(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) ->
     return ops_and_kernels.kernels(store, _parameters(run_ids, **filters), by, few=few)
 
 
-def kernel_metrics(
-    store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None
-) -> pd.DataFrame:
+@Question
+def kernel_metrics(store: Store, run_ids: Sequence[int], *, by: Sequence[str] = (), ranks: Ranks = None) -> Columns:
     """What the profiler measured in the kernels of `run_ids`, over the whole capture: `by` takes no `step`.
 
     Columns: see sql/kernel_metrics.sql.
     """
     _check_grain(by, _RANK_GRAIN)
     grain = {f"by_{name}": int(name in by) for name in _RANK_GRAIN}
-    found = frame(store, "kernel_metrics", {"run_ids": whole(run_ids), **ranks_parameters(ranks), **grain})
-    return found.drop(columns=[name for name in _RANK_GRAIN if name not in by])
+    found = answer(store, "kernel_metrics", {"run_ids": whole(run_ids), **ranks_parameters(ranks), **grain})
+    return found.without(*(name for name in _RANK_GRAIN if name not in by))
 
 
-def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """The collectives of `run_ids`. Columns: see sql/communication.sql."""
     return _details(store, "communication", run_ids, **filters)
 
 
-def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the collectives of `run_ids` consist of. Columns: see sql/communication_tasks.sql."""
     return _details(store, "communication_tasks", run_ids, **filters)
 
 
-def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the collectives of `run_ids` moved over which link. Columns: see sql/communication_links.sql."""
     return _details(store, "communication_links", run_ids, **filters)
 
 
-def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the ops of `run_ids` allocated, the most bytes first. Columns: see sql/memory.sql."""
     return _details(store, "memory", run_ids, **filters)
 
 
-def api(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def api(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """The host API calls of `run_ids`. Columns: see sql/api.sql."""
     return _details(store, "api", run_ids, **filters)
 
 
-def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
+@Question
+def counters(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the profiler of `run_ids` counted in tables of its own. Columns: see sql/counters.sql."""
     return _details(store, "counters", run_ids, **filters)
 
 
+@Question
 def op_tree(
     store: Store, run_ids: Sequence[int], *, ranks: Ranks = None, steps: Steps = None, in_steps: bool = False
-) -> pd.DataFrame:
+) -> Columns:
     """The calling contexts of `run_ids`, summed over steps, parents before children. Columns: see `contexts.op_tree`.
 
     With `steps` or `in_steps` a context may stay whose parent began in another step, or in none, and is left out.
@@ -103,19 +111,21 @@ def op_tree(
     return contexts.op_tree(store, parameters, steps, in_steps=in_steps)
 
 
-def memory_curve(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def memory_curve(store: Store, run_ids: Sequence[int]) -> Columns:
     """The allocator's counters over time. Columns: see sql/memory_curve.sql."""
-    return frame_of_runs(store, "memory_curve", run_ids)
+    return answer_of_runs(store, "memory_curve", run_ids)
 
 
-def memory_peaks(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def memory_peaks(store: Store, run_ids: Sequence[int]) -> Columns:
     """The largest counters of each component of memory. Columns: see sql/memory_peaks.sql."""
-    return frame_of_runs(store, "memory_peaks", run_ids)
+    return answer_of_runs(store, "memory_peaks", run_ids)
 
 
-def _details(store: Store, question: str, run_ids: Sequence[int], **filters: Unpack[Filters]) -> pd.DataFrame:
-    found = frame(store, question, _parameters(run_ids, **filters))
-    return found.drop(columns=[name for name in _GRAIN if name not in filters.get("by", ())])
+def _details(store: Store, question: str, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
+    found = answer(store, question, _parameters(run_ids, **filters))
+    return found.without(*(name for name in _GRAIN if name not in filters.get("by", ())))
 
 
 def _parameters(

@@ -9,7 +9,7 @@ from tracker.lazy import pd
 from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
 from tracker.store.judged import Line
-from tracker.store.queries.frames import frame, frame_of, rows, whole
+from tracker.store.queries.frames import answer_of, frame, rows, whole
 
 Row = dict[str, Any]
 
@@ -34,7 +34,7 @@ def findings(store: Store, finding_ids: Sequence[int] | None = None, *, workload
 
 def finding_events(store: Store, finding_ids: Sequence[int]) -> pd.DataFrame:
     """What happened to findings, in order. Columns: see sql/finding_events.sql."""
-    return frame_of(store, "finding_events", "finding_ids", finding_ids)
+    return answer_of(store, "finding_events", "finding_ids", finding_ids).frame
 
 
 def lives(store: Store, line: Line) -> list[tuple[Row, list[Row]]]:

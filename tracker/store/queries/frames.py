@@ -1,18 +1,23 @@
-"""From a question to a frame: parameters in, exact columns out."""
+"""From a question to its answer: parameters in, exact columns out."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import update_wrapper
+from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
 
 import numpy as np
 
-from tracker.lazy import pd
+from tracker.columns import Column, Columns, objects
 from tracker.store.bulk import LARGEST, fetch, portions
 from tracker.store.connect import Store
-from tracker.store.queries.columns import Column
 from tracker.store.sql import columns_of, statement
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+P = ParamSpec("P")
 
 _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
@@ -133,10 +138,23 @@ _REAL: Final = frozenset(
         "threshold",
     }
 )
+_NUMBERS: Final = {"Int64": np.int64, "Float64": np.float64, "boolean": np.bool_}
 _YES_NO: Final = frozenset({"contribution_passes", "effect_passes", "intermittent", "notifies", "pinned", "q_passes"})
 
 
-def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
+class Question(Generic[P]):
+    """What `columns` answers, called: as a frame of pandas; the same parameters."""
+
+    def __init__(self, columns: Callable[P, Columns]) -> None:
+        self.columns = columns
+        update_wrapper(self, columns)
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> pd.DataFrame:
+        """The answer as a frame."""
+        return self.columns(*args, **kwargs).frame
+
+
+def answer(store: Store, question: str, parameters: Mapping[str, Any]) -> Columns:
     """The answer to `question` (a file of `store/sql`). Of no runs there is nothing, and nothing is asked."""
     if "run_ids" in parameters and not parameters["run_ids"]:
         columns = columns_of(question)
@@ -148,21 +166,26 @@ def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.Data
     return build(names, list(zip(*rows, strict=True)) if rows else [()] * len(names))
 
 
+def frame(store: Store, question: str, parameters: Mapping[str, Any]) -> pd.DataFrame:
+    """The same as a frame of pandas."""
+    return answer(store, question, parameters).frame
+
+
 def rows(store: Store, question: str, **parameters: Any) -> list[Any]:
     """The answer to `question` row by row: for few rows a frame costs more than it helps."""
     with store.connect() as connection:
         return list(connection.execute(statement(question), parameters).all())
 
 
-def frame_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> pd.DataFrame:
+def answer_of_runs(store: Store, question: str, run_ids: Iterable[int], **parameters: Any) -> Columns:
     """The answer to `question` about `run_ids`, however many; it must be ordered by run_id."""
-    return frame_of(store, question, "run_ids", run_ids, **parameters)
+    return answer_of(store, question, "run_ids", run_ids, **parameters)
 
 
-def frame_of(store: Store, question: str, of: str, numbers: Iterable[int], **parameters: Any) -> pd.DataFrame:
+def answer_of(store: Store, question: str, of: str, numbers: Iterable[int], **parameters: Any) -> Columns:
     """The answer to `question` about `numbers`, its parameter `of`, however many; it must be ordered by them."""
-    parts = [frame(store, question, {**parameters, of: own}) for own in portions(whole(numbers))]
-    return parts[0] if len(parts) == 1 else pd.concat(parts, ignore_index=True)
+    parts = [answer(store, question, {**parameters, of: own}) for own in portions(whole(numbers))]
+    return parts[0] if len(parts) == 1 else Columns.stacked(parts)
 
 
 def whole(numbers: Iterable[int]) -> list[int]:
@@ -182,14 +205,13 @@ def as_keys(numbers: Iterable[int]) -> str:
     return json.dumps(dict.fromkeys(numbers, 0))
 
 
-def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> pd.DataFrame:
-    """A frame of `columns`, each with the dtype that its name has everywhere."""
-    arrays = {name: _array(name, values) for name, values in zip(names, columns, strict=True)}
-    return pd.DataFrame(arrays, copy=False)
+def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Columns:
+    """Columns, each of the kind that its name has everywhere."""
+    return Columns({name: _column(name, values) for name, values in zip(names, columns, strict=True)})
 
 
 def dtype(name: str) -> str:
-    """The dtype of a column called `name`.
+    """The dtype of a column called `name` in a frame.
 
     >>> dtype("total_ns"), dtype("name"), dtype("sum_squares_ns2")
     ('Int64', 'string', 'Float64')
@@ -201,15 +223,11 @@ def dtype(name: str) -> str:
     return "boolean" if name in _YES_NO else "Int64"
 
 
-def _array(name: str, values: Sequence[Any]) -> Any:
+def _column(name: str, values: Sequence[Any]) -> Any:
     if name == "digest":
         values = [bytes(value).hex() for value in values]
     kind = dtype(name)
-    if kind == "Int64":
-        return Column.of(values, np.int64).array()
-    if kind == "Float64":
-        return Column.of(values, np.float64).array()
-    return pd.array(list(values), dtype=kind)
+    return objects(values) if kind == "string" else Column.of(values, _NUMBERS[kind])
 
 
 def ranks_parameters(ranks: Sequence[int] | None) -> dict[str, Any]:

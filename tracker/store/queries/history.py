@@ -9,12 +9,12 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.frames import frame, frame_of, frame_of_runs
+from tracker.store.queries.frames import answer_of, answer_of_runs, frame
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """What runs say of their series. Columns: see sql/samples.sql."""
-    return frame_of_runs(store, "samples", run_ids)
+    return answer_of_runs(store, "samples", run_ids).frame
 
 
 def lines(store: Store, workload: str | None = None) -> pd.DataFrame:
@@ -29,19 +29,19 @@ def line_series(store: Store, line: Line, name: str | None = None) -> pd.DataFra
 
 def series_lines(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """The line of each of these series that there is. Columns: see sql/series_lines.sql."""
-    return frame_of(store, "series_lines", "series_ids", series_ids)
+    return answer_of(store, "series_lines", "series_ids", series_ids).frame
 
 
 def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     """What runs say of their run-level series. Columns: see sql/run_level.sql."""
-    return frame_of_runs(store, "run_level", run_ids)
+    return answer_of_runs(store, "run_level", run_ids).frame
 
 
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> pd.DataFrame:
     """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
     and of the run started_at_ns, version_id, version: its label.
     """
-    found = frame_of(store, "series_runs", "series_ids", series_ids)
+    found = answer_of(store, "series_runs", "series_ids", series_ids).frame
     place = {run.run_id: at for at, run in enumerate(runs)}
     places = np.array([place.get(run_id, -1) for run_id in found["run_id"].to_numpy(dtype="int64").tolist()], dtype=int)
     order = np.lexsort([places, found["series_id"].to_numpy(dtype="int64")])
@@ -60,7 +60,7 @@ def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]
 
 def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     """How series differed, version by version. Columns: see sql/series_diffs.sql."""
-    return frame_of(store, "series_diffs", "series_ids", series_ids)
+    return answer_of(store, "series_diffs", "series_ids", series_ids).frame
 
 
 def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:

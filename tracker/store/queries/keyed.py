@@ -1,4 +1,4 @@
-"""From rows with the numbers of their keys to a frame with the texts of these: the tools for ops and kernels.
+"""From rows with the numbers of their keys to columns with the texts of these: the tools for ops and kernels.
 
 A database groups and carries numbers much faster than texts, and sorts thousands of long names slowest of all. So it is
 asked for numbers, once for the texts of those that are new, and what is left is done here, column by column.
@@ -14,11 +14,10 @@ import numpy as np
 from msgspec import Struct
 from sqlalchemy import Connection
 
-from tracker.lazy import pd
+from tracker.columns import I64, Column, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.failures import Damaged
-from tracker.store.queries.columns import I64, Column
 from tracker.store.queries.frames import as_keys
 from tracker.store.sql import statement
 
@@ -53,10 +52,10 @@ class Texts(Struct, frozen=True, eq=False):
         distinct, places = _placed([known[number][0] for number in numbers.tolist()])
         return cls({name: distinct}, places[inverse])
 
-    def arrays(self, rows: I64) -> dict[str, Any]:
-        """Name -> the texts of these rows, as arrays of pandas."""
+    def taken(self, rows: I64) -> dict[str, Any]:
+        """Name -> the texts of these rows."""
         places = self.places[rows]
-        return {name: pd.array(texts, dtype="string").take(places) for name, texts in self.columns.items()}
+        return {name: objects(texts)[places] for name, texts in self.columns.items()}
 
 
 def _placed(keys: Sequence[T]) -> tuple[list[T], I64]:

@@ -7,11 +7,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from tracker.lazy import pd
+from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
-from tracker.store.queries.columns import I64, Column
+from tracker.store.queries.columns import merged, shared
 from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
 from tracker.store.sql import statement
 
@@ -31,7 +31,7 @@ _OF_KERNEL: Final = {
 _REAL: Final = "sum_squares_ns2"
 
 
-def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> pd.DataFrame:
+def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> Columns:
     """One row per grain and op (name, shapes, types, module, phase), the largest device self time first, then the
     largest host self time, then by op and grain.
 
@@ -43,7 +43,7 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: 
     (op_keys,) = _integers(found, ("op_key_id",))
     stack, calls = (Column.of(found[name], np.int64) for name in ("call_stack_id", "calls"))
     if _is_summed_here(by, few) and not stack.missing.all():
-        calls = calls.shared(*groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
+        calls = shared(calls, *groups([*grain, op_keys, stack.missing.astype(np.int64), stack.values]))
     often = np.where(calls.missing, -1, calls.values)
     order, starts = groups([*grain, op_keys], [stack.missing.astype(np.int64), -often, stack.values])
     numbers = _merged(found, _OF_OP, order, starts)
@@ -51,27 +51,26 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: 
     texts = Texts.of(op_keys[first], keys_of(store, "op_key", op_keys), _OP)
     grain = [column[first] for column in grain]
     rows = sorted_places([numbers["device_self_ns"], numbers["host_self_ns"]], [texts.places, *grain])
-    return pd.DataFrame(
+    return Columns(
         {
             **_grain(grain, by, rows),
-            **texts.arrays(rows),
-            **{name: column.taken(rows).array() for name, column in numbers.items()},
-            "call_stack": _stacks(store, parameters["run_ids"], stack.taken(first[rows])),
+            **texts.taken(rows),
+            **{name: column[rows] for name, column in numbers.items()},
+            "call_stack": _stacks(store, parameters["run_ids"], stack[first[rows]]),
         }
     )
 
 
 def _stacks(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
     if stack.missing.all():
-        return pd.array([None] * len(stack.values), dtype="string")
+        return objects([None] * len(stack))
     with store.connect() as connection:
         rows = fetch(connection.execute(statement("call_stacks"), {"run_ids": run_ids}))
     known = stack_texts({number: (parent, frame) for number, parent, frame in rows})
-    numbers = zip(stack.values.tolist(), stack.missing.tolist(), strict=True)
-    return pd.array([None if missing else known[number] for number, missing in numbers], dtype="string")
+    return objects([None if number is None else known[number] for number in listed(stack)])
 
 
-def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> pd.DataFrame:
+def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: bool = False) -> Columns:
     """One row per grain, kernel (without types and formats), category and op (name and shapes), the largest total
     first, then by kernel, category, op and grain.
 
@@ -91,12 +90,12 @@ def kernels(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, f
     numbers, first = _merged(found, _OF_KERNEL, order, starts), order[starts]
     grain = [column[first] for column in grain]
     rows = sorted_places([numbers["total_ns"]], [*(own[first] for own in places), *grain])
-    arrays = [own.arrays(first[rows]) for own in texts]
-    return pd.DataFrame(
+    arrays = [own.taken(first[rows]) for own in texts]
+    return Columns(
         {
             **_grain(grain, by, rows),
             **{name: array for own in arrays for name, array in own.items()},
-            **{name: column.taken(rows).array() for name, column in numbers.items()},
+            **{name: column[rows] for name, column in numbers.items()},
         }
     )
 
@@ -124,7 +123,7 @@ def _merged(
 ) -> dict[str, Column]:
     """The numbers of each group of rows, see `Column.merged`."""
     return {
-        name: Column.of(found[name], np.float64 if name == _REAL else np.int64).merged(function, order, starts)
+        name: merged(Column.of(found[name], np.float64 if name == _REAL else np.int64), function, order, starts)
         for name, function in how.items()
     }
 
@@ -132,4 +131,4 @@ def _merged(
 def _grain(grain: Sequence[I64], by: Sequence[str], rows: I64) -> dict[str, Any]:
     """The columns of the grain that is asked for; run_id, the first one, always."""
     wanted = {name: column[rows] for name, column in zip(_GRAIN, grain, strict=False) if name == "run_id" or name in by}
-    return {name: Column(column, (column == -1) & (name == "stage")).array() for name, column in wanted.items()}
+    return {name: Column(column, (column == -1) & (name == "stage")) for name, column in wanted.items()}

@@ -6,16 +6,19 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
-from tracker.lazy import pd
+import numpy as np
+
+from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
-from tracker.store.queries.frames import as_keys, frame, frame_of_runs, rows, whole
+from tracker.store.queries.frames import Question, answer, answer_of_runs, as_keys, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]
 
 
+@Question
 def runs(
     store: Store,
     *,
@@ -25,7 +28,7 @@ def runs(
     tag: str | None = None,
     state: State = "active",
     limit: int | None = None,
-) -> pd.DataFrame:
+) -> Columns:
     """Runs, the newest first, one row each; None lets all through.
 
     `device`: part of vendor and model, in any case. `tag`: `key` or `key=value`. Columns: run_id, workload, version,
@@ -50,7 +53,8 @@ def runs(
     )
 
 
-def runs_by_id(store: Store, run_ids: Sequence[int], *, known: pd.DataFrame | None = None) -> pd.DataFrame:
+@Question
+def runs_by_id(store: Store, run_ids: Sequence[int], *, known: Columns | None = None) -> Columns:
     """These runs, in whatever state, the newest first; columns as in `runs`. `known`: the `facts` of these runs."""
     nothing = dict.fromkeys(("version", "workload", "device", "tag_key", "tag_value", "state"))
     return _with_texts(store, {"all_runs": 0, "run_ids": whole(run_ids), **nothing, "row_limit": -1}, known)
@@ -66,19 +70,21 @@ def pruned(store: Store, run_ids: Sequence[int]) -> dict[int, int]:
     return {row.run_id: row.pruned_at_ns for row in rows(store, "pruned_runs", run_ids=list(run_ids) or [-1])}
 
 
-def versions(store: Store, workload: str | None = None) -> pd.DataFrame:
+@Question
+def versions(store: Store, workload: str | None = None) -> Columns:
     """Versions in their order: workload, version, ordinal, commit, pinned, note, runs (active), first_started_at_ns."""
-    return frame(store, "versions", {"workload": workload}).rename(columns={"commit_id": "commit"})
+    return answer(store, "versions", {"workload": workload}).renamed({"commit_id": "commit"})
 
 
-def version_notes(store: Store, workload_id: int) -> pd.DataFrame:
+@Question
+def version_notes(store: Store, workload_id: int) -> Columns:
     """What was said of the versions of a workload, in their order: version_id, version, commit, note."""
-    return frame(store, "version_notes", {"workload_id": workload_id}).rename(columns={"commit_id": "commit"})
+    return answer(store, "version_notes", {"workload_id": workload_id}).renamed({"commit_id": "commit"})
 
 
 def order_of_versions(store: Store, workload: str) -> dict[str, int]:
     """Version of `workload` -> its place among them, from 0."""
-    return {str(label): at for at, label in enumerate(versions(store, workload)["version"])}
+    return {label: at for at, label in enumerate(versions.columns(store, workload)["version"])}
 
 
 def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
@@ -86,49 +92,57 @@ def runs_of_versions(store: Store, workload: str) -> dict[str, int]:
     return {row.version: row.runs for row in rows(store, "versions", workload=workload)}
 
 
-def run_numbers(store: Store, workload: str) -> pd.DataFrame:
+@Question
+def run_numbers(store: Store, workload: str) -> Columns:
     """The active runs of `workload` in the order of versions, with what each reached. Columns: see sql/run_numbers.sql.
 
     `settings`: of the profiler, a JSON text that `settings_of` reads.
     """
-    return frame(store, "run_numbers", {"workload": workload}).rename(columns={"commit_id": "commit"})
+    return answer(store, "run_numbers", {"workload": workload}).renamed({"commit_id": "commit"})
 
 
-def captures(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def captures(store: Store, run_ids: Sequence[int]) -> Columns:
     """The ranks of `run_ids` with the breakdown of the whole capture. Columns: see sql/captures.sql."""
-    return frame_of_runs(store, "captures", run_ids)
+    return answer_of_runs(store, "captures", run_ids)
 
 
-def steps(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def steps(store: Store, run_ids: Sequence[int]) -> Columns:
     """The steps of the ranks of `run_ids` with their breakdown. Columns: see sql/steps.sql."""
-    return frame_of_runs(store, "steps", run_ids)
+    return answer_of_runs(store, "steps", run_ids)
 
 
-def told(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def told(store: Store, run_ids: Sequence[int]) -> Columns:
     """Which ranks of `run_ids` have what, 1 or 0. Columns: see sql/told.sql, and has_ops, has_kernels: whether they say
     more than their collectives, or it is known that there was nothing to say.
     """
-    found = frame_of_runs(store, "told", run_ids)
-    found = found.assign(has_ops=found["has_totals"], has_kernels=found["has_totals"])
-    lacking = found[found["has_totals"] == 0]
+    found = answer_of_runs(store, "told", run_ids)
+    totals = found["has_totals"]
+    has = {"has_ops": totals.values.copy(), "has_kernels": totals.values.copy()}
+    lacking = np.flatnonzero(totals.values == 0)
     if len(lacking):
-        parts = frame_of_runs(store, "told_parts", lacking["run_id"], unlinked=UNLINKED_OP, no_op=NO_OP)
-        rank = ["run_id", "rank"]
-        parts = parts.set_index(rank).reindex(pd.MultiIndex.from_frame(lacking[rank]))
-        for name in ("has_ops", "has_kernels"):
-            found.loc[lacking.index, name] = parts[name].to_numpy()
-    return found
+        ranks = found.taken(lacking)
+        parts = answer_of_runs(store, "told_parts", ranks.listed("run_id"), unlinked=UNLINKED_OP, no_op=NO_OP)
+        place = {rank: at for at, rank in enumerate(parts.rows("run_id", "rank"))}
+        at = [place[rank] for rank in ranks.rows("run_id", "rank")]
+        for name, own in has.items():
+            own[lacking] = parts.integers(name)[at]
+    return found.having(**{name: Column(own, totals.missing) for name, own in has.items()})
 
 
-def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> pd.DataFrame:
+@Question
+def facts(store: Store, run_ids: Sequence[int], kind: str | None = None) -> Columns:
     """What is known beside the times: run_id, kind (fact, configuration, tag; of one kind or all), key, value."""
     # a history asks about all runs of a line
-    return frame(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
+    return answer(store, "facts", {"ids": as_keys(whole(run_ids)), "kind": kind})
 
 
-def sources(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
+@Question
+def sources(store: Store, run_ids: Sequence[int]) -> Columns:
     """The files that were read: run_id, rank, format, path, bytes (on disk), digest (hexadecimal)."""
-    return frame_of_runs(store, "sources", run_ids)
+    return answer_of_runs(store, "sources", run_ids)
 
 
 def settings_of(text: str) -> dict[str, str]:
@@ -141,32 +155,32 @@ def settings_of(text: str) -> dict[str, str]:
     return found
 
 
-def _with_texts(store: Store, parameters: dict[str, Any], known: pd.DataFrame | None = None) -> pd.DataFrame:
+def _with_texts(store: Store, parameters: dict[str, Any], known: Columns | None = None) -> Columns:
     """The answer to `runs.sql`, with the tags, formats and paths of each run as text."""
-    found = frame(store, "runs", parameters)
-    tags = facts(store, found["run_id"], kind="tag") if known is None else known[known["kind"] == "tag"]
-    files = sources(store, found["run_id"])
+    found = answer(store, "runs", parameters)
+    run_ids = found.listed("run_id")
+    tags = facts.columns(store, run_ids, kind="tag") if known is None else known.taken(known["kind"] == "tag")
+    files = sources.columns(store, run_ids)
     texts = {
-        "format": _joined(files["run_id"], files["format"]),
-        "tags": _joined(tags["run_id"], map(_tag, tags["key"], tags["value"])),
-        "paths": _joined(files["run_id"], files["path"]),
+        "format": _joined(files.rows("run_id", "format")),
+        "tags": _joined((run_id, _tag(key, value)) for run_id, key, value in tags.rows("run_id", "key", "value")),
+        "paths": _joined(files.rows("run_id", "path")),
     }
-    columns = {
-        name: pd.array([of_run.get(run_id, "") for run_id in found["run_id"]], dtype="string")
-        for name, of_run in texts.items()
-    }
-    found.insert(found.columns.get_loc("steps") + 1, "format", columns["format"])
-    last = {name: found.pop(name) for name in ("commit_id", "note", "rules_version")}
-    found = found.assign(tags=columns["tags"], paths=columns["paths"], **last)
-    return found.rename(columns={"commit_id": "commit"})
+    columns = {name: objects([of_run.get(run_id, "") for run_id in run_ids]) for name, of_run in texts.items()}
+    last = ("commit_id", "note", "rules_version")
+    names = [name for name in found.arrays if name not in last]
+    names.insert(names.index("steps") + 1, "format")
+    found = found.having(**columns).only([*names, "tags", "paths", *last])
+    return found.renamed({"commit_id": "commit"})
 
 
 def _tag(key: str, value: str) -> str:
     return f"{key}={value}" if value else key
 
 
-def _joined(run_ids: Iterable[int], texts: Iterable[str]) -> dict[int, str]:
+def _joined(texts: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """Run -> its distinct texts."""
     distinct: dict[int, dict[str, None]] = {}
-    for run_id, text in zip(run_ids, texts, strict=True):
+    for run_id, text in texts:
         distinct.setdefault(run_id, {})[text] = None
     return {run_id: ", ".join(found) for run_id, found in distinct.items()}
