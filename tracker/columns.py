@@ -205,7 +205,7 @@ def _of_series(series: pd.Series) -> Any:
     if kind in ("int64", "boolean", "bool") or str(series.dtype) == "Float64":
         missing = series.isna().to_numpy(dtype=bool)
         dtype = {"int64": np.int64, "float64": np.float64}.get(kind, np.bool_)
-        return Column(series.fillna(0).to_numpy(dtype=dtype), missing)
+        return Column(series.to_numpy(dtype=dtype, na_value=dtype(0)), missing)
     if kind == "float64":
         return series.to_numpy(dtype=np.float64)
     return objects([None if value is None or value is pd.NA or value != value else value for value in series])
