@@ -5,13 +5,14 @@ import pytest
 from tests.reports import builders
 from tracker.errors import UsageError
 from tracker.reports import render_diff, render_show
-from tracker.results import SECTIONS, Diff, DiffOptions, Shown, ShowOptions
+from tracker.results import DIFF_COLUMNS, SECTIONS, Diff, DiffOptions, Shown, ShowOptions
 
 
 def empty(made: Shown | Diff) -> dict[str, object]:
     """The frames of a result without their rows, but for the breakdown, which is never empty."""
-    names = [name for name in made.__struct_fields__ if hasattr(getattr(made, name), "head") and name != "overall"]
-    return {name: getattr(made, name).head(0) for name in names}
+    names = DIFF_COLUMNS if isinstance(made, Diff) else made.__struct_fields__
+    tables = [name for name in names if hasattr(getattr(made, name), "head") and name != "overall"]
+    return {name: getattr(made, name).head(0) for name in tables}
 
 
 @pytest.mark.parametrize("section", SECTIONS)

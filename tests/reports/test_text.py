@@ -11,6 +11,7 @@ from rich.cells import cell_len
 
 from tests.reports import builders, workbooks
 from tests.reports.builders import MS
+from tracker.columns import Columns
 from tracker.profile import UNLINKED_OP
 from tracker.reports import _human, render_diff, render_matrix, render_show
 from tracker.reports._layout import shorten, shorten_place
@@ -323,7 +324,8 @@ def test_what_is_unchanged_although_it_is_sure_says_why_once_below_the_table():
     assert "UNCHANGED although" not in render_diff(told, "text", width=140)
     small = told.ops["verdict"] == "UNCHANGED"
     ops = told.ops.assign(reason=told.ops["reason"].mask(small, BELOW_FLOOR), q=told.ops["q"].mask(small, 1e-5))
-    text = render_diff(replace(told, ops=ops), "text", width=140)
+    told = replace(told, tables={**told.tables, "ops": Columns.of_frame(ops)})
+    text = render_diff(told, "text", width=140)
     assert text.count("UNCHANGED although q is small: too small a part of the step") == 1
 
 

@@ -13,6 +13,8 @@ from tracker.results.verdicts import Judgement
 if TYPE_CHECKING:
     import pandas as pd
 
+    from tracker.columns import Columns
+
 
 class Side(Struct, frozen=True):
     """One side of a diff: what the user named (`label`) and the runs behind it.
@@ -148,13 +150,24 @@ class Explanation(Struct, frozen=True):
     ranged_runs: tuple[int, int] | None = None
 
 
+class Frame:
+    """An attribute of a Diff: the frame of its table of this name, made anew whenever somebody asks for it."""
+
+    def __set_name__(self, owner: type[Diff], name: str) -> None:
+        self._name = name
+
+    def __get__(self, diff: Diff, owner: type[Diff]) -> pd.DataFrame:
+        return diff.tables[self._name].frame
+
+
 class Diff(Struct, frozen=True, eq=False):
     """Candidate against baseline.
 
-    Every number is the mean per step and rank, the median over the runs of the side (float64, NA = missing). Frames
-    have exactly the columns of DIFF_COLUMNS, rows ordered by |delta| descending (`overall` and `environment` in reading
-    order). `metric`: what `*_ns` of ops, modules and details is: `device_self_ns`, or `host_self_ns` where there is no
-    device activity. `status`: `both`, `ADDED` or `REMOVED`.
+    `tables`: the rows of each table, by its name in DIFF_COLUMNS; `diff.ops` and all other names are the same as frames
+    of pandas, which takes a while to import. Every number is the mean per step and rank, the median over the runs of
+    the side (float64, NA = missing). Tables have exactly the columns of DIFF_COLUMNS, rows ordered by |delta|
+    descending (`overall` and `environment` in reading order). `metric`: what `*_ns` of ops, modules and details is:
+    `device_self_ns`, or `host_self_ns` where there is no device activity. `status`: `both`, `ADDED` or `REMOVED`.
 
     - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
@@ -199,32 +212,40 @@ class Diff(Struct, frozen=True, eq=False):
     - judgement: what the runs can tell; overall, ops, kernels, communication, memory, modules, api (by its self time)
       and tree (rows whose time is that of one series) end with VERDICT_COLUMNS
     - bottlenecks: of the baseline and of the candidate
-    - tree: what `options.by` asks for, None without; the rows of NODE, below each row those with the largest change
-      first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows below that are no
-      ops; the other columns are as in `Shown.tree`. Means over all steps and ranks, so that a tree adds up
+    - tree, as rows `tree_table`: what `options.by` asks for, None without; the rows of NODE, below each row those with
+      the largest change first. `ns` and `self_ns` are times of the kind that `metric` says, with and without the rows
+      below that are no ops; the other columns are as in `Shown.tree`. Means over all steps and ranks, so that a tree
+      adds up
     """
 
     baseline: Side
     candidate: Side
     metric: str
-    environment: pd.DataFrame
-    overall: pd.DataFrame
-    ops: pd.DataFrame
-    op_details: pd.DataFrame
-    kernels: pd.DataFrame
-    kernel_types: pd.DataFrame
-    kernel_metrics: pd.DataFrame
-    communication: pd.DataFrame
-    communication_details: pd.DataFrame
-    communication_links: pd.DataFrame
-    memory: pd.DataFrame
-    memory_details: pd.DataFrame
-    modules: pd.DataFrame
-    api: pd.DataFrame
-    counters: pd.DataFrame
+    tables: Mapping[str, Columns]
     explanation: Explanation
     options: DiffOptions = field(default_factory=DiffOptions)
     notes: tuple[str, ...] = ()
     bottlenecks: tuple[Bottleneck, Bottleneck] | None = None
-    tree: pd.DataFrame | None = None
+    tree_table: Columns | None = None
     judgement: Judgement | None = None
+
+    environment = Frame()
+    overall = Frame()
+    ops = Frame()
+    op_details = Frame()
+    kernels = Frame()
+    kernel_types = Frame()
+    kernel_metrics = Frame()
+    communication = Frame()
+    communication_details = Frame()
+    communication_links = Frame()
+    memory = Frame()
+    memory_details = Frame()
+    modules = Frame()
+    api = Frame()
+    counters = Frame()
+
+    @property
+    def tree(self) -> pd.DataFrame | None:
+        """The frame of `tree_table`."""
+        return None if self.tree_table is None else self.tree_table.frame

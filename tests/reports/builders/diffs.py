@@ -5,6 +5,7 @@ from __future__ import annotations
 import pandas as pd
 from msgspec.structs import replace
 
+from tracker.columns import Columns
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Judgement, Part, Rename, Side
 
@@ -17,7 +18,7 @@ LONG_KERNEL = (
 _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
-    "module", "phase", "why", "moved", "transport", "source", "attribute",
+    "module", "phase", "why", "transport", "source", "attribute",
     "type", "verdict", "calls_verdict", "reason",
 }  # fmt: skip
 
@@ -29,7 +30,7 @@ def frame(table, rows):
     for column in columns:
         is_text = column in _TEXT or (column == "level" and table in ("api", "communication_links"))
         if not is_text and column not in ("level", "group_size", "size_class_bytes", "source_rank", "target_rank"):
-            made[column] = made[column].astype("float64")
+            made[column] = made[column].astype("boolean" if column == "moved" else "float64")
     return made
 
 
@@ -278,7 +279,7 @@ def bottleneck(bound, loading, utilisation):
 
 
 def diff(**changes):
-    """v42 against v41: one step takes 104 instead of 100 ms."""
+    """v42 against v41: one step takes 104 instead of 100 ms. `changes`: fields, or frames by the names of tables."""
     mm = {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float"}
     frames = {
         "environment": [
@@ -316,7 +317,10 @@ def diff(**changes):
         "api": api(),
         "counters": counters(),
     }  # fmt: skip
-    content = {name: frame(name, rows) for name, rows in frames.items()}
+    made = {name: changes.pop(name) if name in changes else frame(name, rows) for name, rows in frames.items()}
+    content = {"tables": {name: Columns.of_frame(table) for name, table in made.items()}}
+    if "tree" in changes:
+        content["tree_table"] = Columns.of_frame(changes.pop("tree"))
     content |= {"baseline": side("v41"), "candidate": side("v42", run_ids=(3, 4)), "metric": "device_self_ns"}
     content |= {"bottlenecks": (bottleneck("mixed", None, 0.9), bottleneck("input", 0.1, 0.85))}
     return Diff(**(content | {"explanation": explanation()} | changes))
