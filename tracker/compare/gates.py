@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 
-_FRAMES: Final = {
+_TABLES: Final = {
     "overall": "overall", "operator": "ops", "kernel": "kernels", "communication": "communication", "memory": "memory",
     "module": "modules", "api": "api",
 }  # fmt: skip
-"""Section -> the frame of a Diff whose rows are judged."""
+"""Section -> the table of a Diff whose rows are judged."""
 _SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
 _STEP: Final[Key] = ("run", "duration_ns", "", "", "")
 _E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
@@ -117,11 +117,11 @@ def _judged(diff: Diff) -> list[GatedRow]:
     """All that was judged, with its outcome under `any`."""
     found: list[GatedRow] = []
     renamed = {name for rename in diff.explanation.renames for name in rename.added.split(" + ")}
-    for section, frame_name in _FRAMES.items():
+    for section, table_name in _TABLES.items():
         if diff.options.only and section not in diff.options.only:
             continue
-        frame = getattr(diff, frame_name)
-        rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+        table = diff.tables[table_name]
+        rows = [dict(zip(table.arrays, row, strict=True)) for row in table.rows(*table.arrays)]
         if section == "operator" and not diff.options.module:
             metric = own_time_of(diff.candidate)
             found += [_of_name(cause, metric, renamed) for cause in diff.explanation.findings if _is_asked(cause, diff)]

@@ -5,17 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.lazy import pd
 from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.reports import _human_verdicts
 from tracker.reports.shared import is_small, records
 from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.columns import Columns
 
 Row = dict[str, Any]
 Unit = tuple[int, str]
@@ -208,9 +212,9 @@ def side_columns(what: str = "", calls: str = "calls") -> list[Column]:
     return [*counts, Column(f"baseline{what}"), Column(f"candidate{what}"), Column("change"), Column("DIFF")]
 
 
-def verdict_columns(frame: pd.DataFrame) -> list[Column]:
+def verdict_columns(table: Columns | pd.DataFrame) -> list[Column]:
     """The columns over `_human_verdicts.cells`."""
-    return [Column("verdict", left=True), Column("q", drop=3)] if _human_verdicts.judged(frame) else []
+    return [Column("verdict", left=True), Column("q", drop=3)] if _human_verdicts.judged(table) else []
 
 
 def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:
@@ -220,10 +224,10 @@ def side_cells(row: Row, of: str = "ns", unit: str = "ns") -> list[str]:
     return [calls, *cells, diff_cell(row)]
 
 
-def top(frame: pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
-    """The first rows of a frame that is ordered by importance, and how many are left out."""
-    rows = records(frame if limit is None else frame.head(limit))
-    return rows, len(frame) - len(rows)
+def top(table: Columns | pd.DataFrame, limit: int | None) -> tuple[list[Row], int]:
+    """The first rows of a table that is ordered by importance, and how many are left out."""
+    rows = records(table if limit is None else table.head(limit))
+    return rows, len(table) - len(rows)
 
 
 def side_line(

@@ -28,6 +28,7 @@ from tracker.reports._human import (
     values,
     verdict_columns,
 )
+from tracker.reports.shared import has
 from tracker.results import Diff, Shown
 
 _PARTS: Final = {"transit_ns": "transit", "wait_ns": "wait", "synchronization_ns": "sync", "idle_ns": "idle"}
@@ -38,7 +39,7 @@ _DROPPED: Final = {"transit_ns": 2, "wait_ns": 1, "synchronization_ns": 3, "idle
 def communication(shown: Shown, limit: int | None) -> Table:
     """Collectives with the most time; of the parts of it those that the source tells apart."""
     rows, more = top(shown.communication, limit)
-    parts = [name for name in _PARTS if shown.communication[name].notna().any()]
+    parts = [name for name in _PARTS if has(shown.communication, name)]
     columns = [*grain_columns(rows), Column("communication", **NAME), Column("group", **UNDER), Column("calls")]
     columns += [Column("bytes", drop=4), Column("total"), Column("exposed")]
     columns += [Column(_PARTS[name], drop=_DROPPED[name]) for name in parts]
@@ -64,22 +65,23 @@ def _note(parts: Sequence[str]) -> str:
 
 def diff_communication(diff: Diff, limit: int | None) -> Table:
     """Collectives by change of their total time, with what of it compute does not hide."""
-    rows, more = top(diff.communication, limit)
+    table = diff.tables["communication"]
+    rows, more = top(table, limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), *side_columns(), Column("exposed", drop=2)]
-    columns += verdict_columns(diff.communication)
+    columns += verdict_columns(table)
     cells = []
     for row in rows:
         line = [readable(row["kind"]), group_words(row), *side_cells(row), _span(row, "exposed_ns")]
-        line += _human_verdicts.cells(diff.communication, row)
+        line += _human_verdicts.cells(table, row)
         cells.append((tone(row, row["delta_ns"]), line))
     return make("Communication by change of total time", columns, cells, more=more)
 
 
 def diff_parts(diff: Diff, limit: int | None) -> Table:
     """The parts of the time of the same collectives, those that a profiler of either side tells apart; else no rows."""
-    frame = diff.communication
-    parts = [name for name in _PARTS if frame[[f"baseline_{name}", f"candidate_{name}"]].notna().to_numpy().any()]
-    rows, more = top(frame if parts else frame.head(0), limit)
+    table = diff.tables["communication"]
+    parts = [name for name in _PARTS if has(table, f"baseline_{name}") or has(table, f"candidate_{name}")]
+    rows, more = top(table if parts else table.head(0), limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER)]
     columns += [Column(_PARTS[name], drop=_DROPPED[name]) for name in parts]
     cells = []

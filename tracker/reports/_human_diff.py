@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
@@ -38,6 +38,9 @@ from tracker.reports.shared import asked, command, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
+if TYPE_CHECKING:
+    from tracker.columns import Columns
+
 NOTE: Final = (
     "Numbers are means per step and rank, the median over the runs of a side; op times are {metric}. "
     "tracker history and findings show medians over the steps instead."
@@ -54,7 +57,7 @@ def note(diff: Diff) -> str:
 
 def environment(diff: Diff, limit: int | None) -> Table:
     """What else differs between the two sides: read this before the numbers."""
-    rows, more = top(diff.environment, limit)
+    rows, more = top(diff.tables["environment"], limit)
     columns = [
         Column("kind", left=True),
         Column("key", **NAME),
@@ -70,9 +73,10 @@ def overall(diff: Diff, limit: int | None) -> Table:
     """Where the time of a step went, on both sides; what is zero on both is left out."""
     columns = [Column("metric", **WORDS), Column("baseline"), Column("candidate"), Column("change"), Column("DIFF")]
     columns.append(Column("share of E2E", drop=1))
-    shown = [row for row in records(diff.overall) if not row["baseline_value"] == row["candidate_value"] == 0]
+    table = diff.tables["overall"]
+    shown = [row for row in records(table) if not row["baseline_value"] == row["candidate_value"] == 0]
     counted = any(row[name] is not None for row in shown for name in ("baseline_calls", "candidate_calls"))
-    columns += [*([Column("calls", drop=2)] if counted else []), *verdict_columns(diff.overall)]
+    columns += [*([Column("calls", drop=2)] if counted else []), *verdict_columns(table)]
     rows = []
     for row in shown:
         # a rate is no quotient of equal units: no per cent
@@ -81,7 +85,7 @@ def overall(diff: Diff, limit: int | None) -> Table:
         label = "  " * int(row["level"] or 0) + str(row["title"] or row["metric"])
         cells += (format_diff(row["diff"]), pair(share(row["baseline_share"]), share(row["candidate_share"])))
         calls = (calls_cell(row["baseline_calls"], row["candidate_calls"]),) if counted else ()
-        rows.append((_overall_tone(row), [label, *cells, *calls, *_human_verdicts.cells(diff.overall, row)]))
+        rows.append((_overall_tone(row), [label, *cells, *calls, *_human_verdicts.cells(table, row)]))
     return make("Overall, per step and rank", columns, rows)
 
 
@@ -95,16 +99,13 @@ def _overall_tone(row: Row) -> str:
 
 def operators(diff: Diff, limit: int | None) -> Table:
     """Ops by contribution to the change, as far as a side says how long they took."""
-    known = diff.ops[diff.ops["baseline_ns"].notna() | diff.ops["candidate_ns"].notna()]
-    rows, more = top(known, limit)
-    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(), *verdict_columns(diff.ops)]
-    cells = [
-        (
-            tone(row, row["delta_ns"]),
-            [_op_name(row), _shapes(row), *side_cells(row), *_human_verdicts.cells(diff.ops, row)],
-        )
-        for row in rows
-    ]
+    ops = diff.tables["ops"]
+    rows, more = top(ops.taken(ops.known("baseline_ns") | ops.known("candidate_ns")), limit)
+    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(), *verdict_columns(ops)]
+    cells = []
+    for row in rows:
+        line = [_op_name(row), _shapes(row), *side_cells(row), *_human_verdicts.cells(ops, row)]
+        cells.append((tone(row, row["delta_ns"]), line))
     table = make(f"Operators by change of {metric_words(diff)}", columns, cells, more=more)
     below = tuple(map(_human_verdicts.doubt, rows))
     table = replace(table, below=below, note=_human_verdicts.too_small(rows))
@@ -134,7 +135,8 @@ def _shapes(row: Row) -> str:
 def kernels(diff: Diff, limit: int | None) -> Table:
     """Kernels by change of their total time; with the type that an NPU's profiler names where it is not the name, and
     with their own shapes where that profiler knows them."""
-    rows, more = top(diff.kernels, limit)
+    found = diff.tables["kernels"]
+    rows, more = top(found, limit)
     types = ["" if row["type"] == row["name"] else str(row["type"] or "") for row in rows]
     has_types, has_shapes = any(types), any(map(_shapes, rows))
     columns = [Column("kernel", **NAME), *([Column("type", **UNDER)] if has_types else [])]
@@ -145,11 +147,10 @@ def kernels(diff: Diff, limit: int | None) -> Table:
         line = [readable(row["name"]), *([kernel_type] if has_types else []), *([_shapes(row)] if has_shapes else [])]
         others = f" and {number(row['more_ops'])} more" if row["more_ops"] else ""
         line += [f"{readable(row['op'])}{others}", str(row["category"] or MISSING_TEXT), *side_cells(row)]
-        line += _human_verdicts.cells(diff.kernels, row)
+        line += _human_verdicts.cells(found, row)
         cells.append((tone(row, row["delta_ns"]), line))
-    table = make(
-        "Kernels by change of total time", [*columns, *side_columns(), *verdict_columns(diff.kernels)], cells, more=more
-    )
+    columns += [*side_columns(), *verdict_columns(found)]
+    table = make("Kernels by change of total time", columns, cells, more=more)
     below = (filter(None, (str(row["why"] or ""), _human_verdicts.doubt(row))) for row in rows)
     told = tuple("; ".join(each) for each in below)
     return replace(table, below=told, note=_human_verdicts.too_small(rows))
@@ -157,55 +158,38 @@ def kernels(diff: Diff, limit: int | None) -> Table:
 
 def kernel_types(diff: Diff, limit: int | None) -> Table:
     """Kernel types of an NPU by change of their total time; without rows for GPUs."""
-    rows, more = top(diff.kernel_types, limit)
-    columns = [Column("kernel type", **NAME), Column("core type", left=True, drop=2), *side_columns()]
-    cells = []
-    for row in rows:
-        line = [readable(row["type"]), readable(row["core_type"]), *side_cells(row)]
-        cells.append((tone(row, row["delta_ns"]), line))
-    return make("Kernel types by change of total time", columns, cells, more=more)
+    keys = {"type": Column("kernel type", **NAME), "core_type": Column("core type", left=True, drop=2)}
+    return _compared("Kernel types by change of total time", keys, diff.tables["kernel_types"], limit)
 
 
 def memory(diff: Diff, limit: int | None) -> Table:
     """Ops by change of the bytes that they allocate."""
-    rows, more = top(diff.memory, limit)
-    columns = [Column("operator", **NAME), Column("input shapes", **UNDER), *side_columns(calls="allocations")]
-    columns += verdict_columns(diff.memory)
-    cells = []
-    for row in rows:
-        line = [readable(row["name"]), _shapes(row), *side_cells(row, of="bytes", unit="bytes")]
-        line += _human_verdicts.cells(diff.memory, row)
-        cells.append((tone(row, row["delta_bytes"]), line))
-    return make("Memory allocated by operators", columns, cells, more=more)
+    keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
+    return _compared("Memory allocated by operators", keys, diff.tables["memory"], limit, "bytes")
 
 
 def modules(diff: Diff, limit: int | None) -> Table:
     """Modules by change of the time of their ops."""
-    rows, more = top(diff.modules, limit)
-    columns = [Column("module", **NAME), Column("phase", left=True), *side_columns(), *verdict_columns(diff.modules)]
-    cells = []
-    for row in rows:
-        line = [
-            readable(row["module"]),
-            readable(row["phase"]),
-            *side_cells(row),
-            *_human_verdicts.cells(diff.modules, row),
-        ]
-        cells.append((tone(row, row["delta_ns"]), line))
-    return make(f"Modules by change of {metric_words(diff)}", columns, cells, more=more)
+    keys = {"module": Column("module", **NAME), "phase": Column("phase", left=True)}
+    return _compared(f"Modules by change of {metric_words(diff)}", keys, diff.tables["modules"], limit)
 
 
 def api(diff: Diff, limit: int | None) -> Table:
     """Host API calls by change of their total time."""
-    rows, more = top(diff.api, limit)
-    columns = [Column("API call", **NAME), Column("level", left=True, drop=2), *side_columns()]
-    columns += verdict_columns(diff.api)
+    keys = {"name": Column("API call", **NAME), "level": Column("level", left=True, drop=2)}
+    return _compared("Host API calls by change of total time", keys, diff.tables["api"], limit)
+
+
+def _compared(title: str, keys: Mapping[str, Column], table: Columns, limit: int | None, unit: str = "ns") -> Table:
+    """Rows by change: a column for each of `keys`, both sides, and the verdicts where there are any."""
+    rows, more = top(table, limit)
+    columns = [*keys.values(), *side_columns(calls="allocations" if unit == "bytes" else "calls")]
     cells = []
     for row in rows:
-        line = [readable(row["name"]), readable(row["level"]), *side_cells(row)]
-        line += _human_verdicts.cells(diff.api, row)
-        cells.append((tone(row, row["delta_ns"]), line))
-    return make("Host API calls by change of total time", columns, cells, more=more)
+        line = [_shapes(row) if name == "input_shapes" else readable(row[name]) for name in keys]
+        line += [*side_cells(row, of=unit, unit=unit), *_human_verdicts.cells(table, row)]
+        cells.append((tone(row, row[f"delta_{unit}"]), line))
+    return make(title, [*columns, *verdict_columns(table)], cells, more=more)
 
 
 TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {

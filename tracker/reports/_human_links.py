@@ -103,8 +103,8 @@ def packets(shown: Shown, limit: int | None) -> Table:
 
 def diff_links(diff: Diff, limit: int | None) -> Table:
     """A line per collective and transport: what all links together moved on both sides, and how fast."""
-    frame = diff.communication_links
-    rows, more = top(frame[frame["source_rank"].isna()], limit)
+    table = diff.tables["communication_links"]
+    rows, more = top(table.taken(~table.known("source_rank")), limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
     columns += [Column("bytes", drop=4), *_COMPARED, Column("large packets", drop=3)]
     cells = []
@@ -117,8 +117,8 @@ def diff_links(diff: Diff, limit: int | None) -> Table:
 
 def diff_link_matrix(diff: Diff, limit: int | None) -> Table:
     """From which rank to which, for each collective: transit time and bandwidth of every single link."""
-    frame = diff.communication_links
-    rows, more = top(frame[frame["source_rank"].notna()], limit)
+    table = diff.tables["communication_links"]
+    rows, more = top(table.taken(table.known("source_rank")), limit)
     columns = [Column("communication", **NAME), Column("group", **UNDER), Column("transport", left=True)]
     columns += [Column("from rank"), Column("to rank"), *_COMPARED]
     cells = []

@@ -141,7 +141,7 @@ def counters(shown: Shown, limit: int | None) -> Table:
 
 def diff_metrics(diff: Diff, limit: int | None) -> Table:
     """Kernel metrics of both sides, those of the kernel that changed most first."""
-    rows, more = top(diff.kernel_metrics, limit)
+    rows, more = top(diff.tables["kernel_metrics"], limit)
     columns = [Column("kernel", **NAME), Column("input shapes", **UNDER), Column("metric", **NAME)]
     columns += [Column(name) for name in ("baseline", "candidate", "DIFF", "of the change", "moved")]
     cells = []
@@ -155,7 +155,7 @@ def diff_metrics(diff: Diff, limit: int | None) -> Table:
 
 def diff_counters(diff: Diff, limit: int | None) -> Table:
     """What both profilers counted, by relative change."""
-    rows, more = top(diff.counters, limit)
+    rows, more = top(diff.tables["counters"], limit)
     columns = [Column("source", left=True), Column("name", **NAME), Column("measurement", **NAME)]
     columns += [Column(name) for name in ("baseline", "candidate", "DIFF")]
     cells = []

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from tracker.lazy import pd
 from tracker.reports import _human_verdicts
 from tracker.reports._human import (
     UNDER,
@@ -25,10 +24,16 @@ from tracker.reports._human import (
     tone,
     verdict_columns,
 )
-from tracker.reports.shared import records
+from tracker.reports.shared import listed, records
 from tracker.results import GRAINS, Diff, Shown
 from tracker.units import format_ns, time_unit
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.columns import Columns
+
+_Tree = TypeVar("_Tree")
 _LEAST: Final = 0.01
 """Rows below this share of the whole (in a diff: of the largest change) can be summed up."""
 _TITLES: Final = {
@@ -76,19 +81,20 @@ def show(shown: Shown, limit: int | None, *, hide_small: bool) -> Table:
 
 def diff(diff: Diff, limit: int | None, *, hide_small: bool) -> Table:
     """The tree of two sides: calls, time on both, change, DIFF; the largest change first."""
-    frame, word = known(diff.tree), diff.options.tree
+    table, word = known(diff.tree_table), diff.options.tree
+    found = records(table)
     columns = [Column(word, **WORDS), Column("input shapes", **UNDER), *side_columns()]
-    columns += [Column("share", drop=2), *verdict_columns(frame)]
-    largest = frame.loc[frame["level"] == 0, "delta_ns"].abs().max() if len(frame) else None
-    small = partial(_small_change, largest) if hide_small and largest else _never
+    columns += [Column("share", drop=2), *verdict_columns(table)]
+    largest = max((abs(row["delta_ns"] or 0.0) for row in found if row["level"] == 0), default=0.0)
+    small = partial(_small_change, largest) if hide_small else _never
     rows = []
-    for row in _cut(records(frame), [], limit, small, ("baseline_ns", "candidate_ns", "delta_ns")):
+    for row in _cut(found, [], limit, small, ("baseline_ns", "candidate_ns", "delta_ns")):
         shares = pair(share(row.get("baseline_share")), share(row.get("candidate_share")))
         cells = [_indented(row), str(row["input_shapes"] or ""), *side_cells(row), shares]
-        cells += _human_verdicts.cells(frame, row)
+        cells += _human_verdicts.cells(table, row)
         rows.append(("sum" if row["node"] is None else tone(row, row["delta_ns"]), cells))
     words = metric_words(diff).replace(" self", "")
-    return make(f"{_TITLES[word]} by change of {words}, per step and rank", columns, rows, note=_note(word, frame))
+    return make(f"{_TITLES[word]} by change of {words}, per step and rank", columns, rows, note=_note(word, table))
 
 
 def _never(row: Row) -> bool:
@@ -105,21 +111,21 @@ def _small_change(largest: float, row: Row) -> bool:
     return bool(row["kind"] != "phase" and abs(row["delta_ns"] or 0.0) < _LEAST * largest)
 
 
-def known(frame: pd.DataFrame | None) -> pd.DataFrame:
+def known(tree: _Tree | None) -> _Tree:
     """The tree of a result that has one."""
-    if frame is None:
+    if tree is None:
         raise ValueError("there is no tree: nobody asked for one")
-    return frame
+    return tree
 
 
 def _indented(row: Row) -> str:
     return "  " * int(row["level"]) + readable(row["name"])
 
 
-def _note(word: str, frame: pd.DataFrame) -> str:
-    if not len(frame):
+def _note(word: str, tree: Columns | pd.DataFrame) -> str:
+    if not len(tree):
         return f"nothing is known of {word}s"
-    flat = word == "op" and bool((frame["kind"] == "kernel").any())
+    flat = word == "op" and "kernel" in listed(tree, "kind")
     return _FLAT if flat else _NOTES[word]
 
 

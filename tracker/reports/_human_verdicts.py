@@ -6,11 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.detectors import rule
+from tracker.reports.shared import has
 from tracker.results import ADDED, REMOVED, Diff
 from tracker.results.verdicts import BELOW_FLOOR, JUMPS
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from tracker.columns import Columns
 
 TONES: Final[Mapping[str, str]] = {
     "REGRESSED": "worse", "ADDED": "worse", "SUSPECT": "strong", "IMPROVED": "better", "REMOVED": "better",
@@ -24,9 +27,9 @@ def line(diff: Diff) -> str:
     return " ".join(diff.judgement.sentences) if diff.judgement is not None else ""
 
 
-def judged(frame: pd.DataFrame) -> bool:
-    """Whether any row of a frame of a Diff has a verdict; without one there is no column for them."""
-    return bool(frame["verdict"].notna().any())
+def judged(rows: Columns | pd.DataFrame) -> bool:
+    """Whether any row of a table of a Diff has a verdict; without one there is no column for them."""
+    return has(rows, "verdict")
 
 
 def word(row: Mapping[str, Any]) -> str:
@@ -68,6 +71,6 @@ def q_text(q: float | None) -> str:
     return f"<{_SMALLEST_Q}" if q < _SMALLEST_Q else f"{q:.3f}"
 
 
-def cells(frame: pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
-    """The cells of the verdict and q of a row of `frame`; none where nothing of it was judged."""
-    return [word(row), q_text(row.get("q"))] if row.get("verdict") or judged(frame) else []
+def cells(rows: Columns | pd.DataFrame, row: Mapping[str, Any]) -> list[str]:
+    """The cells of the verdict and q of a row of `rows`; none where nothing of them was judged."""
+    return [word(row), q_text(row.get("q"))] if row.get("verdict") or judged(rows) else []

@@ -11,7 +11,7 @@ from tracker.results import ADDED, BOTH, REMOVED, Diff
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import pandas as pd
+    from tracker.columns import Columns
 
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
 _SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
@@ -32,7 +32,7 @@ def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
         field("Share of the Change", "percent", "share"),
         field("Moved With the Kernel", "text", _moved, 12),
     ]
-    _write(book, "KernelMetricCompare", fields, diff.kernel_metrics, limit)
+    _write(book, "KernelMetricCompare", fields, diff.tables["kernel_metrics"], limit)
 
 
 def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
@@ -55,7 +55,7 @@ def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
         *_both("Large Packets", "percent", "large_packet_ratio"),
     ]
-    _write(book, "CommunicationLinkCompare", fields, diff.communication_links, limit, above=[Title(_LEVELS)])
+    _write(book, "CommunicationLinkCompare", fields, diff.tables["communication_links"], limit, above=[Title(_LEVELS)])
 
 
 def counters(book: Book, diff: Diff, limit: int | None) -> None:
@@ -71,7 +71,7 @@ def counters(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Min", "number", "min"),
         *_both("Max", "number", "max"),
     ]
-    _write(book, "CounterCompare", fields, diff.counters, limit)
+    _write(book, "CounterCompare", fields, diff.tables["counters"], limit)
 
 
 def _moved(row: Row) -> str | None:
@@ -86,11 +86,11 @@ def _write(
     book: Book,
     title: str,
     fields: Sequence[Field],
-    frame: pd.DataFrame,
+    table: Columns,
     limit: int | None,
     above: Sequence[Title] = (),
 ) -> None:
-    if frame.empty:
+    if not len(table):
         return
-    rows = records(frame if limit is None else frame.head(limit))
+    rows = records(table.head(limit))
     book.sheet(title, fields, (("", row) for row in rows), len(rows), above=above)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tracker.reports.shared import no_formula, records
+from tracker.reports.shared import names, no_formula, records
 from tracker.units import printable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from tracker.columns import Columns
 
 Rows = list[dict[str, Any]]
 
 
-def table(frame: Any) -> tuple[list[str], Rows]:
-    """The columns and rows of a frame."""
-    return [str(name) for name in frame.columns], records(frame)
+def table(rows: Columns | pd.DataFrame) -> tuple[list[str], Rows]:
+    """The names of the columns, and the rows."""
+    return names(rows), records(rows)
 
 
 def written(tables: dict[str, tuple[list[str], Rows]]) -> str:

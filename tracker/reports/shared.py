@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -12,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 from msgspec.structs import asdict
 
+from tracker.columns import Columns
 from tracker.lazy import pd
 from tracker.results import GRAINS, SECTIONS, Diff, Selection, Shown
 from tracker.results.gates import Gate
@@ -30,7 +32,7 @@ DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "api": ("api",),
     "counter": ("counters",),
 }
-"""Section -> the frames of a `Diff` that answer it."""
+"""Section -> the tables of a `Diff` that answer it."""
 
 SHOW_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     **DIFF_TABLES,
@@ -66,32 +68,43 @@ class Style(Struct, frozen=True):
 
 def chosen_sections(result: Diff | Shown, style: Style, default: Sequence[str] = SECTIONS) -> tuple[str, ...]:
     """The sections to show, in reading order; a tree that is asked for stands alone, unless `only` names sections."""
-    return () if result.tree is not None and not style.only else style.sections(default)
+    return () if has_tree(result) and not style.only else style.sections(default)
 
 
-def selected(result: Diff | Shown, style: Style) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Name and frame of each table of the chosen sections, cut to the limit; a tree comes first, cut at each level."""
+def has_tree(result: Diff | Shown) -> bool:
+    """Whether a tree was asked for."""
+    return _tree(result) is not None
+
+
+def _tree(result: Diff | Shown) -> Columns | pd.DataFrame | None:
+    return result.tree_table if isinstance(result, Diff) else result.tree
+
+
+def selected(result: Diff | Shown, style: Style) -> Iterator[tuple[str, Columns | pd.DataFrame]]:
+    """Name and rows of each table of the chosen sections, cut to the limit; a tree comes first, cut at each level."""
     tables = DIFF_TABLES if isinstance(result, Diff) else SHOW_TABLES
     limit = style.rows(None)
-    if result.tree is not None:
-        yield "tree", pruned(result.tree, limit)
+    if (tree := _tree(result)) is not None:
+        yield "tree", pruned(tree, limit)
     for section in chosen_sections(result, style):
         for name in tables[section]:
-            frame: pd.DataFrame = getattr(result, name)
-            yield name, frame if limit is None else frame.head(limit)
+            rows: Columns | pd.DataFrame = result.tables[name] if isinstance(result, Diff) else getattr(result, name)
+            yield name, rows if limit is None else rows.head(limit)
 
 
-def pruned(tree: pd.DataFrame, limit: int | None) -> pd.DataFrame:
+def pruned(tree: Columns | pd.DataFrame, limit: int | None) -> Columns | pd.DataFrame:
     """A tree with at most `limit` rows below each row and on level 0, those that come first; None for all."""
     if limit is None:
         return tree
-    place = tree.groupby([*(name for name in GRAINS if name in tree.columns), "parent"]).cumcount()
-    kept: set[int] = {-1}
-    rows = []
-    for node, parent, before in zip(tree["node"], tree["parent"], place, strict=True):
-        rows.append(before < limit and parent in kept)
-        kept.update([int(node)] if rows[-1] else ())
-    return tree[np.array(rows, dtype=bool)].reset_index(drop=True)
+    kept, above = {-1}, Counter[tuple[Any, ...]]()
+    chosen = []
+    places = (listed(tree, name) for name in (*(name for name in GRAINS if name in tree), "parent"))
+    for node, place in zip(listed(tree, "node"), zip(*places, strict=True), strict=True):
+        chosen.append(above[place] < limit and place[-1] in kept)
+        above[place] += 1
+        kept.update([node] if chosen[-1] else ())
+    mask = np.array(chosen, dtype=bool)
+    return tree.taken(mask) if isinstance(tree, Columns) else tree[mask].reset_index(drop=True)
 
 
 def is_small(diff: float | None) -> bool:
@@ -121,24 +134,42 @@ def plain(value: Any) -> Any:
 def _plain_scalar(value: Any) -> bool | int | float | str | None:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
     if isinstance(value, float):
         return value if math.isfinite(value) else None
-    if isinstance(value, bool | int):
+    if value is None or isinstance(value, bool | int):
         return value
+    # last, so that what has no frame does not import pandas
+    if not isinstance(value, str | bytes) and (value is pd.NA or value is pd.NaT):
+        return None
     text = value.hex() if isinstance(value, bytes) else str(value)
     return text if text.isascii() else _no_surrogates(text)
 
 
-def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """The rows of `frame` as dicts of plain values, keys in column order.
+def names(rows: Columns | pd.DataFrame) -> list[str]:
+    """The names of the columns, in order."""
+    return [*rows.arrays] if isinstance(rows, Columns) else [*rows.columns]
 
-    Column by column, since iterating over rows turns the ints of mixed rows into floats.
+
+def listed(rows: Columns | pd.DataFrame, name: str) -> list[Any]:
+    """The values of a column."""
+    return rows.listed(name) if isinstance(rows, Columns) else rows[name].tolist()
+
+
+def has(rows: Columns | pd.DataFrame, name: str) -> bool:
+    """Whether any row has something in a column, which may be none of theirs."""
+    if name not in rows:
+        return False
+    return bool((rows.known(name) if isinstance(rows, Columns) else rows[name].notna()).any())
+
+
+def records(rows: Columns | pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows as dicts of plain values, keys in column order.
+
+    Column by column, since iterating over the rows of a frame turns the ints of mixed rows into floats.
     """
-    columns = {str(name): [plain(value) for value in frame[name].tolist()] for name in frame.columns}
-    names = list(columns)
-    return [dict(zip(names, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    keys = names(rows)
+    columns = ([plain(value) for value in listed(rows, name)] for name in keys)
+    return [dict(zip(keys, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def no_formula(text: str) -> str:

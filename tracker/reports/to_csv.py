@@ -10,7 +10,7 @@ from msgspec.structs import asdict
 
 from tracker.reports import _human_bottleneck, _human_diff, _human_matrix
 from tracker.reports.csv_text import Rows, table, written
-from tracker.reports.shared import Style, plain, selected
+from tracker.reports.shared import Style, has_tree, plain, selected
 from tracker.results import (
     CALIBRATION_COLUMNS,
     EXPLAIN_COLUMNS,
@@ -33,9 +33,9 @@ def diff(diff: Diff, style: Style) -> str:
     """The chosen tables; without `only` and tree also `environment`, `bottleneck`, the explanation as `parts` and
     `causes`, and what the runs can tell as `judgement`."""
     tables: dict[str, tuple[list[str], Rows]] = {}
-    everything = not style.only and diff.tree is None
+    everything = not style.only and not has_tree(diff)
     if everything:
-        tables["environment"] = table(diff.environment)
+        tables["environment"] = table(diff.tables["environment"])
         tables["bottleneck"] = _listed(_human_bottleneck.sides(diff))
     tables.update((name, table(frame)) for name, frame in selected(diff, style))
     if everything:

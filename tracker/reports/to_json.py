@@ -50,7 +50,7 @@ def diff(diff: Diff, style: Style) -> str:
         "metric": diff.metric,
         "options": _options(diff.options),
         "notes": [*plain(diff.notes), _human_diff.note(diff)],
-        "environment": records(diff.environment),
+        "environment": records(diff.tables["environment"]),
     }
     document["bottleneck"] = _both_bottlenecks(diff)
     document.update((name, records(frame)) for name, frame in selected(diff, style))

@@ -22,7 +22,7 @@ from tracker.reports import (
 )
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import shorten, shortened
-from tracker.reports.shared import Style, chosen_sections
+from tracker.reports.shared import Style, chosen_sections, has_tree
 from tracker.results import Calibration, Diff, ExplainedFinding, Findings, History, Log, Matrix, Shown
 from tracker.units import printable
 
@@ -124,11 +124,11 @@ def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
     # cut only where the page grows too long: what else changed decides what the numbers mean
     environment = _human_diff.environment(diff, None if rows == style.rows(_ROWS) else rows)
     yield _titled(environment)
-    if diff.tree is not None:
+    if has_tree(diff):
         yield _titled(_human_tree.diff(diff, rows, hide_small=style.limit is None))
     if "overall" in sections:
         yield _titled(_human_diff.overall(diff, rows))
-    for table in _human_diff.explanation(diff, rows, style.only) if diff.tree is None or style.only else ():
+    for table in _human_diff.explanation(diff, rows, style.only) if not has_tree(diff) or style.only else ():
         yield _titled(table)
     for line in _human_diff.renames(diff.explanation)[:rows]:
         yield _paragraph(line)

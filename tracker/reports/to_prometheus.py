@@ -39,7 +39,7 @@ def diff(diff: Diff, style: Style) -> str:
     page, gate = _Page(), _gated.gate_of(diff, style)
     sides = (("baseline", diff.baseline), ("candidate", diff.candidate))
     own = {name: getattr(diff.candidate, name) for name in _LINE} | {role: side.label for role, side in sides}
-    for part in records(diff.overall):
+    for part in records(diff.tables["overall"]):
         if part["level"] > 1 or ":" in part["metric"]:  # a category of kernels, a group of ranks
             continue
         labels = {**own, "part": re.sub("_(ns|bytes|share)$", "", part["metric"])}

@@ -17,7 +17,7 @@ from tracker.reports import (
 )
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import GAP, fit, wrapped
-from tracker.reports.shared import Style, chosen_sections
+from tracker.reports.shared import Style, chosen_sections, has_tree
 from tracker.units import format_moment, printable
 
 if TYPE_CHECKING:
@@ -59,12 +59,12 @@ def diff(diff: Diff, style: Style) -> str:
         page.text(line)
     # never cut: what else changed decides what the numbers mean
     page.table(_human_diff.environment(diff, None))
-    if diff.tree is not None:
+    if has_tree(diff):
         page.table(_human_tree.diff(diff, limit, hide_small=style.limit is None))
     for section in chosen_sections(diff, style, _DIFF_SECTIONS):
         for table in _human_diff.tables(diff, section, limit, style.only):
             page.table(table)
-    for table in _human_diff.explanation(diff, limit, style.only) if diff.tree is None or style.only else ():
+    for table in _human_diff.explanation(diff, limit, style.only) if not has_tree(diff) or style.only else ():
         page.table(table)
     for sentence in _human_diff.renames(diff.explanation):
         page.text(sentence)

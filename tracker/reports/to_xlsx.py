@@ -37,7 +37,7 @@ from tracker.results import (
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from tracker.columns import Columns
 
 TITLE = "Excel workbook with all details"
 SUFFIX = ".xlsx"
@@ -73,14 +73,14 @@ def diff(diff: Diff, style: Style) -> bytes:
     }  # fmt: skip
     limit = style.rows(None)
     first = ("overall", "operator", "communication", "link", "memory", "kernel", "kernel_type", "metric")
-    if diff.tree is not None:
-        _tree(book, diff, limit)
+    if diff.tree_table is not None:
+        _tree(book, diff, diff.tree_table, limit)
     sections = chosen_sections(diff, style)
     for section in (*first, "module", "api", "counter"):
         if section in sections:
             writers[section](book, diff, limit)
     _environment(book, diff)
-    _explanation(book, diff)
+    book.blocks("Explanation", _explanation_sheet.blocks(diff))
     return book.save()
 
 
@@ -142,9 +142,9 @@ def _diff_fields(delta: str, kind: str) -> list[Field]:
     ]
 
 
-def _verdict_fields(frame: pd.DataFrame) -> list[Field]:
+def _verdict_fields(table: Columns) -> list[Field]:
     """The columns of what was judged, none where nothing was."""
-    if not _human_verdicts.judged(frame):
+    if not _human_verdicts.judged(table):
         return []
     return [
         field("Verdict", "filter", lambda row: (row.get("verdict"), row.get("verdict") in ("REGRESSED", "ADDED")), 18),
@@ -167,18 +167,18 @@ def _blocks(*columns: tuple[str, str, str]) -> list[Field]:
     ]
 
 
-def _write(book: Book, title: str, fields: Sequence[Field], frame: pd.DataFrame, limit: int | None) -> None:
-    rows = records(frame if limit is None else frame.head(limit))
+def _write(book: Book, title: str, fields: Sequence[Field], table: Columns, limit: int | None) -> None:
+    rows = records(table.head(limit))
     book.sheet(title, fields, (("", row) for row in rows), len(rows))
 
 
-def _nested(frame: pd.DataFrame, details: pd.DataFrame, key: Sequence[str], limit: int | None) -> list[tuple[str, Row]]:
-    """Every row of `frame` as a summary, with the rows of `details` that have the same key below it."""
+def _nested(table: Columns, details: Columns, key: Sequence[str], limit: int | None) -> list[tuple[str, Row]]:
+    """Every row of `table` as a summary, with the rows of `details` that have the same key below it."""
     below: dict[tuple[Any, ...], list[Row]] = {}
     for row in records(details):
         below.setdefault(tuple(row[name] for name in key), []).append(row)
     nested: list[tuple[str, Row]] = []
-    for row in records(frame if limit is None else frame.head(limit)):
+    for row in records(table.head(limit)):
         nested.append(("summary", row))
         nested += [("", _as_detail(detail)) for detail in below.get(tuple(row[name] for name in key), ())]
     return nested
@@ -199,7 +199,7 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
     def take(name: str) -> Any:
         return lambda row: (_kind(row), row[name])
 
-    e2e = next((row["baseline_value"] for row in records(diff.overall) if row["metric"] == "e2e_ns"), None)
+    e2e = next((row["baseline_value"] for row in records(diff.tables["overall"]) if row["metric"] == "e2e_ns"), None)
     fields = [
         field("Metric", "text", lambda row: "    " * int(row["level"] or 0) + str(row["title"] or row["metric"]), 48),
         field("Unit", "text", lambda row: _UNITS[_kind(row)], 8),
@@ -217,9 +217,9 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
         field("DIFF", "percent", "diff", _DIFF_WIDTH),
         field("DIFF Filter", "filter", lambda row: _overall_verdict(row, e2e), 13),
         field("Name", "text", "metric", 28),
-        *_verdict_fields(diff.overall),
+        *_verdict_fields(diff.tables["overall"]),
     ]
-    rows = [("" if row["level"] else "main", row) for row in records(diff.overall)]
+    rows = [("" if row["level"] else "main", row) for row in records(diff.tables["overall"])]
     book.sheet("OverallMetrics", fields, rows, len(rows), above=titles, fixed=1)
 
 
@@ -258,9 +258,9 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         *([] if on_host else _both("Host Self Time (us)", "us", "host_self_ns")),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
         *_both("Calls in All Steps and Ranks", "count", "total_calls"),
-        *_verdict_fields(diff.ops),
+        *_verdict_fields(diff.tables["ops"]),
     ]
-    rows = _nested(diff.ops, diff.op_details, OP_KEY, limit)
+    rows = _nested(diff.tables["ops"], diff.tables["op_details"], OP_KEY, limit)
     book.sheet("OperatorCompare", fields, rows, len(rows))
 
 
@@ -283,10 +283,10 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Transit (us)", "us", "transit_ns"),
         *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
         *_both("Idle (us)", "us", "idle_ns"),
-        *_verdict_fields(diff.communication),
+        *_verdict_fields(diff.tables["communication"]),
     ]
-    rows = _nested(diff.communication, diff.communication_details, COMMUNICATION_KEY, limit)
-    above = [Title(_TASKS)] if len(diff.communication_details) else []
+    rows = _nested(diff.tables["communication"], diff.tables["communication_details"], COMMUNICATION_KEY, limit)
+    above = [Title(_TASKS)] if len(diff.tables["communication_details"]) else []
     book.sheet("CommunicationCompare", fields, rows, len(rows), above=above)
 
 
@@ -306,9 +306,9 @@ def _memory(book: Book, diff: Diff, limit: int | None) -> None:
         *_diff_fields("delta_bytes", "kb"),
         *_both("Duration Held (us)", "us", "held_ns"),
         *_both("Unreleased (KiB)", "kb", "unreleased_bytes"),
-        *_verdict_fields(diff.memory),
+        *_verdict_fields(diff.tables["memory"]),
     ]
-    rows = _nested(diff.memory, diff.memory_details, OP_KEY, limit)
+    rows = _nested(diff.tables["memory"], diff.tables["memory_details"], OP_KEY, limit)
     book.sheet("MemoryCompare", fields, rows, len(rows))
 
 
@@ -324,13 +324,13 @@ def _kernels(book: Book, diff: Diff, limit: int | None) -> None:
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
         field("Kernel Metrics", "text", "why", 60),
-        *_verdict_fields(diff.kernels),
+        *_verdict_fields(diff.tables["kernels"]),
     ]
-    _write(book, "KernelCompare", fields, diff.kernels, limit)
+    _write(book, "KernelCompare", fields, diff.tables["kernels"], limit)
 
 
 def _kernel_types(book: Book, diff: Diff, limit: int | None) -> None:
-    if diff.kernel_types.empty:  # no NPU on either side
+    if not len(diff.tables["kernel_types"]):  # no NPU on either side
         return
     fields = [
         field("Kernel Type", "text", "type", 32),
@@ -338,7 +338,7 @@ def _kernel_types(book: Book, diff: Diff, limit: int | None) -> None:
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
     ]
-    _write(book, "KernelTypeCompare", fields, diff.kernel_types, limit)
+    _write(book, "KernelTypeCompare", fields, diff.tables["kernel_types"], limit)
 
 
 def _modules(book: Book, diff: Diff, limit: int | None) -> None:
@@ -348,9 +348,9 @@ def _modules(book: Book, diff: Diff, limit: int | None) -> None:
         field("Phase", "text", "phase", 14),
         *_blocks(("Operator Calls", "count", "calls"), (time, "us", "ns")),
         *_diff_fields("delta_ns", "us"),
-        *_verdict_fields(diff.modules),
+        *_verdict_fields(diff.tables["modules"]),
     ]
-    _write(book, "ModuleCompare", fields, diff.modules, limit)
+    _write(book, "ModuleCompare", fields, diff.tables["modules"], limit)
 
 
 def _api(book: Book, diff: Diff, limit: int | None) -> None:
@@ -361,12 +361,12 @@ def _api(book: Book, diff: Diff, limit: int | None) -> None:
         field("Level", "text", "level", 12),
         *_blocks(*times),
         *_diff_fields("delta_ns", "us"),
-        *_verdict_fields(diff.api),
+        *_verdict_fields(diff.tables["api"]),
     ]
-    _write(book, "ApiCompare", fields, diff.api, limit)
+    _write(book, "ApiCompare", fields, diff.tables["api"], limit)
 
 
-def _tree(book: Book, diff: Diff, limit: int | None) -> None:
+def _tree(book: Book, diff: Diff, tree: Columns, limit: int | None) -> None:
     place = "Host" if diff.metric == "host_self_ns" else "Device"
     fields = [
         field("Level", "count", "level", 8),
@@ -380,10 +380,10 @@ def _tree(book: Book, diff: Diff, limit: int | None) -> None:
         *_both(f"{place} Self Time (us)", "us", "self_ns"),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
         *_both("Device Total Time (us)", "us", "device_total_ns"),
-        *([] if diff.tree is None else _verdict_fields(diff.tree)),
+        *_verdict_fields(tree),
         field("Path", "text", "path", 60),
     ]
-    rows = [] if diff.tree is None else records(pruned(diff.tree, limit))
+    rows = records(pruned(tree, limit))
     book.sheet("TreeCompare", fields, (("" if row["level"] else "main", row) for row in rows), len(rows))
 
 
@@ -394,8 +394,4 @@ def _environment(book: Book, diff: Diff) -> None:
         field("Baseline", "text", "baseline", 48),
         field("Candidate", "text", "candidate", 48),
     ]
-    _write(book, "Environment", fields, diff.environment, None)
-
-
-def _explanation(book: Book, diff: Diff) -> None:
-    book.blocks("Explanation", _explanation_sheet.blocks(diff))
+    _write(book, "Environment", fields, diff.tables["environment"], None)
