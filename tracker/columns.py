@@ -161,7 +161,7 @@ def known(column: Any) -> Flags:
     """Which rows have something."""
     if isinstance(column, Column):
         return ~column.missing
-    told: Flags = column != _NOTHING if column.dtype == object else column == column
+    told: Flags = column != _NOTHING if column.dtype == object else ~np.isnan(column)
     return told
 
 
@@ -185,7 +185,7 @@ def stacked(columns: Sequence[Any]) -> Any:
 
 
 def _of_array(numbers: NDArray[Any]) -> Column:
-    missing = numbers != numbers
+    missing = np.isnan(numbers)
     return Column(np.where(missing, 0, numbers) if missing.any() else numbers, missing)
 
 
@@ -205,4 +205,4 @@ def _of_series(series: pd.Series) -> Any:
         return Column(series.to_numpy(dtype=dtype, na_value=dtype(0)), missing)
     if kind == "float64":
         return series.to_numpy(dtype=np.float64)
-    return objects([None if value is None or value is pd.NA or value != value else value for value in series])
+    return objects([None if pd.isna(value) else value for value in series])

@@ -14,7 +14,7 @@ from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.store import bulk, labels
 from tracker.store.connect import Store
-from tracker.store.queries.frames import frame
+from tracker.store.queries.answers import frame
 from tracker.store.sql import statement
 
 MOST_ATTEMPTS: Final = 6

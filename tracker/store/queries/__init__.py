@@ -7,6 +7,7 @@ bytes. Rows come in a total order, the same on both databases. A `Question` also
 
 from __future__ import annotations
 
+from tracker.store.queries.answers import Question
 from tracker.store.queries.details import (
     api,
     communication,
@@ -23,7 +24,6 @@ from tracker.store.queries.details import (
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
 from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
-from tracker.store.queries.frames import Question
 from tracker.store.queries.history import (
     drifted,
     line_series,

@@ -13,9 +13,9 @@ from tracker.profile import MISSING
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.contexts import NUMBERS, Contexts, damaged, unpacked
-from tracker.store.queries.columns import sums
-from tracker.store.queries.frames import whole
+from tracker.store.queries.answers import whole
 from tracker.store.queries.keyed import Texts, groups, keys_of
+from tracker.store.queries.sums import sums
 from tracker.store.sql import statement
 
 _PLACE: Final = ("run_id", "rank", "stage", "node", "parent")

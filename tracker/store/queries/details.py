@@ -8,7 +8,7 @@ from typing import Any, Final, TypedDict, Unpack
 from tracker.columns import Columns
 from tracker.store.connect import Store
 from tracker.store.queries import contexts, ops_and_kernels
-from tracker.store.queries.frames import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
+from tracker.store.queries.answers import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
 
 _RANK_GRAIN: Final = ("stage", "rank")
 _GRAIN: Final = (*_RANK_GRAIN, "step")

@@ -10,7 +10,7 @@ import numpy as np
 from tracker.errors import UsageError
 from tracker.lazy import pd
 from tracker.store.connect import Store
-from tracker.store.queries import frames
+from tracker.store.queries import answers
 from tracker.store.queries.history import lines
 from tracker.store.queries.runs import versions
 
@@ -76,7 +76,7 @@ def _those(rows: pd.DataFrame, wanted: Iterable[bool]) -> pd.DataFrame:
 def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
     """Number of a configuration -> its keys with their values."""
     found: dict[int, set[tuple[str, str]]] = {}
-    for row in frames.rows(store, "configuration_values"):
+    for row in answers.rows(store, "configuration_values"):
         found.setdefault(row.configuration_id, set()).add((row.key, row.value))
     return found
 

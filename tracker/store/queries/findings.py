@@ -9,7 +9,7 @@ from tracker.lazy import pd
 from tracker.store.bulk import LISTED
 from tracker.store.connect import Store
 from tracker.store.judged import Line
-from tracker.store.queries.frames import answer_of, frame, rows, whole
+from tracker.store.queries.answers import answer_of, frame, rows, whole
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.frames import answer_of, answer_of_runs, frame
+from tracker.store.queries.answers import answer_of, answer_of_runs, frame
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:

@@ -11,8 +11,8 @@ from tracker.columns import I64, Column, Columns, listed, objects
 from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.dimensions import stack_texts
-from tracker.store.queries.columns import merged, shared
 from tracker.store.queries.keyed import Texts, groups, keys_of, sorted_places
+from tracker.store.queries.sums import merged, shared
 from tracker.store.sql import statement
 
 _GRAIN: Final = ("run_id", "stage", "rank", "step")

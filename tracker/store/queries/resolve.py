@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from tracker.errors import UsageError
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
-from tracker.store.queries.frames import rows
+from tracker.store.queries.answers import rows
 from tracker.store.sql import statement
 
 
