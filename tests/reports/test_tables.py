@@ -1,0 +1,79 @@
+"""The tables of a diff are read as they are: without pandas, which takes a sixth of the time of a command to import."""
+
+import pickle
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+
+from tests.reports import builders
+from tracker import reports
+from tracker.columns import Columns
+from tracker.reports.shared import has, names, pruned, records
+from tracker.results import DIFF_COLUMNS
+
+RENDERING = """
+import pickle, sys
+from tracker import reports
+diff = pickle.load(sys.stdin.buffer)
+for format in sys.argv[1:]:
+    reports.render_diff(diff, format, limit=3)
+    print(format, *(["imports pandas"] if "pandas" in sys.modules else []))
+"""
+
+
+@pytest.mark.parametrize("build", [builders.judged, builders.diff_with_tree])
+def test_no_report_of_a_diff_imports_pandas(build):
+    formats = reports.able("diff")
+    done = subprocess.run(
+        [sys.executable, "-c", RENDERING, *formats], input=pickle.dumps(build()), capture_output=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.stdout.decode().splitlines() == formats, done.stderr.decode()
+
+
+def test_attributes_of_a_diff_are_frames_of_its_tables():
+    diff = builders.diff_with_tree()
+    assert [[*getattr(diff, name)] for name in diff.tables] == [[*DIFF_COLUMNS[name]] for name in DIFF_COLUMNS]
+    assert diff.ops["name"].tolist() == diff.tables["ops"].listed("name")
+    assert diff.tree is not None and len(diff.tree) == len(diff.tree_table)
+    assert builders.diff().tree is None
+
+
+FRAME = pd.DataFrame(
+    {
+        "name": pd.array(["mm", None, "add"], dtype="string"),
+        "calls": pd.array([3, 2, None], dtype="Int64"),
+        "mean": [float("inf"), float("nan"), 0.5],
+        "moved": pd.array([True, None, False], dtype="boolean"),
+        "nothing": pd.array([None] * 3, dtype="string"),
+    }
+)
+
+
+@pytest.mark.parametrize("rows", [FRAME, Columns.of_frame(FRAME)], ids=["frame", "columns"])
+def test_rows_are_the_same_from_a_frame_and_from_columns(rows):
+    assert names(rows) == ["name", "calls", "mean", "moved", "nothing"]
+    assert records(rows) == [
+        {"name": "mm", "calls": 3, "mean": None, "moved": True, "nothing": None},
+        {"name": None, "calls": 2, "mean": None, "moved": None, "nothing": None},
+        {"name": "add", "calls": None, "mean": 0.5, "moved": False, "nothing": None},
+    ]
+    known = ["name", "calls", "mean", "moved"]
+    assert [name for name in (*known, "nothing", "of no column") if has(rows, name)] == known
+
+
+@pytest.mark.parametrize("of", [pd.DataFrame, Columns.of_frame], ids=["frame", "columns"])
+def test_a_tree_is_cut_below_each_row(of):
+    #  0 - 1, 2, 3 - 4    the third row below a row goes, with all below it; so does the third tree
+    tree = pd.DataFrame({"node": [0, 1, 2, 3, 4, 5, 6], "parent": [-1, 0, 0, 0, 3, -1, -1]}, dtype="Int64")
+    cut = pruned(of(tree), 2)
+    assert [row["node"] for row in records(cut)] == [0, 1, 2, 5]
+    assert len(pruned(of(tree), None)) == 7
+
+
+@pytest.mark.parametrize("of", [pd.DataFrame, Columns.of_frame], ids=["frame", "columns"])
+def test_trees_of_several_ranks_are_cut_one_by_one(of):
+    tree = pd.DataFrame({"rank": [0, 1, 0, 1], "node": [0, 1, 2, 3], "parent": [-1] * 4}, dtype="Int64")
+    assert [row["node"] for row in records(pruned(of(tree), 1))] == [0, 1]
