@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from tests.reports import builders
+from tests.reports.builders import MS
 from tracker import reports
 from tracker.columns import Columns
 from tracker.reports.shared import has, names, pruned, records
@@ -39,6 +40,14 @@ def test_attributes_of_a_diff_are_frames_of_its_tables():
     assert diff.ops["name"].tolist() == diff.tables["ops"].listed("name")
     assert diff.tree is not None and len(diff.tree) == len(diff.tree_table)
     assert builders.diff().tree is None
+
+
+def test_who_changes_a_frame_of_a_diff_does_not_change_the_diff():
+    diff = builders.diff_with_tree()
+    ops, tree = diff.ops, diff.tree
+    ops.loc[0, "baseline_ns"] = tree.loc[0, "level"] = 7
+    assert (ops["baseline_ns"][0], tree["level"][0]) == (7, 7)
+    assert (diff.ops["baseline_ns"][0], diff.tree["level"][0]) == (20 * MS, 0)
 
 
 FRAME = pd.DataFrame(

@@ -151,13 +151,15 @@ class Explanation(Struct, frozen=True):
 
 
 class Frame:
-    """An attribute of a Diff: the frame of its table of this name, made anew whenever somebody asks for it."""
+    """An attribute of a Diff: the frame of its table of this name, made anew for everybody who asks, who may change it
+    as they like.
+    """
 
     def __set_name__(self, owner: type[Diff], name: str) -> None:
         self._name = name
 
     def __get__(self, diff: Diff, owner: type[Diff]) -> pd.DataFrame:
-        return diff.tables[self._name].frame
+        return diff.tables[self._name].frame.copy()
 
 
 class Diff(Struct, frozen=True, eq=False):
@@ -247,5 +249,5 @@ class Diff(Struct, frozen=True, eq=False):
 
     @property
     def tree(self) -> pd.DataFrame | None:
-        """The frame of `tree_table`."""
-        return None if self.tree_table is None else self.tree_table.frame
+        """The frame of `tree_table`, as the others are those of `tables`."""
+        return None if self.tree_table is None else self.tree_table.frame.copy()
