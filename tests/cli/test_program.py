@@ -51,6 +51,16 @@ def test_a_command_that_shows_tables_imports_pandas_when_it_gets_there(tmp_path)
     assert imported("runs", "--db", db) & SLOW == {"pandas"}
 
 
+def test_a_diff_imports_nothing_that_is_slow(tmp_path):
+    db = tmp_path / "t.db"
+    for number in (1, 2):
+        trace = write_trace(tmp_path / f"{number}.pt.trace.json", start_us=number * 10_000_000)
+        imported("ingest", trace, "--version", f"v{number}", "--workload", "w", "--db", db)
+    everything = "overall,operator,kernel,communication,memory,module,api,counter"
+    for words in ((), ("--only", everything), ("--by", "module"), ("--format", "json"), ("--match", "name")):
+        assert imported("diff", "v1", "v2", "--db", db, *words) & SLOW - {"rich"} == set()
+
+
 AFTER_READING = """
 import sys
 from tracker.cli import main
