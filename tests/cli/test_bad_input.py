@@ -93,6 +93,7 @@ REFUSED = {
     "a bad file": lambda trace, bad: (bad, *INGEST),
     "a bad file beside a good one": lambda trace, bad: (trace["v01"], bad, *INGEST),
     "a version that could never be named": lambda trace, bad: (trace["v01"], "--version", "run:3", "--workload", "w"),
+    "a tag that no run can have": lambda trace, bad: (trace["v01"], *INGEST, "--tag", f"{'x' * 401}=1"),
     "a workload that is too long": lambda trace, bad: (trace["v01"], "--version", "v1", "--workload", "w" * 3000),
 }
 

@@ -67,6 +67,7 @@ def incoming_of(record: RunRecord, captures: Sequence[Capture], formats: Sequenc
     labels.version_label(record.version)
     labels.workload_name(record.workload)
     labels.configuration_pairs(record.configuration)
+    labels.check_tags(record.tags)
     ranks = [rank_of(capture) for capture in captures]
     if len(set(ranks)) < len(ranks):
         raise ValueError(f"the captures of a run have distinct ranks, not {ranks}")

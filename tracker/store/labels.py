@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from sqlalchemy import Connection, text
@@ -132,6 +132,12 @@ def configuration_pairs(values: Mapping[str, str]) -> list[tuple[str, str]]:
 def configuration_title(values: Mapping[str, str]) -> str:
     """The name of the configuration with these values; '' without any."""
     return " ".join(f"{key}={value}" for key, value in configuration_pairs(values))
+
+
+def check_tags(tags: Iterable[str]) -> None:
+    """UsageError for names that no tag can have."""
+    if any(not key.strip() or len(key) > MAX_LABEL for key in tags):
+        raise UsageError(f"a tag has a name of 1 to {MAX_LABEL} characters", remedy="write --tag KEY=VALUE")
 
 
 def version_label(label: str) -> str:

@@ -74,8 +74,7 @@ def edit_all(
 
 def tag_all(store: Store, run_ids: Iterable[int], tags: Mapping[str, str]) -> None:
     """Set tags on runs; those of the same key are replaced."""
-    if any(not key.strip() or len(key) > labels.MAX_LABEL for key in tags):
-        raise UsageError(f"a tag has a name of 1 to {labels.MAX_LABEL} characters", remedy="write --tag KEY=VALUE")
+    labels.check_tags(tags)
 
     def change(connection: Connection, run: Any) -> None:
         for key, value in tags.items():
