@@ -89,6 +89,15 @@ def test_places_and_ranks_are_those_of_pandas(names, data):
     assert ranks(objects(names)).tolist() == np.where(codes < 0, len(distinct), codes).tolist()
 
 
+def test_sums_do_not_depend_on_the_order_and_what_cancels_leaves_nothing():
+    numbers, place = np.array([0.1, 1e16, 0.2, -1e16, -0.3, np.nan]), np.array([0, 1, 0, 1, 0, 2])
+    there, back = (
+        means.exact_sums(numbers[order], place[order], 3).tolist() for order in (slice(None), slice(None, None, -1))
+    )
+    assert there == pytest.approx([2.7755575615628914e-17, 0.0, math.nan], nan_ok=True)
+    assert there[:2] == back[:2]
+
+
 entries = st.lists(
     st.tuples(st.sampled_from([1, 2, 3]), st.sampled_from("ab"), st.sampled_from([None, 0, 10, 70])),
     min_size=1,

@@ -26,7 +26,7 @@ _NOTHING = np.array(None, dtype=object)
 
 
 class Column(Struct, frozen=True, eq=False):
-    """Whole or real numbers, or flags, of which some may be missing (0 there)."""
+    """Whole or real numbers, or flags, of which some may be missing, whatever stands there."""
 
     values: NDArray[Any]
     missing: Flags
@@ -175,13 +175,14 @@ def listed(column: Any) -> list[Any]:
 
 
 def stacked(columns: Sequence[Any]) -> Any:
-    """Columns of one kind, one after the other."""
-    if any(isinstance(column, Column) for column in columns):
-        whole = [column if isinstance(column, Column) else _of_array(column) for column in columns]
+    """Columns of one kind, one after the other; those without rows may be of any."""
+    told = [column for column in columns if len(column)] or columns[:1]
+    if any(isinstance(column, Column) for column in told):
+        whole = [column if isinstance(column, Column) else _of_array(column) for column in told]
         return Column(
             np.concatenate([column.values for column in whole]), np.concatenate([column.missing for column in whole])
         )
-    return np.concatenate(columns)
+    return np.concatenate(told)
 
 
 def _of_array(numbers: NDArray[Any]) -> Column:

@@ -45,10 +45,12 @@ def test_the_first_ingests_of_a_database_import_nothing_that_is_slow(tmp_path):
         assert imported(*words) & SLOW == set()
 
 
-def test_a_command_that_shows_tables_imports_pandas_when_it_gets_there(tmp_path):
+def test_lists_import_nothing_that_is_slow_and_show_imports_pandas_when_it_gets_there(tmp_path):
     db = tmp_path / "t.db"
     imported("ingest", write_trace(tmp_path / "a.pt.trace.json"), "--version", "v1", "--workload", "w", "--db", db)
-    assert imported("runs", "--db", db) & SLOW == {"pandas"}
+    for words in (("runs",), ("runs", "--workload", "w", "--format", "json"), ("versions",), ("thresholds",)):
+        assert imported(*words, "--db", db) & SLOW == set()
+    assert imported("show", "v1", "--db", db) & SLOW - {"rich"} == {"pandas"}
 
 
 def test_a_diff_imports_nothing_that_is_slow(tmp_path):
@@ -57,7 +59,7 @@ def test_a_diff_imports_nothing_that_is_slow(tmp_path):
         trace = write_trace(tmp_path / f"{number}.pt.trace.json", start_us=number * 10_000_000)
         imported("ingest", trace, "--version", f"v{number}", "--workload", "w", "--db", db)
     everything = "overall,operator,kernel,communication,memory,module,api,counter"
-    for words in ((), ("--only", everything), ("--by", "module"), ("--format", "json"), ("--match", "name")):
+    for words in ((), ("--only", everything), ("--by", "module"), ("--format", "json"), ("--workload", "w")):
         assert imported("diff", "v1", "v2", "--db", db, *words) & SLOW - {"rich"} == set()
 
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from msgspec.structs import replace
+from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, breakdown, capture, record, save
+from tests.judgement.made import runs
 from tracker.compare import diff
 from tracker.profile import MISSING, StepRow
 from tracker.reports import render_diff
@@ -56,3 +60,26 @@ def test_ops_whose_time_nobody_knows_explain_nothing(store: Store, format):
     found = diff(store, "v1", "v2")
     assert (found.explanation.causes, found.explanation.rollup) == ((), ())
     assert "nan" not in str(render_diff(found, format)).lower().replace("nano", "")
+
+
+@pytest.mark.parametrize("format", ["text", "json", "csv", "markdown", "xlsx"])
+def test_a_finding_whose_time_no_row_says_any_longer_is_told_without_it(store: Store, format):
+    """The samples of the runs say that op07 regressed; how long it took in its rows is gone."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 1.4}, start=5)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE op SET host_self_ns = NULL, device_self_ns = NULL"))
+    found = diff(store, "v1", "v2")
+    (finding,) = found.explanation.findings
+    assert (finding.name, finding.verdict) == ("op07", "REGRESSED")
+    assert math.isnan(finding.delta_ns)
+    assert render_diff(found, format)
+
+
+def test_collectives_whose_number_is_not_known_are_not_counted(store: Store):
+    for version in ("v1", "v2"):
+        save(store, version, communication=[("all_reduce", 1000, {"exposed_ns": 1000})])
+    with store.begin() as connection:
+        connection.execute(text("UPDATE communication SET calls = NULL"))
+    overall = diff(store, "v1", "v2").overall.set_index("metric")
+    assert overall.loc["communication_ns", ["baseline_calls", "candidate_calls"]].isna().all()

@@ -12,8 +12,7 @@ import typer
 from tracker.units import MISSING_TEXT, format_moment, format_ns, printable
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from tracker.columns import Columns
     from tracker.store import Store
 
 SCHEMA = 1
@@ -41,28 +40,28 @@ class Column(NamedTuple):
     right: bool = False
 
 
-def render(frame: pd.DataFrame, columns: Sequence[Column], format: ListFormat, *, name: str, last_line: str) -> str:
-    """`frame` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
+def render(rows: Columns, columns: Sequence[Column], format: ListFormat, *, name: str, last_line: str) -> str:
+    """`rows` as text in `columns` with `last_line` below, or all of its columns as CSV or as JSON under the key
     `name`.
     """
     from tracker.reports import csv_text
     from tracker.reports.shared import records
 
     if format is ListFormat.CSV:
-        return csv_text.written({name: csv_text.table(frame)})
-    rows = records(frame)
+        return csv_text.written({name: csv_text.table(rows)})
+    listed = records(rows)
     if format is ListFormat.JSON:
-        return json.dumps({"schema": SCHEMA, name: rows}, indent=2, ensure_ascii=False)
-    return "\n".join([*_aligned(rows, columns), printable(last_line)]) if rows else last_line
+        return json.dumps({"schema": SCHEMA, name: listed}, indent=2, ensure_ascii=False)
+    return "\n".join([*_aligned(listed, columns), printable(last_line)]) if listed else last_line
 
 
 def emit_list(
-    query: Callable[[Store], pd.DataFrame],
+    query: Callable[[Store], Columns],
     columns: Sequence[Column],
     format: ListFormat,
     *,
     name: str,
-    last_line: Callable[[pd.DataFrame], str],
+    last_line: Callable[[Columns], str],
     db: str | None,
 ) -> None:
     """Print what `query` finds in the database that `db` names, as `render` does."""

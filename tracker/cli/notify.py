@@ -132,9 +132,10 @@ def _round(settings: Settings) -> None:
         judgement.settle(store, judgement.lines_of(store), now)  # a mute that is over is none
         made = room.enqueue(store, settings.alerts, now_ns=now)
         done = room.deliver(store, settings.alerts, now_ns=now)
-        waiting = notifications.listed(store)
-    for row in waiting[waiting["last_error"].notna()].itertuples():
-        tell(printable(f"tracker: message {row.id} to {row.channel} ({row.state}): {row.last_error}"))
+        waiting = notifications.listed.columns(store)
+    for number, channel, state, error in waiting.rows("id", "channel", "state", "last_error"):
+        if error is not None:
+            tell(printable(f"tracker: message {number} to {channel} ({state}): {error}"))
     emit(
         f"{counted(made, 'message')} made; {done.sent} sent, {done.failed} failed and tried again, {done.dead} given "
         f"up.  What waits: tracker notify --list"
@@ -169,8 +170,8 @@ def _list(settings: Settings) -> None:
     from tracker.units import counted
 
     with _store.reading(settings) as store:
-        waiting = notifications.listed(store)
-        silences = notifications.silences_frame(store, time.time_ns())
+        waiting = notifications.listed.columns(store)
+        silences = notifications.silences_table(store, time.time_ns())
     messages = [
         Column("id", text_of("id"), right=True), Column("channel", text_of("channel")),
         Column("state", text_of("state")),

@@ -15,8 +15,7 @@ from tracker.units import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pandas as pd
-
+    from tracker.columns import Columns
     from tracker.store import Store
 
 app = typer.Typer(
@@ -79,9 +78,9 @@ def find(
         return
     from tracker.store import queries
 
-    def query(store: Store) -> pd.DataFrame:
+    def query(store: Store) -> Columns:
         queries.check_filters(store, workload=workload, device=device, version=version)
-        return queries.runs(
+        return queries.runs.columns(
             store,
             version=version,
             workload=workload,
@@ -94,11 +93,11 @@ def find(
     tables.emit_list(query, _COLUMNS, format, name="runs", last_line=_next, db=db)
 
 
-def _next(found: pd.DataFrame) -> str:
+def _next(found: Columns) -> str:
     """How many runs were found, and what to do with them."""
     if not len(found):
         return "no runs found.  tracker runs --state all lists every run; tracker ingest adds some"
-    return f"{counted(len(found), 'run')}.  Next: tracker show run:{found['run_id'].iloc[0]}"
+    return f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
 
 
 NewVersion = Annotated[

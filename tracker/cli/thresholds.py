@@ -14,8 +14,7 @@ from tracker.cli.history import SeriesKind
 from tracker.units import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from tracker.columns import Columns
     from tracker.judgement import Where
 
 _NAMES = "min_ratio, min_contribution, alpha, creep_ratio, confirm"
@@ -89,11 +88,16 @@ def find(
     from tracker.store import queries
 
     tables.emit_list(
-        lambda store: queries.thresholds(store, workload), _COLUMNS, format, name="thresholds", last_line=_next, db=db
+        lambda store: queries.thresholds.columns(store, workload),
+        _COLUMNS,
+        format,
+        name="thresholds",
+        last_line=_next,
+        db=db,
     )
 
 
-def _next(found: pd.DataFrame) -> str:
+def _next(found: Columns) -> str:
     if (found["configuration"] == "").any():
         return f"{counted(len(found), 'threshold')} set; all else as usual. Configuration none stated: --config ''"
     if len(found):

@@ -12,8 +12,7 @@ from tracker.cli import _tables as tables
 from tracker.units import counted
 
 if TYPE_CHECKING:
-    import pandas as pd
-
+    from tracker.columns import Columns
     from tracker.store import Store
 
 app = typer.Typer(
@@ -41,22 +40,22 @@ def find(
         return
     from tracker.store import queries
 
-    def query(store: Store) -> pd.DataFrame:
+    def query(store: Store) -> Columns:
         queries.check_filters(store, workload=workload)
-        return queries.versions(store, workload)
+        return queries.versions.columns(store, workload)
 
     tables.emit_list(query, _COLUMNS, format, name="versions", last_line=lambda rows: _next(rows, workload), db=db)
 
 
-def _next(found: pd.DataFrame, chosen: str | None = None) -> str:
+def _next(found: Columns, chosen: str | None = None) -> str:
     """How many versions there are, and what to do with them. `chosen`: the workload that was asked for."""
-    labels = list(found["version"])
-    last = found[found["workload"] == found["workload"].iloc[-1]] if labels else found
+    labels, workloads = found.listed("version"), found.listed("workload")
+    last = [label for label, of in zip(labels, workloads, strict=True) if of == workloads[-1]]
     if len(last) > 1:
         from tracker.reports.shared import command
 
-        where = ("--workload", str(last["workload"].iloc[-1])) if len(set(found["workload"])) > 1 or chosen else ()
-        following = command("tracker", "diff", *map(str, last["version"].iloc[-2:]), *where)
+        where = ("--workload", workloads[-1]) if len(set(workloads)) > 1 or chosen else ()
+        following = command("tracker", "diff", *last[-2:], *where)
         return f"{len(labels)} versions.  Next: {following}"
     if len(labels) > 1:
         return f"{len(labels)} versions.  Next: tracker ingest another one, then tracker diff"
@@ -163,14 +162,14 @@ def order(
     with _store.writing(config.load(db)) as store:
         wanted = list(labels or [])
         if from_git is not None:
-            known = queries.versions(store, workload)
-            if known["workload"].nunique() != 1:
+            known = queries.versions.columns(store, workload)
+            workloads = set(known.listed("workload"))
+            if len(workloads) != 1:
                 raise UsageError("there is not one workload", remedy="choose one with --workload")
-            commits = known["commit"].astype(object).where(known["commit"].notna(), None)
-            found = _git.order_of(from_git, dict(zip(known["version"], commits, strict=True)))
+            found = _git.order_of(from_git, dict(known.rows("version", "commit")))
             if found.unknown:
                 tell(f"not in {from_git}, so left behind the version before: {', '.join(found.unknown)}")
-            wanted, workload = list(found.labels), str(known["workload"].iloc[0])
+            wanted, workload = list(found.labels), workloads.pop()
         done = order_versions(store, wanted, workload=workload, after=after, before=before)
         judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{' '.join(done)}\n{len(done)} versions in order.  Next: tracker history --top 20")

@@ -24,7 +24,6 @@ from tracker.results import Cause, Explanation, Part
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
-    from tracker.columns import F64, I64
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
@@ -251,7 +250,7 @@ def _host_only(baseline: Loaded, candidate: Loaded) -> bool:
 def _by_name(ops: Columns, most: int | None = None) -> Columns:
     """Ops summed over shapes, the `most` that changed most: the roll-up that a reader must see first."""
     place, first = places([ops["name"]])
-    sums = {name: _summed(ops[name], place, len(first)) for name in _SUMMED}
+    sums = {name: means.exact_sums(ops[name], place, len(first)) for name in _SUMMED}
     names = ops["name"][first]
     order = np.lexsort([ranks(names), -np.abs(sums["delta_ns"])])[:most]
     rolled = Columns({"name": names, **sums}).taken(order)
@@ -265,13 +264,6 @@ def _by_name(ops: Columns, most: int | None = None) -> Columns:
         calls_delta_ns=by_calls,
         per_call_delta_ns=rolled["delta_ns"] - by_calls,
     )
-
-
-def _summed(numbers: F64, place: I64, count: int) -> F64:
-    """The sum at each place of what is known there, nan where nothing is."""
-    known = ~np.isnan(numbers)
-    told = np.bincount(place, known, count) > 0
-    return np.where(told, np.bincount(place, np.nan_to_num(numbers), count), np.nan)
 
 
 def _places(operators: Operators, names: Set[str]) -> dict[tuple[Any, ...], str]:
@@ -309,7 +301,8 @@ def code_line(call_stack: str) -> str:
 
 
 def _cause(kind: str, row: Row, delta: float | None) -> Cause:
-    return Cause(kind=kind, share=row["delta_ns"] / delta if delta else None, **row)
+    change = np.nan if row["delta_ns"] is None else row["delta_ns"]
+    return Cause(kind=kind, share=change / delta if delta else None, **{**row, "delta_ns": change})
 
 
 def _known(value: float) -> float | None:

@@ -63,7 +63,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         found |= {f"{name}:{group}": Sum(row[name]) for name in (*_STATED, _TRANSMIT)}
     of_groups = [summed.ns or 0.0 for key, summed in found.items() if key.startswith(f"{EXPOSED}:")]
     every = means.per_run(side, table.having(group=objects(["all"] * len(table))), ["group"], ["calls"])
-    found["communication_ns"] = Sum(None, sum(row["calls"] for _, row in sums.medians(side, every, "group")))
+    found["communication_ns"] = Sum(None, next((row["calls"] for _, row in sums.medians(side, every, "group")), 0.0))
     if side.side.timeline == "device":
         told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)

@@ -7,6 +7,7 @@ under pipeline parallelism): so rows add up to the numbers of the breakdown, and
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import fsum, isnan
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -66,6 +67,17 @@ def _totals(table: Columns, place: I64, count: int, sums: Sequence[str], whole: 
         told = np.bincount(place, known, count) >= least
         found[column] = np.where(told, np.bincount(place, np.where(known, numbers, 0.0), count), np.nan)
     return found
+
+
+def exact_sums(numbers: F64, place: I64, count: int) -> F64:
+    """The sum at each place of what is known there, nan where nothing is; rounded once, so that it does not depend on
+    the order and what cancels leaves 0.
+    """
+    found: list[list[float]] = [[] for _ in range(count)]
+    for at, number in zip(place.tolist(), numbers.tolist(), strict=True):
+        if not isnan(number):
+            found[at].append(number)
+    return np.array([fsum(own) if own else np.nan for own in found], dtype=np.float64)
 
 
 def _medians(numbers: F64) -> F64:
@@ -141,6 +153,6 @@ def rate(steps: Columns, key: Sequence[str]) -> dict[tuple[int, ...], float]:
     place, first = places([own[name] for name in key])
     untimed = np.bincount(place, ~(times > 0), len(first)) > 0
     weights = np.where(untimed[place], numbers, times)
-    samples = np.bincount(place, own.reals("samples_per_second") * weights, len(first))
-    found = samples / np.bincount(place, weights, len(first))
+    samples = exact_sums(own.reals("samples_per_second") * weights, place, len(first))
+    found = samples / exact_sums(weights, place, len(first))
     return dict(zip(own.taken(first).rows(*key), found.tolist(), strict=True))

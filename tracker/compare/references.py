@@ -34,7 +34,7 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
         label, workload = queries.pinned(store, workload=workload)
         return queries.run_ids_of_version(store, label, workload=workload), None
     label, at, device = reference.rpartition("@")
-    if (at or reference.isdecimal()) and reference not in set(queries.versions(store, workload)["version"]):
+    if (at or reference.isdecimal()) and reference not in queries.versions.columns(store, workload).listed("version"):
         if not at:  # the bare number that `tracker runs` commands take
             return resolve(store, f"run:{reference}", workload)
         return queries.run_ids_of_version(store, label, workload=workload, device=device), None

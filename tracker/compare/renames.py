@@ -6,7 +6,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from tracker.columns import Columns
+from tracker.compare import means
+from tracker.compare.keys import places
 from tracker.results import ADDED, BOTH, REMOVED, Rename
 
 if TYPE_CHECKING:
@@ -31,11 +35,11 @@ def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Ren
     gone, come = ({name for name, own in statuses.items() if own == status} for status in (REMOVED, ADDED))
     if not gone or not come:
         return ()
-    time: dict[str, list[float]] = {}
-    for name, *own in ops.rows("name", "baseline_ns", "candidate_ns"):
-        time[name] = [sum(pair) for pair in zip(time.get(name, (0.0, 0.0)), (ns or 0.0 for ns in own), strict=True)]
+    place, first = places([ops["name"]])
+    sums = [np.nan_to_num(means.exact_sums(ops[name], place, len(first))) for name in ("baseline_ns", "candidate_ns")]
+    time = dict(zip(ops["name"][first].tolist(), zip(*(own.tolist() for own in sums), strict=True), strict=True))
     before, after = _by_parent(baseline, gone), _by_parent(candidate, come)
-    smallest = sum(own[0] for own in time.values()) * _SMALLEST_SHARE
+    smallest = float(sums[0].sum()) * _SMALLEST_SHARE
     found = []
     for parent in before.keys() & after.keys():
         removed_ns = sum(time[name][0] for name in sorted(before[parent]))

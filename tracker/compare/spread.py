@@ -41,7 +41,7 @@ def standing_out(
     sides = [side.that_knows(knowing.TIMES) for side in (baseline, candidate)]
     if min(side.side.runs for side in sides) < 2:
         return None
-    ranges = [_ranges(side, frame, key) for side, frame in zip(sides, rows, strict=True)]
+    ranges = [_ranges(side, own, key) for side, own in zip(sides, rows, strict=True)]
     absent = (0.0, 0.0)
     return {
         name: not overlap(ranges[0].get(name, absent), ranges[1].get(name, absent))

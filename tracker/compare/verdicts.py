@@ -46,7 +46,7 @@ NO_SERIES: Final[Key] = ("", "", "", "", "")
 class Judged(Struct, frozen=True, eq=False):
     """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
-    `left_out`: names of frames of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
+    `left_out`: names of tables of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
     `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %.
     """
 
@@ -176,7 +176,7 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
-    """The frames of which a row is only a part of what was judged, or more."""
+    """The tables of which a row is only a part of what was judged, or more."""
     of_ops = ["ops"] if options.module or not whole_ops else []
     of_memory = ["memory"] if options.match == "name" or options.op_map else []
     return frozenset([*of_ops, *of_memory, *(["kernels"] if options.op else [])])

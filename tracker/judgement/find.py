@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from tracker.columns import Columns
 from tracker.errors import UsageError
 from tracker.judgement.thresholds import Thresholds, like
 from tracker.lazy import pd
@@ -17,6 +18,7 @@ from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import JudgedVersion, Line, LineRun
 
 _LIST = "tracker history '*' lists them"
+_LINE = ("workload_id", "configuration_id", "device_id")
 _PATTERN = "*?["
 _COLUMNS = {"shape": "input_shapes"}
 """Filter -> the column it looks at, where that is called otherwise."""
@@ -46,26 +48,27 @@ class Place(Struct, frozen=True):
 def places(store: Store, options: HistoryOptions) -> list[Place]:
     """The lines that the options leave; UsageError where there are none, or several workloads."""
     queries.check_filters(store, workload=options.workload, device=options.device, config=options.config)
-    rows = queries.lines(store, options.workload)
-    rows = rows[rows["runs"] > 0]
+    rows = queries.lines.columns(store, options.workload)
+    rows = rows.taken(rows.integers("runs") > 0)
     if options.device is not None:
         rows = queries.on_device(rows, options.device)
     rows = queries.with_values(store, rows, options.config)
     rows = _of_number(store, rows, options.key)
-    workloads = list(dict.fromkeys(rows["workload"]))
+    workloads = list(dict.fromkeys(rows.listed("workload")))
     if len(workloads) > 1:
         raise UsageError(f"there are several workloads: {', '.join(workloads)}", remedy="choose one with --workload")
     if not workloads:
         raise UsageError("no active runs are left to show", remedy="tracker runs lists what there is")
     with store.connect() as connection:
         found = []
-        for row in rows.itertuples():
-            line = Line(int(row.workload_id), int(row.configuration_id), int(row.device_id))
-            name = f"{row.vendor} {row.device}".strip()
+        texts = rows.rows("workload", "configuration", "vendor", "device")
+        for ids, (workload, configuration, vendor, device) in zip(rows.rows(*_LINE), texts, strict=True):
+            line = Line(*ids)
+            name = f"{vendor} {device}".strip()
             runs = tuple(judged.runs_of(connection, line))
             known = judged.judged_of(connection, line)
             limits = Thresholds(thresholds.of_line(connection, line))
-            found.append(Place(line, row.workload, row.configuration, name, runs, known, limits))
+            found.append(Place(line, workload, configuration, name, runs, known, limits))
     return found
 
 
@@ -73,17 +76,15 @@ def _is_number(key: str | None) -> bool:
     return key is not None and key.isascii() and key.isdigit()
 
 
-def _of_number(store: Store, rows: pd.DataFrame, key: str | None) -> pd.DataFrame:
+def _of_number(store: Store, rows: Columns, key: str | None) -> Columns:
     """Of several lines the one that the series of this number is of: a number says which workload is meant. All where
     `key` is none, or the number of none of theirs.
     """
     if not _is_number(key) or len(key or "") > _LONGEST or len(rows) < 2:
         return rows
-    lines = queries.series_lines(store, [int(key or "")])
-    names = ["workload_id", "configuration_id", "device_id"]
-    own = {tuple(line) for line in lines[names].to_numpy().tolist()}
-    found = rows[np.array([tuple(line) in own for line in rows[names].to_numpy().tolist()], dtype=bool)]
-    return rows if found.empty else found
+    own = {tuple(line) for line in queries.series_lines(store, [int(key or "")])[list(_LINE)].to_numpy().tolist()}
+    found = rows.taken(np.array([line in own for line in rows.rows(*_LINE)], dtype=bool))
+    return found if len(found) else rows
 
 
 def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list[pd.DataFrame]:

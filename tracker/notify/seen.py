@@ -106,7 +106,7 @@ class Incident(Struct, frozen=True):
 
 def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) -> list[Incident]:
     """All incidents, or those of these findings, in the order of their lines and versions."""
-    if finding_ids == [] or queries.lines(store).empty:
+    if finding_ids == [] or not len(queries.lines.columns(store)):
         return []
     found_rows = tell.found_rows(store, FindingsOptions(), finding_ids=finding_ids)
     rows = [row for row in found_rows if row["incident_id"] is not None]

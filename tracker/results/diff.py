@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from msgspec import Struct, field
 
@@ -158,8 +158,12 @@ class Frame:
     def __set_name__(self, owner: type[Diff], name: str) -> None:
         self._name = name
 
-    def __get__(self, diff: Diff, owner: type[Diff]) -> pd.DataFrame:
-        return diff.tables[self._name].frame.copy()
+    @overload
+    def __get__(self, diff: None, owner: type[Diff]) -> Frame: ...
+    @overload
+    def __get__(self, diff: Diff, owner: type[Diff]) -> pd.DataFrame: ...
+    def __get__(self, diff: Diff | None, owner: type[Diff]) -> pd.DataFrame | Frame:
+        return self if diff is None else diff.tables[self._name].frame.copy()
 
 
 class Diff(Struct, frozen=True, eq=False):

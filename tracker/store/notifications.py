@@ -10,11 +10,11 @@ from typing import Any, Final
 from msgspec import Struct
 from sqlalchemy import Connection, bindparam, text
 
+from tracker.columns import Columns
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.store import bulk, labels
 from tracker.store.connect import Store
-from tracker.store.queries.answers import frame
+from tracker.store.queries.answers import Question, answer
 from tracker.store.sql import statement
 
 MOST_ATTEMPTS: Final = 6
@@ -296,9 +296,10 @@ def forget(connection: Connection, before_ns: int) -> int:
     return sum(connection.execute(each, row).rowcount for each in (_FORGET, _EMPTY, _FORGET_SILENCES))
 
 
-def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> pd.DataFrame:
+@Question
+def listed(store: Store, states: Iterable[str] = (*UNDELIVERED, "dead")) -> Columns:
     """The messages in these states, the oldest first. Columns: see sql/notifications.sql."""
-    return frame(store, "notifications", {"states": list(states)})
+    return answer(store, "notifications", {"states": list(states)})
 
 
 def silences(store: Store, now_ns: int) -> list[Silence]:
@@ -307,9 +308,9 @@ def silences(store: Store, now_ns: int) -> list[Silence]:
         return [Silence(**row._asdict()) for row in connection.execute(statement("silences"), {"now_ns": now_ns})]
 
 
-def silences_frame(store: Store, now_ns: int) -> pd.DataFrame:
+def silences_table(store: Store, now_ns: int) -> Columns:
     """The silences that hold, as a table. Columns: see sql/silences.sql."""
-    return frame(store, "silences", {"now_ns": now_ns})
+    return answer(store, "silences", {"now_ns": now_ns})
 
 
 def add_silence(connection: Connection, silence: Silence) -> int:

@@ -86,9 +86,8 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
 
 def _messages(store: Store) -> list[MessageStatus]:
     """The messages that were not delivered, those given up first."""
-    frame = notifications.listed(store)
-    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
-    found = [MessageStatus(**{name: row[name] for name in MessageStatus.__struct_fields__}) for row in rows]
+    rows = notifications.listed.columns(store).rows(*MessageStatus.__struct_fields__)
+    found = [MessageStatus(*row) for row in rows]
     return sorted(found, key=lambda one: (one.state != "dead", one.created_ns, one.id))
 
 

@@ -7,8 +7,8 @@ from difflib import get_close_matches
 
 import numpy as np
 
+from tracker.columns import Columns
 from tracker.errors import UsageError
-from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.queries import answers
 from tracker.store.queries.history import lines
@@ -36,41 +36,40 @@ def check_filters(
     """
     if workload is None and device is None and not config and version is None:
         return
-    everything = lines(store)
-    if everything.empty:
+    everything = lines.columns(store)
+    if not len(everything):
         return
-    known = list(dict.fromkeys(everything["workload"]))
+    known = list(dict.fromkeys(everything.listed("workload")))
     if workload is not None and workload not in known:
         raise unknown("workload", workload, known)
     config = config or {}
     # first each alone: a name that is nowhere is wrong, whatever the others leave
     _check_values(store, everything, "", config)
     _check_device(everything, "", device)
-    left = everything if workload is None else everything[everything["workload"] == workload]
+    left = everything if workload is None else everything.taken(everything["workload"] == workload)
     left, of = _check_device(left, _of(workload), device)
     _check_values(store, left, of, config)
     if version is not None:
-        labels = list(dict.fromkeys(str(label) for label in versions(store, workload)["version"]))
+        labels = list(dict.fromkeys(versions.columns(store, workload).listed("version")))
         if version not in labels:
             raise unknown("version", version, labels, _of(workload))
 
 
-def on_device(rows: pd.DataFrame, device: str) -> pd.DataFrame:
+def on_device(rows: Columns, device: str) -> Columns:
     """Those of the rows, with vendor and device, whose device has this part in its name."""
     return _those(rows, (device.lower() in name.lower() for name in _devices(rows)))
 
 
-def with_values(store: Store, rows: pd.DataFrame, config: Mapping[str, str]) -> pd.DataFrame:
+def with_values(store: Store, rows: Columns, config: Mapping[str, str]) -> Columns:
     """Those of the rows, with a configuration_id, whose configuration has all these values."""
     if not config:
         return rows
     pairs, known = set(config.items()), _values(store)
-    return _those(rows, (pairs <= known.get(int(number), set()) for number in rows["configuration_id"]))
+    return _those(rows, (pairs <= known.get(number, set()) for number in rows.listed("configuration_id")))
 
 
-def _those(rows: pd.DataFrame, wanted: Iterable[bool]) -> pd.DataFrame:
-    # an empty list would choose columns
-    return rows[np.array(list(wanted), dtype=bool)]
+def _those(rows: Columns, wanted: Iterable[bool]) -> Columns:
+    return rows.taken(np.array(list(wanted), dtype=bool))
 
 
 def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
@@ -81,27 +80,27 @@ def _values(store: Store) -> dict[int, set[tuple[str, str]]]:
     return found
 
 
-def _check_device(rows: pd.DataFrame, of: str, device: str | None) -> tuple[pd.DataFrame, str]:
+def _check_device(rows: Columns, of: str, device: str | None) -> tuple[Columns, str]:
     """The rows on the device, and which they are in words, as `of` says it of all."""
     if device is None:
         return rows, of
     found = on_device(rows, device)
-    if found.empty:
+    if not len(found):
         raise unknown("device", device, _devices(rows), of)
     return found, f"{of} on {device!r}"
 
 
-def _check_values(store: Store, rows: pd.DataFrame, of: str, config: Mapping[str, str]) -> None:
+def _check_values(store: Store, rows: Columns, of: str, config: Mapping[str, str]) -> None:
     known = _values(store) if config else {}
-    pairs = sorted({pair for number in rows["configuration_id"] for pair in known.get(int(number), ())})
+    pairs = sorted({pair for number in rows.listed("configuration_id") for pair in known.get(number, ())})
     for key, value in config.items():
         if (key, value) not in pairs:
             same = [pair for pair in pairs if pair[0] == key]
             raise unknown("configuration", f"{key}={value}", ["=".join(pair) for pair in same or pairs], of)
 
 
-def _devices(rows: pd.DataFrame) -> list[str]:
-    return [f"{vendor} {model}".strip() for vendor, model in zip(rows["vendor"], rows["device"], strict=True)]
+def _devices(rows: Columns) -> list[str]:
+    return [f"{vendor} {model}".strip() for vendor, model in rows.rows("vendor", "device")]
 
 
 def _of(workload: str | None) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from tracker.columns import Columns
 from tracker.lazy import pd
 from tracker.store.connect import Store
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.answers import answer_of, answer_of_runs, frame
+from tracker.store.queries.answers import Question, answer, answer_of, answer_of_runs, frame
 
 
 def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
@@ -17,9 +18,10 @@ def samples(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return answer_of_runs(store, "samples", run_ids).frame
 
 
-def lines(store: Store, workload: str | None = None) -> pd.DataFrame:
+@Question
+def lines(store: Store, workload: str | None = None) -> Columns:
     """The lines of a workload, or of all. Columns: see sql/lines.sql."""
-    return frame(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
+    return answer(store, "lines", {"all_runs": 1, "run_ids": [-1], "workload": workload})
 
 
 def line_series(store: Store, line: Line, name: str | None = None) -> pd.DataFrame:
@@ -71,6 +73,7 @@ def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
     return frame(store, "drifted", {**line.parameters, "version_id": version_id})
 
 
-def thresholds(store: Store, workload: str | None = None) -> pd.DataFrame:
+@Question
+def thresholds(store: Store, workload: str | None = None) -> Columns:
     """The limits that users set for a workload, or for all. Columns: see sql/thresholds.sql."""
-    return frame(store, "thresholds", {"workload": workload})
+    return answer(store, "thresholds", {"workload": workload})
