@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ def places(columns: Sequence[Any]) -> tuple[I64, I64]:
     """Of each row of these columns the place of its key among the distinct ones, in the order in which they first come;
     and the first row of each. What is missing is a key like any other.
     """
-    found, count = np.zeros(len(columns[0]), dtype=np.int64), 1
+    found, keys = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
         codes, distinct = _codes(column)
-        found = codes if count == 1 else _first_come(found * distinct + codes)
-        count = int(found.max(initial=0)) + 1
-    first = np.zeros(count if len(found) else 0, dtype=np.int64)
+        found = codes if keys == 1 else _first_come(found * distinct + codes)
+        keys = int(found.max(initial=0)) + 1
+    first = np.zeros(keys if len(found) else 0, dtype=np.int64)
     first[found[::-1]] = np.arange(len(found) - 1, -1, -1)
     return found, first
 
@@ -35,10 +36,10 @@ def _codes(column: Any) -> tuple[I64, int]:
     if not isinstance(column, Column) and column.dtype != object:
         codes = _first_come(column)
         return codes, int(codes.max(initial=-1)) + 1
-    place: dict[Any, int] = {}
+    first: dict[Any, int] = {}
     values = listed(column)
-    codes = np.fromiter((place.setdefault(value, len(place)) for value in values), np.int64, len(values))
-    return codes, len(place)
+    rows = np.fromiter(map(first.setdefault, values, count()), np.int64, len(values))  # of the row that came first
+    return (np.cumsum(rows == np.arange(len(rows))) - 1)[rows], len(first)
 
 
 def _first_come(numbers: I64 | F64) -> I64:
@@ -59,7 +60,7 @@ def ranks(texts: Any) -> I64:
 
 def among(texts: Texts, known: Collection[str]) -> Flags:
     """Which of the `texts` are known."""
-    return np.fromiter((text in known for text in texts), bool, len(texts))
+    return np.fromiter(map(known.__contains__, texts), bool, len(texts))
 
 
 def length(columns: Arrays) -> int:

@@ -7,7 +7,7 @@ under pipeline parallelism): so rows add up to the numbers of the breakdown, and
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import fsum, isnan
+from math import fsum
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,11 +73,17 @@ def exact_sums(numbers: F64, place: I64, count: int) -> F64:
     """The sum at each place of what is known there, nan where nothing is; rounded once, so that it does not depend on
     the order and what cancels leaves 0.
     """
-    found: list[list[float]] = [[] for _ in range(count)]
-    for at, number in zip(place.tolist(), numbers.tolist(), strict=True):
-        if not isnan(number):
-            found[at].append(number)
-    return np.array([fsum(own) if own else np.nan for own in found], dtype=np.float64)
+    told = ~np.isnan(numbers)
+    numbers, place = numbers[told], place[told]
+    rows, found = np.bincount(place, minlength=count), np.full(count, np.nan)
+    alone = rows[place] == 1
+    found[place[alone]] = numbers[alone]
+    several: dict[int, list[float]] = {}
+    for at, number in zip(place[~alone].tolist(), numbers[~alone].tolist(), strict=True):
+        several.setdefault(at, []).append(number)
+    for at, own in several.items():
+        found[at] = fsum(own)
+    return found
 
 
 def _medians(numbers: F64) -> F64:
