@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tracker.compare import knowing
 from tracker.compare.keys import places
+from tracker.profile import median
 from tracker.results import Bottleneck
 from tracker.store import queries
 
@@ -156,7 +157,7 @@ def _said(side: Loaded) -> float | None:
     for run_id, source, name, mean in counters.rows("run_id", "source", "name", "mean"):
         if source == _SAID_BY and not name.startswith("CPU") and mean is not None:
             found.setdefault(run_id, []).append(mean)
-    return median(map(fmean, found.values())) / 100 if found else None
+    return float(median([fmean(own) for own in found.values()])) / 100 if found else None
 
 
 def _known(rows: Columns, *columns: str) -> tuple[I64, list[I64], I64]:
@@ -173,4 +174,4 @@ def _median_quotient(runs: I64, part: I64, whole: I64) -> float | None:
     np.add.at(parts, place, part)
     np.add.at(wholes, place, whole)
     quotients = parts[wholes > 0] / wholes[wholes > 0]
-    return float(np.median(quotients)) if len(quotients) else None
+    return float(median(quotients)) if len(quotients) else None

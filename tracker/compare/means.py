@@ -14,6 +14,7 @@ import numpy as np
 
 from tracker.columns import Columns, objects
 from tracker.compare.keys import places, ranks
+from tracker.profile import known_medians, median
 
 if TYPE_CHECKING:
     from tracker.columns import F64, I64, Texts
@@ -36,7 +37,7 @@ def per_step(side: Loaded, rows: Numbered, sums: Sequence[str], whole: Sequence[
     for name, totals in _totals(rows.rows, rows.number * runs + run, count * runs, sums, whole).items():
         found[name] = np.full(count, np.nan)
         of_runs = totals.reshape(count, runs)[there] / weights
-        found[name][there] = np.median(of_runs, axis=1) if name in whole else _medians(of_runs)
+        found[name][there] = median(of_runs, axis=1) if name in whole else known_medians(of_runs)
     return found
 
 
@@ -86,15 +87,6 @@ def exact_sums(numbers: F64, place: I64, count: int) -> F64:
     return found
 
 
-def _medians(numbers: F64) -> F64:
-    """Of each row, leaving out nan: nan where all are."""
-    if numbers.shape[1] == 1:
-        return numbers[:, 0]
-    found, known = np.full(len(numbers), np.nan), ~np.isnan(numbers).all(axis=1)
-    found[known] = np.nanmedian(numbers[known], axis=1)
-    return found
-
-
 def median_over_runs(side: Loaded, means: Columns, key: Sequence[str]) -> Columns:
     """The median over the runs of `side` of what `per_run` gives, a row per `key`; a run without a key counts as 0
     there.
@@ -106,7 +98,7 @@ def median_over_runs(side: Loaded, means: Columns, key: Sequence[str]) -> Column
     table = np.zeros((len(first), len(side.run_ids), len(names)))
     # absent is a true 0; what is missing in a row that is there stays missing
     table[place, _places_of_runs(side, means)] = np.column_stack([means.reals(name) for name in names])
-    medians = {name: _medians(table[:, :, at]) for at, name in enumerate(names)}
+    medians = {name: known_medians(table[:, :, at]) for at, name in enumerate(names)}
     return means.only(key).taken(first).having(**medians)
 
 

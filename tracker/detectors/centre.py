@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from tracker.detectors.arrays import BOOL, F64, mean_of_rows, median_of_rows
 from tracker.detectors.spread import pooled
+from tracker.profile import median
 
 MIN_SERIES: Final = 20
 """Series that a shared factor needs (JUDGEMENT 4.1); with fewer, a real change of one would pass as the machine's."""
@@ -79,17 +80,17 @@ def centre_of(baseline: F64, candidate: F64, usable: BOOL) -> Centre:
         return no_centre(baseline.shape[1], candidate.shape[1])
     x, y = (side[complete][:, present] for side, present in zip(sides, seen, strict=True))
     level = 0.5 * (mean_of_rows(x) + mean_of_rows(y))
-    rough = [np.median(side - level[:, None], axis=0) for side in (x, y)]
+    rough = [median(side - level[:, None], axis=0) for side in (x, y)]
     x, y = x - rough[0], y - rough[1]
     level = 0.5 * (median_of_rows(x) + median_of_rows(y))
-    fine = [first + np.median(side - level[:, None], axis=0) for first, side in zip(rough, (x, y), strict=True)]
+    fine = [first + median(side - level[:, None], axis=0) for first, side in zip(rough, (x, y), strict=True)]
     middle = 0.5 * (fine[0].mean() + fine[1].mean())
     factors = [np.zeros(side.shape[1]) for side in sides]
     for factor, present, values in zip(factors, seen, fine, strict=True):
         factor[present] = values - middle
     both = x.shape[1] + y.shape[1] > 2
     moved = mean_of_rows(y) - mean_of_rows(x) + (rough[1].mean() - rough[0].mean())
-    noise = np.sqrt(float(np.median(pooled(x, y).variance)) * (1 / x.shape[1] + 1 / y.shape[1])) if both else 0.0
+    noise = np.sqrt(float(median(pooled(x, y).variance)) * (1 / x.shape[1] + 1 / y.shape[1])) if both else 0.0
     return Centre(factors[0], factors[1], count, densest(moved, max(_DOUBT, 2.0 * noise)))
 
 
@@ -102,4 +103,4 @@ def densest(values: F64, width: float) -> float:
     ordered = np.sort(values)
     ends = np.searchsorted(ordered, ordered + width, side="right")
     start = int(np.argmax(ends - np.arange(len(ordered))))
-    return float(np.median(ordered[start : ends[start]]))
+    return float(median(ordered[start : ends[start]]))

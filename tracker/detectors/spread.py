@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tracker.detectors import _distributions as distributions
 from tracker.detectors.arrays import BOOL, F64, counts, squares_about_mean
+from tracker.profile import quantiles
 
 MIN_SERIES: Final = 20
 """Series that a prior needs (JUDGEMENT 4.3); with fewer, every series stands for itself."""
@@ -111,6 +112,6 @@ def duration_bins(level: F64) -> list[BOOL]:
     number = max(1, min(MAX_BINS, int(known.sum()) // SERIES_PER_BIN))
     if number == 1:
         return [known]
-    edges = np.quantile(level[known], np.arange(1, number) / number)
+    edges = quantiles(level[known], np.arange(1, number) / number)
     place = np.searchsorted(edges, level)
     return [known & (place == number_of_bin) for number_of_bin in range(number)]

@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.detectors.arrays import F64
+from tracker.profile import median
 
 _GAP_IN_MAD: Final = 4.0
 _SMALLER_MODE: Final = 0.2
@@ -48,13 +49,13 @@ def two_modes(values: F64) -> Modes | None:
         return None
     cut = smallest + int(np.argmax(gaps))
     low, high = ordered[:cut], ordered[cut:]
-    away = np.concatenate([np.abs(low - np.median(low)), np.abs(high - np.median(high))])
-    if not gaps.max() > _GAP_IN_MAD * 1.4826 * np.median(away):
+    away = np.concatenate([np.abs(low - median(low)), np.abs(high - median(high))])
+    if not gaps.max() > _GAP_IN_MAD * 1.4826 * median(away):
         return None
     # Values that are equal within each side, or nearly, would make any gap a gap; the levels must differ visibly too.
-    if np.median(high) - np.median(low) < 0.02 * abs(np.median(high)):
+    if median(high) - median(low) < 0.02 * abs(median(high)):
         return None
-    return Modes(float(np.median(low)), float(np.median(high)), (n - cut) / n)
+    return Modes(float(median(low)), float(median(high)), (n - cut) / n)
 
 
 def jumps_between(before: F64, now: F64, slack: float) -> Modes | None:
@@ -84,7 +85,7 @@ def jumps_between(before: F64, now: F64, slack: float) -> Modes | None:
 
 def is_between(modes: Modes, values: F64, slack: float) -> bool:
     """Whether the median of `values` lies on one of the levels or between them, give or take `slack`, as a log."""
-    level = math.log(float(np.nanmedian(values)))
+    level = math.log(float(median(values[~np.isnan(values)])))
     return math.log(modes.low) - slack <= level <= math.log(modes.high) + slack
 
 

@@ -13,6 +13,7 @@ from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import MIN_SERIES
 from tracker.detectors.creep import best_version, judge_creep
 from tracker.detectors.judging import Weights
+from tracker.profile import known_medians, median
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -83,7 +84,7 @@ def shared_factor(leaves: F64) -> F64:
     own = own[~np.isnan(own).any(axis=1)]
     if len(own) >= MIN_SERIES:
         logs = np.log(own)
-        factor[telling] = np.median(logs - np.median(logs, axis=1)[:, None], axis=0)
+        factor[telling] = median(logs - median(logs, axis=1)[:, None], axis=0)
     return factor
 
 
@@ -92,5 +93,5 @@ def _median(values: F64) -> F64:
     known = ~np.isnan(values)
     found = np.full(len(values), np.nan)
     some = known.any(axis=1)
-    found[some] = np.nanmedian(values[some], axis=1)
+    found[some] = known_medians(values[some])
     return found

@@ -25,6 +25,7 @@ from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
+from tracker.profile import known_medians
 from tracker.store import Store, bulk, judged, judgements, thresholds
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
@@ -295,7 +296,7 @@ def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
     known = ~np.isnan(values)
     found = np.full(len(values), np.nan)
     some = known.any(axis=1)
-    found[some] = np.nanmedian(values[some], axis=1)
+    found[some] = known_medians(values[some])
     return found
 
 

@@ -1,4 +1,4 @@
-from .arrays import each_once
+from .arrays import each_once, known_medians, median, quantiles
 from .captures import CPU, UNKNOWN_DEVICE, Capture, Device, Digest, Packed, Profile, Source
 from .events import (
     F64,
@@ -11,10 +11,10 @@ from .events import (
     Collectives,
     CollectiveTasks,
     CollectiveTimes,
-    Columns,
     Counters,
     DeviceEvents,
     DeviceKind,
+    EventColumns,
     Events,
     Extras,
     Frames,
@@ -63,12 +63,12 @@ __all__ = [
     "CollectiveTimes",
     "Collectives",
     "Column",
-    "Columns",
     "Counters",
     "Device",
     "DeviceEvents",
     "DeviceKind",
     "Digest",
+    "EventColumns",
     "Events",
     "Extras",
     "Frames",
@@ -88,4 +88,7 @@ __all__ = [
     "Table",
     "each_once",
     "empty",
+    "known_medians",
+    "median",
+    "quantiles",
 ]

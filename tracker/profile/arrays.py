@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+_F64 = NDArray[np.float64]
 
 
 def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
@@ -18,4 +19,52 @@ def each_once(values: NDArray[_Scalar]) -> NDArray[_Scalar]:
     [3, 7]
     """
     found: NDArray[_Scalar] = np.unique(values, return_counts=True)[0]
+    return found
+
+
+def median(values: ArrayLike, axis: int | None = None) -> Any:
+    """The median along an axis, of all values for None; nan where any is nan, and of none. That of NumPy imports
+    `numpy.ma` as well.
+
+    >>> float(median([3.0, 1.0, 2.0])), median([[1.0, 4.0], [2.0, 3.0]], axis=1).tolist()
+    (2.0, [2.5, 2.5])
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    ordered = np.sort(numbers.ravel() if axis is None else np.moveaxis(numbers, axis, -1), axis=-1)
+    count = ordered.shape[-1]
+    if not count:
+        return np.full(ordered.shape[:-1], np.nan)[()]
+    middle = (ordered[..., (count - 1) // 2] + ordered[..., count // 2]) / 2
+    # nan comes last
+    return np.where(np.isnan(ordered[..., -1]), np.nan, middle)[()]
+
+
+def known_medians(rows: _F64) -> _F64:
+    """The median of each row (rows, columns) over what is not nan; nan where all is.
+
+    >>> known_medians(np.array([[1.0, np.nan, 2.0], [np.nan, np.nan, np.nan]])).tolist()
+    [1.5, nan]
+    """
+    ordered, known = np.sort(rows, axis=1), np.count_nonzero(~np.isnan(rows), axis=1)
+    found = np.full(len(rows), np.nan)
+    told = np.flatnonzero(known)
+    low, high = (known[told] - 1) // 2, known[told] // 2
+    found[told] = (ordered[told, low] + ordered[told, high]) / 2
+    return found
+
+
+def quantiles(values: _F64, shares: _F64) -> _F64:
+    """The values at these `shares` of the way from the smallest to the largest, between two of them by the distance to
+    each; as `numpy.quantile`.
+
+    >>> quantiles(np.array([10.0, 30.0, 20.0]), np.array([0.0, 0.25, 1.0])).tolist()
+    [10.0, 15.0, 30.0]
+    """
+    ordered = np.sort(values)
+    place = shares * (len(ordered) - 1)
+    low = np.floor(place).astype(np.int64)
+    before, after, part = ordered[low], ordered[np.minimum(low + 1, len(ordered) - 1)], place - low
+    step = after - before
+    # from the nearer one, so that an equal step to either side is told from rounding
+    found: _F64 = np.where(part < 0.5, before + step * part, after - step * (1 - part))
     return found

@@ -79,7 +79,7 @@ class LaunchLevel(IntEnum):
     OS = 8
 
 
-class Columns(Struct, frozen=True):
+class EventColumns(Struct, frozen=True):
     """Base of the column tables: equal lengths, checked dtypes."""
 
     def __post_init__(self) -> None:
@@ -91,7 +91,7 @@ class Columns(Struct, frozen=True):
         return len(getattr(self, self.__struct_fields__[0]))
 
 
-class HostOps(Columns, frozen=True):
+class HostOps(EventColumns, frozen=True):
     """Operators and user annotations on host threads, in any order; step markers are not among them.
 
     `thread`: index into `Events.threads`. `is_annotation`: 1 for user annotations. `module`: the module path the source
@@ -114,7 +114,7 @@ class HostOps(Columns, frozen=True):
     collective: I32
 
 
-class Frames(Columns, frozen=True):
+class Frames(EventColumns, frozen=True):
     """Python frames and `nn.Module` calls on host threads. `is_module`: 1 where `name` is a module instance
     (`Linear_0`).
     """
@@ -126,7 +126,7 @@ class Frames(Columns, frozen=True):
     is_module: I8
 
 
-class Launches(Columns, frozen=True):
+class Launches(EventColumns, frozen=True):
     """Host calls of the device runtime and driver, launching or not. `correlation` is -1 for calls without one."""
 
     start_ns: I64
@@ -137,7 +137,7 @@ class Launches(Columns, frozen=True):
     correlation: I64
 
 
-class DeviceEvents(Columns, frozen=True):
+class DeviceEvents(EventColumns, frozen=True):
     """Kernels, copies and memsets of ONE device. `step`: the source's own step id, or MISSING. `bytes`: or MISSING.
 
     `process`: index of the host process whose launches may match (see `Events.thread_process`).
@@ -163,7 +163,7 @@ class DeviceEvents(Columns, frozen=True):
     wait_ns: I64
 
 
-class Collectives(Columns, frozen=True):
+class Collectives(EventColumns, frozen=True):
     """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 /
     MISSING.
 
@@ -178,7 +178,7 @@ class Collectives(Columns, frozen=True):
     bytes: I64
 
 
-class Allocations(Columns, frozen=True):
+class Allocations(EventColumns, frozen=True):
     """Allocator events. `bytes` < 0 frees. `component`: `cpu`, `device` or a profiler's own word.
 
     `on_device`: 0 host memory, 1 device memory. `total_*`: the allocator's counters after the event, or MISSING.
@@ -194,7 +194,7 @@ class Allocations(Columns, frozen=True):
     total_reserved_bytes: I64
 
 
-class Markers(Columns, frozen=True):
+class Markers(EventColumns, frozen=True):
     """Step markers: `step` is the number in `ProfilerStep#N`; one row per step, ordered by start. NO_STEP: a time of
     which nothing belongs to a step.
     """
@@ -205,7 +205,7 @@ class Markers(Columns, frozen=True):
     process: I32
 
 
-class KernelMetrics(Columns, frozen=True):
+class KernelMetrics(EventColumns, frozen=True):
     """Measurements of single kernels (PMU / AI Core): `event` is an index into DeviceEvents, `metric` as the source
     spells it.
     """
@@ -215,7 +215,7 @@ class KernelMetrics(Columns, frozen=True):
     value: F64
 
 
-class CollectiveTimes(Columns, frozen=True):
+class CollectiveTimes(EventColumns, frozen=True):
     """Where the time of a collective call went, as the profiler says; each or MISSING. `collective`: index into
     Collectives, of which a source that knows these times has one row per call.
     """
@@ -227,7 +227,7 @@ class CollectiveTimes(Columns, frozen=True):
     idle_ns: I64
 
 
-class CollectiveTasks(Columns, frozen=True):
+class CollectiveTasks(EventColumns, frozen=True):
     """The tasks of a collective call (`Notify_Wait`, `Memcpy`, `Reduce_Inline`, ...) on their plane."""
 
     collective: I32
@@ -237,7 +237,7 @@ class CollectiveTasks(Columns, frozen=True):
     end_ns: I64
 
 
-class CollectiveLinks(Columns, frozen=True):
+class CollectiveLinks(EventColumns, frozen=True):
     """What a collective call moved. `transport`: SDMA, RDMA, HCCS, ...
 
     `source`, `target`: global ranks, or -1 for all links.
@@ -256,7 +256,7 @@ class CollectiveLinks(Columns, frozen=True):
     large_packet_ratio: F64
 
 
-class MemoryPoints(Columns, frozen=True):
+class MemoryPoints(EventColumns, frozen=True):
     """The course of memory as the profiler sampled it; each counter or MISSING."""
 
     time_ns: I64
@@ -265,7 +265,7 @@ class MemoryPoints(Columns, frozen=True):
     reserved_bytes: I64
 
 
-class Counters(Columns, frozen=True):
+class Counters(EventColumns, frozen=True):
     """Any other table of a profiler, one row per number.
 
     `source` is the file or table (`l2_cache`), `name` the thing measured,
@@ -279,7 +279,7 @@ class Counters(Columns, frozen=True):
     value: F64
 
 
-class ApiTotals(Columns, frozen=True):
+class ApiTotals(EventColumns, frozen=True):
     """Host calls of which the source knows sums over the whole capture alone; `level` as of Launches. `min_ns`,
     `max_ns`: of one call, or MISSING.
     """
@@ -292,7 +292,7 @@ class ApiTotals(Columns, frozen=True):
     max_ns: I64
 
 
-class StepTimes(Columns, frozen=True):
+class StepTimes(EventColumns, frozen=True):
     """What the profiler itself says of a step; each or MISSING.
 
     Bubble and preparation do not show in events. The others are a breakdown of its own, which stands in where the
@@ -309,7 +309,7 @@ class StepTimes(Columns, frozen=True):
     free_ns: I64
 
 
-def empty(table: type[Columns]) -> Any:
+def empty(table: type[EventColumns]) -> Any:
     """A table of `table`'s columns without rows.
 
     >>> len(empty(Markers))

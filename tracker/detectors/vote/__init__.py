@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike
 from tracker.detectors import rule
 from tracker.detectors.arrays import F64, I64
 from tracker.detectors.vote._splitting import MIN_SEGMENT, prune
+from tracker.profile import median
 
 NAMES: Final = ("e_divisive", "kernel", "rank_window", "step_fit", "t_window")
 
@@ -118,7 +119,7 @@ def agreement(found: dict[str, list[int]]) -> list[int]:
         if support[most] < AGREEMENT:
             break
         near = np.abs(ballots - candidates[most]) <= _NEAR
-        agreed.append(int(np.median(ballots[near])))
+        agreed.append(int(median(ballots[near])))
         ballots, voter = ballots[~near], voter[~near]
     return sorted(agreed)
 
@@ -132,7 +133,7 @@ def _lasting(logs: F64, places: list[int], effect: float) -> list[int]:
     while places:
         places = _placed(logs, places)
         bounds = [0, *places, len(logs)]
-        level = [float(np.median(logs[start:stop])) for start, stop in pairwise(bounds)]
+        level = [float(median(logs[start:stop])) for start, stop in pairwise(bounds)]
         length = np.diff(bounds)
         size = [
             abs(level[number + 1] - level[number])
@@ -157,7 +158,7 @@ def is_step(logs: F64, place: int) -> bool:
     (True, False)
     """
     before, after = logs[:place], logs[place:]
-    levels = float(np.median(before)), float(np.median(after))
+    levels = float(median(before)), float(median(after))
     middle, upward = 0.5 * (levels[0] + levels[1]), levels[1] > levels[0]
     held = min(int(((before < middle) == upward).sum()), int(((after > middle) == upward).sum()))
     if held < MIN_SEGMENT:
@@ -175,7 +176,7 @@ def _placed(logs: F64, places: list[int]) -> list[int]:
     moved = []
     for number, place in enumerate(places):
         start, stop = bounds[number], bounds[number + 2]
-        before, after = np.median(logs[start:place]), np.median(logs[place:stop])
+        before, after = median(logs[start:place]), median(logs[place:stop])
         options = range(max(start + MIN_SEGMENT, place - _REACH), min(stop - MIN_SEGMENT, place + _REACH) + 1)
         cost = {
             option: float(np.abs(logs[start:option] - before).sum() + np.abs(logs[option:stop] - after).sum())

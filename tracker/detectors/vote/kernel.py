@@ -10,6 +10,7 @@ import numpy as np
 from tracker.detectors.arrays import F64
 from tracker.detectors.vote._segmentation import cheapest
 from tracker.detectors.vote._splitting import noise
+from tracker.profile import median
 
 TITLE: Final = "best segmentation under a Gaussian kernel"
 
@@ -25,7 +26,7 @@ def change_points(values: F64) -> list[int]:
     """
     n = len(values)
     squares = (values[:, None] - values[None, :]) ** 2
-    width = max(float(np.median(squares[np.triu_indices(n, 1)])), noise(values) ** 2) if n > 1 else 0.0
+    width = max(float(median(squares[np.triu_indices(n, 1)])), noise(values) ** 2) if n > 1 else 0.0
     if width == 0.0:
         width = float(squares.max())
     if width == 0.0:

@@ -11,6 +11,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from tracker.detectors.arrays import F64
 from tracker.detectors.vote._segmentation import cheapest
 from tracker.detectors.vote._splitting import noise
+from tracker.profile import median
 
 TITLE: Final = "steps fitted by least absolute deviations"
 
@@ -25,9 +26,9 @@ def change_points(values: F64) -> list[int]:
     change costs 2.5 ln n: the Schwarz criterion for Laplace noise, at a higher price since runs are not independent.
     """
     n = len(values)
-    unit = max(noise(values), float(np.median(np.abs(values - np.median(values)))) * 0.5)
+    unit = max(noise(values), float(median(np.abs(values - median(values)))) * 0.5)
     if unit == 0.0:
-        unit = float(np.abs(values - np.median(values)).max())
+        unit = float(np.abs(values - median(values)).max())
     if unit == 0.0:
         return []
     return cheapest(_absolute_deviations(values) / (unit * math.sqrt(2 / math.pi)), _PRICE * math.log(n))

@@ -17,6 +17,7 @@ from tracker.detectors.within import MODES_OF, jumps_between
 from tracker.judgement.families import RUN, UNCOUNTED
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.follow.watched import BOOL, Watched
+from tracker.profile import median
 
 _LASTING: Final = 3
 """Runs that a step back must have lasted (JUDGEMENT 5)."""
@@ -111,7 +112,7 @@ def _effect_of_calls(watched: Watched, tracked: Tracked, run: int) -> float | No
     """How much more often the run calls the series than the baseline, as `effect_of`."""
     before, now = watched.calls[tracked.row, list(tracked.baseline)], float(watched.calls[tracked.row, run])
     known = before[before > 0]
-    return tracked.sign * math.log(now / float(np.median(known))) if len(known) and now > 0 else None
+    return tracked.sign * math.log(now / float(median(known))) if len(known) and now > 0 else None
 
 
 def _effect_when_taken_back(watched: Watched, tracked: Tracked, run: int, effect: float) -> float | None:
@@ -200,14 +201,14 @@ def step_back(watched: Watched, tracked: Tracked, run: int) -> tuple[float, int]
     known = np.flatnonzero(~np.isnan(values))
     logs = tracked.sign * np.log(values[known])
     since = int(np.searchsorted(known, max(0, tracked.first - first)))
-    if len(known) - since < 2 * _LASTING or np.median(logs[since:-_LASTING]) - np.median(logs[-_LASTING:]) < wanted:
+    if len(known) - since < 2 * _LASTING or median(logs[since:-_LASTING]) - median(logs[-_LASTING:]) < wanted:
         return None
     places = [place for place in change_points(values[known]) if place >= since + _LASTING]
     if not places:
         return None
     last = places[-1]
     before = logs[places[-2] if len(places) > 1 else since : last]
-    size = float(np.median(before) - np.median(logs[last:]))
+    size = float(median(before) - median(logs[last:]))
     began = first + int(known[last])
     told = tracked.turned is not None and abs(began - tracked.turned) <= _LASTING
     return None if told or size < wanted else (size, began)

@@ -14,6 +14,7 @@ from tracker.detectors.centre import MIN_SERIES
 from tracker.judgement.families import BETTER_IF_MORE, OWN_CLOCK, RUN, WAYS, Family, leaf_of, more_is_better
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import NONE, Thresholds
+from tracker.profile import median
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -152,9 +153,9 @@ def factor_run_by_run(leaves: F64, step: F64) -> F64:
         window = logs[:, before] - shared[before]
         usable = ~np.isnan(window).any(axis=1) & ~np.isnan(logs[:, run]) & large[:, run]
         if int(usable.sum()) < MIN_SERIES:
-            shared[run] = float(np.median(shared[before]))
+            shared[run] = float(median(shared[before]))
         else:
-            shared[run] = float(np.median(logs[usable, run] - np.median(window[usable], axis=1)))
+            shared[run] = float(median(logs[usable, run] - median(window[usable], axis=1)))
     return shared
 
 

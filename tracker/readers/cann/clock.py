@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracker.profile import MISSING, Columns, Events
+from tracker.profile import MISSING, EventColumns, Events
 from tracker.readers.cann.info import DATE_NS, Clock
 
 _TABLES: Final = ("ops", "frames", "launches", "device", "allocations", "markers")
@@ -44,7 +44,7 @@ def _tables(events: Events) -> Iterator[Any]:
     yield from (getattr(events.extras, name) for name in _EXTRAS)
 
 
-def _times(table: Columns) -> dict[str, Any]:
+def _times(table: EventColumns) -> dict[str, Any]:
     return {name: getattr(table, name) for name in _TIMES if hasattr(table, name)}
 
 

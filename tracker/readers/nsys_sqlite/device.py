@@ -11,7 +11,7 @@ from tracker.profile import I32, I64, MISSING, DeviceKind, Strings
 from tracker.readers._nvidia import copy_name, memset_name
 from tracker.readers._spans import Spans, check_range
 from tracker.readers._sqlite import picked
-from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, process_of
+from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, process_of
 
 KERNEL: Final = "CUPTI_ACTIVITY_KIND_KERNEL"
 MEMCPY: Final = "CUPTI_ACTIVITY_KIND_MEMCPY"
@@ -25,7 +25,7 @@ _CORRELATIONS: Final = 1 << 33
 _NAMES: Final = "demangledName|shortName|name|mangledName"
 
 
-def work_of(spans: Spans, names: Names, launches: Mapping[str, Any]) -> Columns:
+def work_of(spans: Spans, names: Names, launches: Mapping[str, Any]) -> Arrays:
     """All device events: `start_ns`, `end_ns`, `process`, `ordinal`, `stream`, `correlation` (-1: none), `name`,
     `kind`, `bytes`.
 
@@ -38,24 +38,24 @@ def work_of(spans: Spans, names: Names, launches: Mapping[str, Any]) -> Columns:
     return joined([work, picked(graphs, ~_same_launch(graphs, work))])
 
 
-def _kernels(spans: Spans, names: Names) -> Columns:
+def _kernels(spans: Spans, names: Names) -> Arrays:
     table = spans.read(KERNEL, (), (_NAMES, *_PLACE))
     return _part(table, DeviceKind.KERNEL, names.codes(table["demangledName"]))
 
 
-def _copies(spans: Spans, strings: Strings) -> Columns:
+def _copies(spans: Spans, strings: Strings) -> Arrays:
     table = spans.read(MEMCPY, (), ("bytes", "copyKind", "srcKind", "dstKind", *_PLACE))
     check_range(spans.db, MEMCPY, table, "bytes")
     return _part(table, DeviceKind.COPY, _named(strings, copy_name, table, ("copyKind", "srcKind", "dstKind")))
 
 
-def _memsets(spans: Spans, strings: Strings) -> Columns:
+def _memsets(spans: Spans, strings: Strings) -> Arrays:
     table = spans.read(MEMSET, (), ("bytes", "memKind", *_PLACE))
     check_range(spans.db, MEMSET, table, "bytes")
     return _part(table, DeviceKind.MEMSET, _named(strings, memset_name, table, ("memKind",)))
 
 
-def _graphs(spans: Spans, strings: Strings) -> Columns:
+def _graphs(spans: Spans, strings: Strings) -> Arrays:
     """Graphs that were traced as a whole; numbered in order of their first run, since their ids differ in each run."""
     table = spans.read(GRAPH, (), ("graphExecId|graphId", *_PLACE))
     table = picked(table, np.argsort(table["start"], kind="stable"))
@@ -65,7 +65,7 @@ def _graphs(spans: Spans, strings: Strings) -> Columns:
     return _part(table, DeviceKind.KERNEL, codes)
 
 
-def _part(table: Columns, kind: DeviceKind, name: I32) -> Columns:
+def _part(table: Arrays, kind: DeviceKind, name: I32) -> Arrays:
     count = len(table["start"])
     known = table["correlationId"] > 0
     stream = table["streamId"]
@@ -82,7 +82,7 @@ def _part(table: Columns, kind: DeviceKind, name: I32) -> Columns:
     }
 
 
-def _named(strings: Strings, spell: Any, table: Columns, columns: tuple[str, ...]) -> I32:
+def _named(strings: Strings, spell: Any, table: Arrays, columns: tuple[str, ...]) -> I32:
     """The code of what `spell` makes of each row's numbers; -1 for a number that is not there."""
     numbers = [np.where(table[name] == MISSING, -1, table[name]).tolist() for name in columns]
     rows = list(zip(*numbers, strict=True))
@@ -90,7 +90,7 @@ def _named(strings: Strings, spell: Any, table: Columns, columns: tuple[str, ...
     return np.array([codes[row] for row in rows], dtype=np.int32)
 
 
-def _with_process(work: Columns, launches: Mapping[str, Any]) -> Columns:
+def _with_process(work: Arrays, launches: Mapping[str, Any]) -> Arrays:
     """Fills in the process where the export does not say it: that of the launch, else the one that launched most."""
     lost = np.flatnonzero(work["process"] < 0)
     if not len(lost) or not len(launches["process"]):
@@ -105,7 +105,7 @@ def _with_process(work: Columns, launches: Mapping[str, Any]) -> Columns:
     return {**work, "process": process}
 
 
-def _same_launch(work: Columns, other: Columns) -> Any:
+def _same_launch(work: Arrays, other: Arrays) -> Any:
     """Which rows of `work` share process and correlation with a row of `other`; none where they have none."""
     processes = np.unique(np.concatenate([work["process"], other["process"]]))
     keys = [
@@ -114,7 +114,7 @@ def _same_launch(work: Columns, other: Columns) -> Any:
     return np.isin(keys[0], keys[1]) & (work["correlation"] >= 0)
 
 
-def lost_launches(launches: Mapping[str, Any], work: Columns) -> tuple[int, int]:
+def lost_launches(launches: Mapping[str, Any], work: Arrays) -> tuple[int, int]:
     """(launches without any device work, all launches), of the calls that start a kernel or a graph."""
     starts: I64 = np.flatnonzero(launches["starts_work"] & (launches["correlation"] >= 0))
     rows = {name: launches[name][starts] for name in ("process", "correlation")}

@@ -14,7 +14,7 @@ from tracker.readers._nvidia import api_level, api_name, launches_work
 from tracker.readers._nvtx import RangeKind, RangeName, is_library_domain, range_name, split_emitted
 from tracker.readers._spans import Spans
 from tracker.readers._sqlite import picked
-from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, process_of
+from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, process_of
 
 NVTX: Final = "NVTX_EVENTS"
 CALLS: Final = ("CUPTI_ACTIVITY_KIND_RUNTIME", "CUPTI_ACTIVITY_KIND_DRIVER")
@@ -24,7 +24,7 @@ _LIBRARY_CALLS: Final = ("CUDNN_EVENTS", "CUBLAS_EVENTS")
 _PUSH_POP, _START_END, _DOMAIN = 59, 60, 75
 
 
-def launches_of(spans: Spans, names: Names) -> Columns:
+def launches_of(spans: Spans, names: Names) -> Arrays:
     """All CUDA calls: `start_ns`, `end_ns`, `thread` (globalTid), `process`, `name`, `level`, `correlation` (-1: none),
     `starts_work`.
     """
@@ -46,7 +46,7 @@ def launches_of(spans: Spans, names: Names) -> Columns:
     }
 
 
-def os_calls_of(spans: Spans, names: Names) -> Columns:
+def os_calls_of(spans: Spans, names: Names) -> Arrays:
     """All calls of the operating system, with the columns of `launches_of`; none has a correlation or starts work."""
     calls = spans.read(OS_CALLS, ("globalTid",), ("nameId|name",))
     count = len(calls["start"])
@@ -69,7 +69,7 @@ class Ranges(Struct, frozen=True):
     `sequence` (of PyTorch's autograd, or -1), `crosses` (ends on another thread than it began).
     """
 
-    columns: Columns
+    columns: Arrays
     names: tuple[RangeName, ...]
 
     def of_process(self, process: int, last_ns: int) -> Ranges:
@@ -100,11 +100,11 @@ def ranges_of(spans: Spans, names: Names) -> Ranges:
     return Ranges(columns, (*known, *of_libraries))
 
 
-def _nvtx(spans: Spans, names: Names, raw: Strings) -> tuple[Columns, Any]:
+def _nvtx(spans: Spans, names: Names, raw: Strings) -> tuple[Arrays, Any]:
     """The ranges with their texts, and which of them are in the domain of a library."""
     db = spans.db
     optional = ("end", "textId", "globalTid", "endGlobalTid", "domainId")
-    table: Columns = dict(db.ints(NVTX, ("start", "eventType"), optional))
+    table: Arrays = dict(db.ints(NVTX, ("start", "eventType"), optional))
     told, by_id = db.codes(NVTX, "text", raw), _codes_by_id(names, table["textId"], raw)
     table["text"] = np.where(told > 0, told, by_id)
     domains = picked(table, table["eventType"] == _DOMAIN)
@@ -134,7 +134,7 @@ def _codes_by_id(names: Names, ids: I64, raw: Strings) -> I32:
     return np.array([raw.code(names.text(number)) for number in distinct.tolist()], dtype=np.int32)[back]
 
 
-def _library_calls(spans: Spans, names: Names, raw: Strings, table: str) -> Columns:
+def _library_calls(spans: Spans, names: Names, raw: Strings, table: str) -> Arrays:
     calls = spans.read(table, ("globalTid",), ("nameId|name",))
     return {
         "start_ns": calls["start"],
@@ -217,7 +217,7 @@ def host_of(ranges: Ranges, threads: Threads, strings: Strings, calls: CallTable
 
 
 class _NameCodes:
-    """Columns of what the names of ranges say; each distinct name is looked at once."""
+    """Arrays of what the names of ranges say; each distinct name is looked at once."""
 
     def __init__(self, names: tuple[RangeName, ...], said: I64, strings: Strings, calls: CallTable) -> None:
         self._distinct, self._back = np.unique(said, return_inverse=True)
@@ -274,5 +274,5 @@ def _markers(ranges: Ranges) -> tuple[Any, Markers, tuple[str, ...]]:
     return chosen, _marker_table(table, step, kept[np.argsort(table["start_ns"][kept], kind="stable")]), warnings
 
 
-def _marker_table(table: Columns, step: I64, rows: I64) -> Markers:
+def _marker_table(table: Arrays, step: I64, rows: I64) -> Markers:
     return Markers(table["start_ns"][rows], table["end_ns"][rows], step[rows], np.zeros(len(rows), dtype=np.int32))

@@ -12,7 +12,7 @@ from tracker.readers._spans import check_range
 from tracker.readers._sqlite import Database, code_column, first_rows, picked
 from tracker.readers._times import MAX_NS
 from tracker.readers.nsys_sqlite.host import Threads
-from tracker.readers.nsys_sqlite.tables import Columns, process_of
+from tracker.readers.nsys_sqlite.tables import Arrays, process_of
 
 USAGE: Final = "CUDA_GPU_MEMORY_USAGE_EVENTS"
 COMPONENT: Final = "cuda"
@@ -24,17 +24,17 @@ _GPU_NUMBER: Final = 0xFF
 """GPU_METRICS.typeId holds the number of the GPU in its low 8 bits."""
 
 
-def usage_of(db: Database) -> Columns:
+def usage_of(db: Database) -> Arrays:
     """The allocations and releases of all processes, as the columns of the table and `process`."""
     columns = ("bytes", "address", "memoryOperationType", "globalPid")
-    table: Columns = dict(db.ints(USAGE, ("start", *columns), ("deviceId", "memKind", "correlationId")))
+    table: Arrays = dict(db.ints(USAGE, ("start", *columns), ("deviceId", "memKind", "correlationId")))
     check_range(db, USAGE, table, "bytes")
     check_range(db, USAGE, table, "start", largest=MAX_NS)
     kinds = np.isin(table["memoryOperationType"], (_ALLOCATES, _FREES)) & (table["start"] != MISSING)
     return picked(table, kinds) | {"process": process_of(table["globalPid"][kinds])}
 
 
-def allocations_of(usage: Columns, launches: Mapping[str, Any], threads: Threads, strings: Strings) -> Allocations:
+def allocations_of(usage: Arrays, launches: Mapping[str, Any], threads: Threads, strings: Strings) -> Allocations:
     """The events of one process and device. `launches`: of the process; they tell the thread of an allocation."""
     if not len(usage["start"]) or not len(threads.ids):
         nothing: Allocations = empty(Allocations)

@@ -32,7 +32,7 @@ from tracker.readers.nsys_sqlite.host import (
     ranges_of,
 )
 from tracker.readers.nsys_sqlite.memory import allocations_of, metrics_of, usage_of
-from tracker.readers.nsys_sqlite.tables import Columns, Names, joined, pid_of, tid_of
+from tracker.readers.nsys_sqlite.tables import Arrays, Names, joined, pid_of, tid_of
 
 _RANK_IN_NAME: Final = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 _FEW: Final = 0.01
@@ -51,11 +51,11 @@ class _Export(Struct, frozen=True):
 
     db: Database
     strings: Strings
-    work: Columns
-    launches: Columns
-    os_calls: Columns
+    work: Arrays
+    launches: Arrays
+    os_calls: Arrays
     ranges: Ranges
-    usage: Columns
+    usage: Arrays
     facts: ExportFacts
     source: Source
 
@@ -204,7 +204,7 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
 
 
 def _allocations(
-    export: _Export, process: int, ordinal: int | None, launches: Columns, threads: Threads, *, is_first: bool
+    export: _Export, process: int, ordinal: int | None, launches: Arrays, threads: Threads, *, is_first: bool
 ) -> Allocations:
     """Those of the device; what names no device belongs to the first."""
     usage = export.usage

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracker.profile import I32, I64, Strings
 from tracker.readers._sqlite import Database
 
-Columns = dict[str, NDArray[Any]]
+Arrays = dict[str, NDArray[Any]]
 
 _PROCESS_BITS: Final = 24
 """The exporter packs ids: the thread in the low 24 bits, the process above it, the machine above that."""
@@ -65,6 +65,6 @@ class Names:
         return np.array([self.strings.code(spell(text)) if text else 0 for text in said], dtype=np.int32)[back]
 
 
-def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> Columns:
+def joined(parts: Sequence[Mapping[str, NDArray[Any]]]) -> Arrays:
     """The rows of all parts, one part after the other; all have the same columns."""
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
