@@ -67,3 +67,10 @@ def test_a_side_against_itself_is_all_zero(numbers):
     joined = differences(side(**numbers), side(**numbers))
     assert (joined["delta_ns"] == 0).all()
     assert (joined["diff"] == 0).all()
+
+
+def test_a_table_without_rows_has_the_kinds_of_columns_that_one_with_rows_has():
+    kinds = join.nothing("kernels").frame.dtypes.astype(str)
+    assert kinds[["name", "op", "category", "why", "verdict"]].tolist() == ["string"] * 5
+    assert kinds[["baseline_ns", "delta_ns", "q"]].tolist() == ["float64"] * 3
+    assert join.nothing("communication").frame["group_size"].dtype == "Int64"

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 _JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
 _TEXTS = frozenset(
     {
-        "attribute", "component", "core_type", "data_type", "group_role", "input_shapes", "input_types", "kind",
-        "level", "module", "name", "phase", "plane", "source", "status", "transport", "type",
+        "attribute", "baseline_name", "category", "component", "core_type", "data_type", "group_role", "input_shapes",
+        "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
+        "status", "transport", "type", "why",
         *_JUDGED_TEXTS,
     }
 )  # fmt: skip
