@@ -16,10 +16,10 @@ from tracker.profile import (
     Collectives,
     CollectiveTasks,
     CollectiveTimes,
-    Columns,
     Counters,
     DeviceEvents,
     DeviceKind,
+    EventColumns,
     Events,
     Extras,
     Frames,
@@ -55,7 +55,7 @@ class Made:
         self.strings = Strings()
         self.processes = processes
         self.host_is_primary = True
-        self.rows: dict[type[Columns], list[dict[str, Any]]] = {table: [] for table in (*PLAIN, *EXTRA)}
+        self.rows: dict[type[EventColumns], list[dict[str, Any]]] = {table: [] for table in (*PLAIN, *EXTRA)}
         self.blocks: list[int] = []
 
     def op(self, name: str, start: int, end: int, thread: int = 0, **given: Any) -> None:
@@ -206,10 +206,10 @@ class Made:
         other.rows[KernelMetrics] = moved
         return other
 
-    def _add(self, table: type[Columns], defaults: dict[str, Any], **given: Any) -> None:
+    def _add(self, table: type[EventColumns], defaults: dict[str, Any], **given: Any) -> None:
         self.rows[table].append(defaults | given)
 
-    def _table(self, table: type[Columns]) -> Any:
+    def _table(self, table: type[EventColumns]) -> Any:
         columns = {}
         for name, kind in table.__annotations__.items():
             values = [row[name] for row in self.rows[table]]
