@@ -154,10 +154,14 @@ def keys(command: str, document: Mapping[str, Any], result: object) -> str:
             holds = told[key]
         elif of_rows is not None:
             holds = "rows: " + ", ".join(of_rows.__struct_fields__)
+        elif key == "not_recognised":
+            holds = "rows: path, why"
         elif isinstance(value, list) and value and isinstance(value[0], Mapping):
             holds = "rows: " + ", ".join(value[0])
         elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
-            holds = "sentences" if all(isinstance(each, str) and " " in each for each in value) else "a list"
+            is_command = bool(value) and all(str(each).startswith("tracker ") for each in value)
+            is_text = all(isinstance(each, str) and " " in each for each in value)
+            holds = "commands" if is_command else "sentences" if is_text else "a list"
         elif isinstance(value, list):
             holds = "rows: " + ", ".join(getattr(result, key).columns)
         else:

@@ -161,10 +161,11 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests run only with TRACKER_TESTS=all."""
-    if os.environ.get("TRACKER_TESTS") == "all":
-        return
-    skip = pytest.mark.skip(reason="slow: TRACKER_TESTS=all runs it")
-    for item in items:
-        if item.get_closest_marker("slow"):
-            item.add_marker(skip)
+    """Slow tests run only with TRACKER_TESTS=all; with =oldest those run that hold with the oldest libraries too."""
+    chosen = os.environ.get("TRACKER_TESTS")
+    left_out = {"slow": "TRACKER_TESTS=all runs it", "newest": "its text is that of newer libraries"}
+    for name in {"all": (), "oldest": ("slow", "newest")}.get(chosen or "", ("slow",)):
+        skip = pytest.mark.skip(reason=f"{name}: {left_out[name]}")
+        for item in items:
+            if item.get_closest_marker(name):
+                item.add_marker(skip)

@@ -16,6 +16,8 @@ from msgspec.structs import replace
 
 from tracker.profile import (
     MISSING,
+    OWNER_RULES,
+    OWNER_SETTING,
     ROW_COLUMNS,
     Breakdown,
     Capture,
@@ -73,6 +75,8 @@ def rows(
     kernels: Sequence[Any] = (("gemm", 100),),
     communication: Sequence[Any] = (),
     memory: Sequence[Any] = (),
+    peak: Sequence[Any] = (),
+    blocks: Sequence[Any] = (),
     api: Sequence[Any] = (),
     curve: Sequence[Any] = (),
     counters: Sequence[Any] = (),
@@ -88,7 +92,9 @@ def rows(
     `metrics`: {name: value} or {name: columns of `kernel_metric`}])
     `communication`: (kind, total_ns[, columns; `tasks`: [(name, total_ns[, columns])], `links`: [(transport, bytes[,
     columns])]])
-    `memory`: (op, bytes[, columns]); `api`: (name, total_ns[, columns]); `curve`: (component, time_ns, allocated_bytes)
+    `memory`: (op, bytes[, columns; `allocator`]); `peak`: (op, bytes held at the peak[, columns of `memory_peak` and
+    `op_key`]), `blocks`: (op, bytes[, columns of `memory_block` and `op_key`]), both once for all steps
+    `api`: (name, total_ns[, columns]); `curve`: (component, time_ns, allocated_bytes)
     `counters`: (source, name, attribute, value or columns of `counter`)
     The part in brackets is a dict and may be left out.
     """
@@ -109,9 +115,10 @@ def rows(
         for name, size, more in map(_entry, memory):
             own = {column: more.pop(column) for column in list(more) if column in ROW_COLUMNS["op_key"]}
             key = op_keys.at(name=name, **own)
-            parts["memory"].append(
-                {"step": step, "op_key": key, "component": "device", "calls": 1, "bytes": size, **more}
-            )
+            allocator = more.pop("allocator", "aten::empty")
+            row = {"step": step, "op_key": key, "component": "device", "calls": 1, "bytes": size, **more}
+            parts["memory"].append(row)
+            parts["memory_allocator"].append({**row, "allocator": allocator})
         for source, name, attribute, number in counters:
             spread = (
                 number if isinstance(number, dict) else {"calls": 1, **dict.fromkeys(("mean", "min", "max"), number)}
@@ -122,6 +129,11 @@ def rows(
                 {"step": step, "level": "runtime", "name": name, "calls": 1, "total_ns": total_ns, "self_ns": total_ns}
                 | {"min_ns": total_ns, "max_ns": total_ns, **more}
             )
+    for table_name, entries in (("memory_peak", peak), ("memory_block", blocks)):
+        for name, size, more in map(_entry, entries):
+            own = {column: more.pop(column) for column in list(more) if column in ROW_COLUMNS["op_key"]}
+            row = {"component": "device", "op_key": op_keys.at(name=name, **own), "allocator": "aten::empty"}
+            parts[table_name].append({**row, "bytes": size, **more})
     parts["op_tree"] = _flat_tree(parts["op"])
     parts["memory_curve"] = [
         {"component": component, "time_ns": time_ns, "allocated_bytes": size} for component, time_ns, size in curve
@@ -166,7 +178,7 @@ def capture(
         started_at_ns=started_at_ns,
         ended_at_ns=ended_at_ns,
         sources=(Source(path or f"rank{rank}.pt.trace.json", 1000, digest),),
-        settings=settings or {},
+        settings={**({OWNER_SETTING: OWNER_RULES} if of_rows.get("memory") else {}), **(settings or {})},
         rows=made,
         parallel={} if stage is None else {"stage": stage},
     )

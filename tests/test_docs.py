@@ -49,7 +49,8 @@ def test_python_example_runs(write_docs, capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
     (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
-    assert "aten::mul" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "aten::mul" in out and "finding_id" in out
 
 
 def test_every_column_has_a_meaning_and_every_meaning_a_column():

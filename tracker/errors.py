@@ -7,13 +7,17 @@ which prints `str(error)` as one line on stderr and exits with `error.exit_code`
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
+from typing import Any, Final
 
 EXIT_OK = 0
 EXIT_FINDINGS = 1
 EXIT_COULD_NOT_RUN = 2
 EXIT_NOT_COMPARABLE = 3
 EXIT_TOO_LITTLE_DATA = 4
+
+
+FIRST_INGEST: Final = "tracker ingest PATH --version VERSION --workload WORKLOAD"
+"""What to do in a database without runs; a user fills in the words in capitals."""
 
 
 class TrackerError(Exception):

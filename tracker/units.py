@@ -25,6 +25,7 @@ MAX_BYTES: Final = 64 * 1024**3
 
 # Seconds start at ten: parts of a step of 1.2 s would lose their digits.
 _TIME_UNITS = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (NS_PER_US, NS_PER_US, "us"), (1, 1, "ns"))
+_VENDORS: Final = ("huawei", "ascend", "nvidia", "amd", "intel")
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
 
@@ -232,3 +233,26 @@ def format_moment(ns: int) -> str:
     '1970-01-01 00:01'
     """
     return datetime.fromtimestamp(ns // NS_PER_S, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def device_part(text: str) -> str:
+    """A device or a part of its name as it is compared: in small letters, without blanks, `-` and `_`.
+
+    >>> device_part("Ascend 910B"), device_part("ascend-910b") in device_part("Huawei Ascend910B")
+    ('ascend910b', True)
+    """
+    return re.sub(r"[\s_-]+", "", text.lower())
+
+
+def device_key(name: str) -> str:
+    """What two spellings of one hardware model have in common: `device_part` without the vendor in front.
+
+    A bare H100 is not the H100 80GB HBM3: which of several models it is cannot be told.
+
+    >>> device_key("Huawei Ascend910B"), device_key("Ascend 910B"), device_key("NVIDIA H100") == device_key("h100")
+    ('910b', '910b', True)
+    """
+    part = device_part(name)
+    for vendor in _VENDORS:
+        part = part.removeprefix(vendor) or part
+    return part

@@ -7,6 +7,7 @@ import json
 import sqlite3
 
 from tests.cli.support import WORKLOAD
+from tracker.errors import FIRST_INGEST
 from tracker.store.schema import SCHEMA_HEAD
 
 
@@ -142,7 +143,8 @@ def test_a_copy_that_cannot_be_says_why_in_its_own_words(tracker, db, tmp_path, 
         ("", tmp_path / "new.db", "FROM is empty; name a SQLite file, or postgresql://USER@HOST/NAME"),
         (db, "", "TO is empty; name a SQLite file, or postgresql://USER@HOST/NAME"),
         (tmp_path / "gone.db", tmp_path / "new.db",
-         f"there is no database at {tmp_path / 'gone.db'}; tracker ingest makes it, or name another database"),
+         f"there is no database at {tmp_path / 'gone.db'}; an ingest makes it: {FIRST_INGEST}; "
+         "or name another database"),
         (db, tmp_path, f"{tmp_path} is a folder, not a database; name another database"),
     ):  # fmt: skip
         done = tracker("db", "copy", source, target)

@@ -26,7 +26,7 @@ EVENTS = [step(1, 0, 100), op("aten::mm", 10, 20), launch(1, 12), kernel("gemm",
 
 def rank(folder, number, *, world_size=8, start_s=0, name=None, **top):
     """A trace of one step of a rank: one op that launches one kernel."""
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     said = {"distributedInfo": {"rank": number, "world_size": world_size}, "record_shapes": 0, "with_stack": 0}
     # the name makes each content its own
     events = [*EVENTS, op(f"user_{number}_{start_s}_{name}", 60, 1)]
@@ -81,7 +81,10 @@ def test_nothing_readable_is_exit_2_with_the_findings_on_stdout(tracker, tmp_pat
     done = tracker("doctor", tmp_path)
     assert done.code == 2
     assert "0 readable captures" in done.out
-    assert done.err == f"tracker: {tmp_path}: nothing here can be read; the findings say why\n"
+    assert done.err.splitlines() == [
+        f"1 file not recognised: {tmp_path / 'notes.txt'} (unknown content)",
+        f"tracker: {tmp_path}: nothing here can be read; the findings say why",
+    ]
 
 
 def test_a_claim_by_two_readers_is_said_and_the_rest_is_read(tmp_path, monkeypatch):

@@ -8,6 +8,10 @@ from io import BytesIO
 import pytest
 from openpyxl import load_workbook
 
+from tests.judgement import made
+from tracker.judgement import lines_of, update
+from tracker.store import open_store
+
 
 @pytest.fixture
 def own(db, tmp_path):
@@ -113,3 +117,51 @@ def test_bad_words_are_one_line_and_exit_2(tracker, own, words, problem):
     assert found.code == 2
     assert problem in found.err
     assert len(found.err.strip().splitlines()) == 1
+
+
+def test_a_second_mute_replaces_the_end_of_the_first(tracker, own):
+    number = str(listed(tracker, own, "--kind", "op_name")["findings"][0]["finding_id"])
+    first = tracker("mute", number, "--until", "future:v99", "--reason", "a", "--db", own)
+    assert first.code == 0 and "had a mute already" not in first.out
+    again = tracker("mute", number, "--until", "2w", "--reason", "b", "--db", own)
+    assert "had a mute already, which ends with the new one" in again.out
+    row = next(r for r in listed(tracker, own, "--state", "muted")["findings"] if str(r["finding_id"]) == number)
+    assert (row["until_version"], row["until_ns"] is not None) == (None, True)
+    tracker("unmute", number, "--reason", "c", "--db", own)
+    assert json.loads(tracker("explain", number, "--format", "json", "--db", own).out)["finding"]["state"] == "new"
+
+
+def test_explain_takes_an_incident(tracker, own):
+    (incident,) = [row["incident_id"] for row in listed(tracker, own, "--direction", "regression")["incidents"]]
+    shown = {
+        row["finding_id"] for row in listed(tracker, own, "--direction", "regression", "--state", "new")["findings"]
+    }
+    found = json.loads(tracker("explain", f"incident:{incident}", "--format", "json", "--db", own).out)
+    assert (found["incident_id"], {one["finding"]["finding_id"] for one in found["explained"]}) == (incident, shown)
+    out = tracker("explain", f"incident:{incident}", "--db", own).out
+    assert all(f"Finding {number}: " in out for number in shown)
+    assert tracker("explain", f"incident:{incident}", "--format", "csv", "--db", own).code == 2
+
+
+def test_a_version_shows_what_has_recovered_since(tracker, tmp_path):
+    """op07 is slower in v2 and back in v3."""
+    with open_store(str(tmp_path / "r.db")) as store:
+        made.runs(store, "v1", count=5)
+        made.runs(store, "v2", {"op07": 1.5}, start=5)
+        made.runs(store, "v3", start=8, count=5)
+        update(store, lines_of(store))
+    db = tmp_path / "r.db"
+    assert listed(tracker, db)["findings"] == []
+    assert {
+        row["state"] for row in listed(tracker, db, "--version", "v2", "--direction", "regression")["findings"]
+    } == {"recovered"}
+
+
+def test_new_lists_the_suspicions_of_the_newest_version(tracker, tmp_path):
+    with open_store(str(tmp_path / "s.db")) as store:
+        made.runs(store, "v1", count=5)
+        made.runs(store, "v2", {"op07": 1.5}, count=1, start=5)
+        update(store, lines_of(store))
+    found = listed(tracker, tmp_path / "s.db", "--new")["findings"]
+    assert {row["state"] for row in found} == {"suspect"}
+    assert {row["version"] for row in found} == {"v2"}

@@ -50,7 +50,7 @@ def test_each_end_has_its_code_and_its_line(tracker, db, words, code, why):
         (("diff", "v01", "v99"), "there is no version 'v99'"),
         (
             ("diff", "v01", "v08", "latest"),
-            "--fail-on with several candidates; name two sides: tracker diff v08 latest",
+            "--fail-on with several candidates; name two sides: BASELINE CANDIDATE",
         ),
         (("findings", "--workload", "nobody"), "there is no workload 'nobody'"),
     ],

@@ -7,7 +7,7 @@ from tests.cli.support import WORKLOAD, content
 from tests.judgement import made
 from tracker import judgement
 from tracker.cli._ingested import newly_recovered, recovered
-from tracker.cli.ingest import summary
+from tracker.cli.ingest import _proposed, summary
 
 DATA = Path(__file__).parents[1] / "data"
 LABELS = ("--version", "v01", "--workload", WORKLOAD)
@@ -204,4 +204,6 @@ def test_the_summary_says_what_has_recovered(memory_store):
     judgement.update(memory_store, judgement.lines_of(memory_store))
     over = newly_recovered(memory_store, before)
     assert over == ["gpt"], "one op, and its shape under it"
-    assert "1 finding recovered.  Next: tracker findings --state recovered --workload gpt" in summary([], {}, over)
+    assert "1 finding recovered.  Next: tracker findings --state recovered --workload gpt" in summary(
+        [], {}, over, proposed=_proposed(memory_store, [], {}, over)
+    )

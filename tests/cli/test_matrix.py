@@ -39,7 +39,10 @@ def test_the_matrix_on_screen_fits_and_chooses_rows(tracker, monkeypatch):
         ([*SAMPLES, "--depth", "2"], "--depth compares two sides, and there are more"),
         ([*SAMPLES, "--only", "overall"], "--only compares two sides, and there are more"),
         ([*SAMPLES, "--by", "phase"], "no matrix 'phase'; choose from op, kernel, communication, module"),
-        ([*SAMPLES[:2], "--by", "communication"], "no tree 'communication'; choose from module, phase, op, kernel"),
+        (
+            [*SAMPLES[:2], "--by", "communication"],
+            "--by communication is of three sides or more; of two sides: --only communication",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused(tracker, words, message):

@@ -40,11 +40,12 @@ def test_pipe_is_written_and_stays_a_pipe(tracker, db, tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
-def test_a_terminal_without_a_character_shows_a_question_mark(db, encoding):
+def test_a_terminal_without_a_sign_shows_an_ascii_one(db, encoding):
     command = [sys.executable, "-m", "tracker", "history", "step", "--workload", WORKLOAD, "--db", db]
     done = subprocess.run(command, env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
-    assert "step" in done.stdout.decode(encoding) and b"?" in done.stdout
+    shown = done.stdout.decode(encoding)
+    assert "\n  _#  " in shown and "?" not in shown  # two versions, the second one slower
 
 
 def test_a_closed_stdout_is_an_error(db):
@@ -142,7 +143,10 @@ def test_pipe_is_as_wide_as_columns_says(tracker, db, monkeypatch):
     ("words", "problem"),
     [
         (("diff",), r"Missing argument 'BASELINE CANDIDATE\.\.\.'; tracker diff --help"),
-        (("diff", "a", "b", "--top", "x"), "Invalid value for '--top': it should be a valid integer; .*"),
+        (
+            ("diff", "a", "b", "--top", "x"),
+            "Invalid value for '--top': .* a valid integer.*; .*",
+        ),
         (("diff", "a", "b", "--format", "x"), "Invalid value for '--format': 'x' is not one of .*; .*"),
         (("runs", "edit"), r"Missing argument 'RUN\.\.\.'; tracker runs edit --help"),
         (("nonsense",), "No such command 'nonsense'; tracker --help"),

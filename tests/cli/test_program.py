@@ -37,6 +37,7 @@ def imported(*words: str | Path) -> set[str]:
     return set(done.stderr.split())
 
 
+@pytest.mark.newest  # before 0.26 typer imports rich
 def test_the_first_ingests_of_a_database_import_nothing_that_is_slow(tmp_path):
     db = tmp_path / "t.db"
     for number in (1, 2):
@@ -45,6 +46,7 @@ def test_the_first_ingests_of_a_database_import_nothing_that_is_slow(tmp_path):
         assert imported(*words) & SLOW == set()
 
 
+@pytest.mark.newest  # before 0.26 typer imports rich
 def test_lists_import_nothing_that_is_slow_and_show_imports_pandas_when_it_gets_there(tmp_path):
     db = tmp_path / "t.db"
     imported("ingest", write_trace(tmp_path / "a.pt.trace.json"), "--version", "v1", "--workload", "w", "--db", db)

@@ -49,7 +49,7 @@ def test_details_come_back_with_a_pack_of_the_profile(tracker, old, trace, tmp_p
 
 
 def test_where_there_is_nothing_to_prune_it_says_what_keeps_the_runs(tracker, old):
-    assert tracker("prune", "--db", old).out == (
+    assert tracker("prune", "--yes", "--db", old).out == (
         "no run to prune: each is younger than 90 d, of the newest 5 versions, of a pinned version, under an open "
         "finding, of no known time, or pruned already\n"
     )
@@ -58,7 +58,7 @@ def test_where_there_is_nothing_to_prune_it_says_what_keeps_the_runs(tracker, ol
 
 
 def test_a_workload_that_is_none_is_refused(tracker, old):
-    for words in (("prune",), ("prune", "--dry-run"), ("versions", "judge")):
+    for words in (("prune", "--yes"), ("prune", "--dry-run"), ("versions", "judge")):
         refused = tracker(*words, "--workload", "gtp", "--db", old)
         assert (refused.code, refused.out, refused.err) == (
             2, "", "tracker: there is no workload 'gtp'; there is gpt\n"

@@ -87,7 +87,7 @@ def test_edit_keeps_the_vendor_of_a_device_that_is_named_without_one(tracker, db
         ("H100", ("", "H100")),
         ("NVIDIA H100", ("NVIDIA", "H100")),
         ("H200", ("NVIDIA", "H200")),
-        ("Ascend 910B", ("Huawei", "910B")),
+        ("Ascend 910B", ("Huawei", "Ascend910B")),
         ("cpu", ("", "cpu")),
     ):
         assert tracker("runs", "edit", "1", "--device", named, "--db", db).code == 0

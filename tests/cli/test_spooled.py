@@ -49,7 +49,7 @@ def test_an_empty_spool_makes_no_database(tracker, tmp_path, queue):
 
 
 def test_labels_are_those_of_the_jobs(tracker, queue):
-    done = tracker("ingest", "--spooled", "--version", "v1")
+    done = tracker("ingest", "--spooled", "--config", "batch=8")
     assert (done.code, done.out) == (2, "")
     assert "--spooled takes each profile as its job queued it; leave out the other options" in done.err
 

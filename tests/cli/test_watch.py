@@ -84,6 +84,7 @@ def test_status_shows_watchers_folders_and_what_is_stuck(tracker, watched):
         "Folders",
         "  ROOT/{workload}/{version}/* on HOST: 1 quarantined, 2 ingested, 1 passed over; last new run 0 s ago; looked "
         "at 0 s ago",
+        "    1 file not recognised: gpt/v08/notes.md (no reader knows this file)",
         "    gpt: last run run:2 of v08, 0 s ago, one every 24 h: next expected by TIME UTC",
         "",
         "Quarantined, tried again when their files change",

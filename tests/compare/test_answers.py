@@ -58,7 +58,7 @@ def test_cut_outs_of_equal_length_say_nothing_of_speed(store: Store):
     window(store, "v2", 600)
     answer = diff(store, "v1", "v2").explanation.answer
     assert answer.startswith("v2 against v1: E2E 1.00 us -> 1.00 us (0.0 %, +0 ns); captures without steps that are ")
-    assert "inside them Computing -100 ns, Free (scheduling) +100 ns: mark steps (NVTX), or compare" in answer
+    assert "inside them Computing -100 ns, Idle time +100 ns: mark steps (NVTX), or compare" in answer
     assert "as fast as" not in answer
 
 

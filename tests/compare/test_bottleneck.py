@@ -62,6 +62,34 @@ def test_the_thresholds_are_those_of_the_method(store: Store, busy_ns, loading_n
     assert (found.missing, found.thresholds) == ((), THRESHOLDS)
 
 
+def exchanging(busy_ns: int, exposed_ns: int, loading_ns: int = 0):
+    """A step of 1000 ns in which the device works for `busy_ns`, of which communication is exposed for `exposed_ns`."""
+    whole = breakdown(
+        duration_ns=1000, e2e_ns=1000, compute_ns=busy_ns - exposed_ns, communication_ns=exposed_ns, overlap_ns=0,
+        exposed_communication_ns=exposed_ns, copy_ns=0, exposed_copy_ns=0, free_ns=1000 - busy_ns, kernel_count=1,
+        data_loading_ns=loading_ns,
+    )  # fmt: skip
+    return StepRow(0, 0, whole)
+
+
+@pytest.mark.parametrize(
+    ("busy_ns", "exposed_ns", "loading_ns", "bound"),
+    [
+        (950, 101, 0, "communication"),
+        (950, 100, 0, "device"),  # 10 % is not above 10 %
+        (500, 101, 0, "communication"),  # before the host: shorter waits make the host no slower
+        (950, 300, 51, "input"),  # a rank that waits for its data makes the others wait for it
+    ],
+)
+def test_exposed_communication_bounds_after_input(store: Store, busy_ns, exposed_ns, loading_ns, bound):
+    found = of(store, [exchanging(busy_ns, exposed_ns, loading_ns)])
+    assert (found.bound, found.communication_share) == (bound, exposed_ns / 1000)
+
+
+def test_exposed_communication_is_unknown_where_no_source_says_it(store: Store):
+    assert of(store, [StepRow(0, 0, breakdown(duration_ns=1000))]).communication_share is None
+
+
 def test_steps_and_ranks_are_added_up_before_they_are_divided(store: Store):
     found = of(
         store,

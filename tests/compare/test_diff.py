@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tests.factories import EPOCH_NS, H100, capture, record, save
 from tracker.compare import diff, show
-from tracker.errors import UsageError
+from tracker.errors import SourceError, UsageError
 from tracker.profile import Capture, Device
 from tracker.results import DiffOptions, ShowOptions
 from tracker.store import Store, save_run
@@ -39,6 +39,17 @@ def test_numbers_are_per_step_and_rank_and_the_median_over_runs(store: Store):
     assert (row["baseline_ns"], row["candidate_ns"]) == (100, 120)
     assert (row["baseline_total_calls"], row["candidate_total_calls"]) == (8, 24)
     assert (result.candidate.runs, result.candidate.ranks, result.candidate.steps) == (3, 2, 4)
+
+
+def test_host_time_changes_beside_the_device_time(store: Store):
+    """On the device nothing changed; on the host one op takes twice as long."""
+    save(store, "v1", ops=[("mm", 100, {"host_self_ns": 40, "calls": 4, "min_ns": 20, "max_ns": 30})])
+    save(store, "v2", ops=[("mm", 100, {"host_self_ns": 80, "calls": 4, "min_ns": 10, "max_ns": 60})])
+    row = diff(store, "v1", "v2").ops.iloc[0]
+    assert (row["delta_ns"], row["host_delta_ns"], row["host_diff"]) == (0, 40, 1.0)
+    assert (row["baseline_average_ns"], row["candidate_average_ns"]) == (25, 25)
+    assert (row["baseline_min_ns"], row["candidate_min_ns"]) == (20, 10)
+    assert (row["baseline_max_ns"], row["candidate_max_ns"]) == (30, 60)
 
 
 def test_what_lies_outside_the_steps_does_not_count_per_step(store: Store):
@@ -184,11 +195,11 @@ def test_a_side_that_can_be_no_path_is_an_error_too(store: Store, reference: str
         diff(store, "v1", reference)
 
 
-def test_a_folder_that_is_named_as_a_label_is_pointed_to(store: Store, tmp_path, monkeypatch):
+def test_a_folder_that_is_no_version_is_read(store: Store, tmp_path, monkeypatch):
     save(store, "v1")
     (tmp_path / "profiles").mkdir()
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(UsageError, match=r"no version 'profiles'; ./profiles is the folder of that name"):
+    with pytest.raises(SourceError, match=r"profiles: no profile in this folder"):
         diff(store, "v1", "profiles")
 
 

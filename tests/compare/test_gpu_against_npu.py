@@ -14,6 +14,7 @@ from tracker.results import DiffOptions
 from tracker.store import Store, save_run
 
 ASCEND = Device("Huawei", "Ascend910B")
+BY_RULES = "Cube and vector work of v1 is what the names of its operators and kernels say."
 OP_MAP = {
     "aten::addmm": "aten::addmm",
     "Optimizer.step#SGD.step": "Optimizer.step#NpuFusedSGD.step",
@@ -81,7 +82,7 @@ def test_a_map_whose_ops_have_other_shapes_on_the_other_side_says_how_to_pair_th
     by_name = diff(sides, "v1", "v2", options=replace(options, match="name"))
     assert note not in by_name.notes
     assert by_name.ops.set_index("name").loc[optimizer, ["baseline_ns", "candidate_ns"]].tolist() == [40, 5]
-    assert diff(sides, "v1", "v2", options=DiffOptions(op_map=OP_MAP)).notes == ()
+    assert diff(sides, "v1", "v2", options=DiffOptions(op_map=OP_MAP)).notes == (BY_RULES,)
 
 
 def test_without_a_map_what_only_one_profiler_names_is_added_and_removed(sides: Store):
@@ -101,7 +102,8 @@ def test_categories_and_totals_are_compared_across_vendors_and_cores_where_there
     ):  # fmt: skip
         assert tuple(overall.loc[metric, ["baseline_value", "candidate_value"]]) == (baseline, candidate), metric
     assert overall["candidate_value"][["operator_cube_ns", "operator_vector_ns"]].tolist() == [20, 35]
-    assert overall["baseline_value"][["operator_cube_ns", "operator_vector_ns"]].isna().all()
+    assert overall["baseline_value"][["operator_cube_ns", "operator_vector_ns"]].tolist() == [40, 30]
+    assert BY_RULES in result.notes
     device = result.environment.set_index("key").loc["device"]
     assert (device["baseline"], device["candidate"]) == ("NVIDIA H100", "Huawei Ascend910B")
     assert result.ops["delta_ns"].sum() == 55 - 70

@@ -177,6 +177,14 @@ def test_show_lists_the_metrics_of_the_kernels_with_most_time(store: Store):
     assert "step" not in by_rank
 
 
+def test_metrics_of_more_than_100_kernels_are_all_there(store: Store):
+    before = [kernel(100, name=f"k{number}", aic_mac_time=10.0) for number in range(103)]
+    after = [kernel(200, name=f"k{number}", aic_mac_time=20.0) for number in range(103)]
+    result = compared(store, before, after)
+    assert len(result.kernel_metrics) == 103
+    assert len(show(store, "v1").kernel_metrics) == 103
+
+
 def test_diff_of_a_run_with_itself_moved_nothing(store: Store):
     save(store, "v1", kernels=[kernel(20, aic_mte2_time=12.0)])
     result = diff(store, "v1", "v1")

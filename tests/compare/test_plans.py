@@ -109,12 +109,13 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
         diff = compare.diff(filled, "run:10", "run:12")
     assert diff.judgement.judged
     again = asked_again(asked)
-    # who is meant, run by run; the last runs before, where any changed; the texts of ops, and of what kernels are
-    allowed = ("WHERE r.id =", "FROM sample_array", "FROM detail_text AS t")
+    # who is meant, run by run; the last runs before, where any changed, and how they were recorded; the texts of ops,
+    # and of what kernels are
+    allowed = ("WHERE r.id =", "FROM sample_array", "'settings' AS key", "FROM detail_text AS t")
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
-    of_memory = [statement for statement, _ in asked if "FROM memory AS d\n    INNER JOIN" in statement]
-    assert len(of_memory) == len(of_capture.get("memory", [])), "tables without a row of these runs are not asked"
-    assert len(asked) <= 25, [statement for statement, _ in asked]
+    of_memory = [statement for statement, _ in asked if "FROM memory_allocator AS d\n    INNER JOIN" in statement]
+    assert of_memory == [], "run:10 has no memory: nothing is compared, so nothing is asked"
+    assert len(asked) <= 28, [statement for statement, _ in asked]
 
 
 @pytest.mark.parametrize("of_capture", [{}, MEMORY], ids=["ops and kernels", "memory as well"])

@@ -243,6 +243,6 @@ def test_a_configuration_that_several_could_be_is_refused_and_so_is_a_device(sto
     with pytest.raises(UsageError, match="several configurations match: a=1 b=2; a=1 b=3; name one of them"):
         set_thresholds(store, [limit("min_ratio", 0.2)], Where(config={"a": "1"}))
     with pytest.raises(UsageError, match="several devices match: NVIDIA H100; NVIDIA H100 NVL; name one of them"):
-        set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="h100"))
-    set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="nvidia h100"))
+        set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="h10"))
+    set_thresholds(store, [limit("min_ratio", 0.2)], Where(device="h100"))
     assert queries.thresholds(store, None)["device"].tolist() == ["H100"]

@@ -194,12 +194,23 @@ def test_a_gzip_bomb_stops_at_the_limit(pack):
 
 def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):
     header, record = records(pack)
-    write_records(pack, [{**header, "schema": 2, "tracker": "9.1", "more": 1}, record])
-    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 2, this one knows 1; upgrade tracker here"
+    write_records(pack, [{**header, "schema": 3, "tracker": "9.1", "more": 1}, record])
+    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 3, this one knows 2; upgrade tracker here"
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pt2"}]}, record])
     assert "packed from the format 'pt2', which this tracker does not know" in refusal(pack)
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pack"}]}, record])
     assert "does not know" in refusal(pack)
+
+
+def test_a_pack_of_before_there_were_owners_has_no_rows_of_them(pack):
+    header, record = records(pack)
+    for table in ("memory_allocator", "memory_peak", "memory_block"):
+        del record["tables"][table]
+    write_records(pack, [{**header, "schema": 1}, record])
+    (one,) = read(pack).packed
+    tables = one.profile.captures[0].rows.tables
+    assert [len(tables[name]["op_key"]) for name in ("memory_allocator", "memory_peak", "memory_block")] == [0, 0, 0]
+    assert len(tables["op"]["op_key"]) > 0
 
 
 def test_what_would_act_on_a_terminal_is_written_out(pack):

@@ -9,9 +9,11 @@ import pandas as pd
 import pytest
 
 from tracker import readers, timeline
+from tracker.compare import show
 from tracker.errors import SourceError
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Capture, Profile, Rows
 from tracker.readers import ReadOptions, paddle_summary
+from tracker.reports import render_show
 
 HEADER = "Name   Calls  CPU Total / Avg / Max / Min / Ratio(%)  GPU Total / Avg / Max / Min / Ratio(%)"
 RULE = "-----  -----  --------------------------------------  --------------------------------------"
@@ -124,7 +126,7 @@ def test_each_section_has_its_own_unit_and_the_host_breakdown_adds_up(tmp_path: 
 
 GPU_OPERATORS = section(
     "Operator",
-    "matmul                 4   8.00 / 2.00 / 2.00 / 2.00 / 80.00   30.00 / 7.50 / 8.00 / 7.00 / 75.00",
+    "matmul                 4   8.00 / 2.00 / 2.00 / 2.00 / 100.00  30.00 / 7.50 / 8.00 / 7.00 / 100.00",
     "  compute              4   6.00 / 1.50 / 2.00 / 1.00 / 75.00   28.00 / 7.00 / 8.00 / 6.00 / 93.00",
     "    gemm_128x128_s...  4   - / - / - / - / -                   28.00 / 7.00 / 8.00 / 6.00 / 93.00",
     "  MEMSET               4   - / - / - / - / -                   2.00 / 0.50 / 0.50 / 0.50 / 6.60",
@@ -218,12 +220,93 @@ def test_copies_of_the_memory_manipulation_summary_are_api_calls(tmp_path: Path)
 
 
 def test_what_cannot_be_known_is_said(tmp_path: Path):
-    shortened = GPU_OPERATORS.replace(f"{RULE}\n\n", "...\n")
+    without_ratios = GPU_OPERATORS.replace("/ 100.00", "/ -")
+    shortened = without_ratios.replace(f"{RULE}\n\n", "...\n")
     assert profile(tmp_path, shortened).warnings == (
         "no table says how many steps were profiled; sums are over the whole capture, as if it were one step",
-        "the table 'Operator Summary' is shortened; its sums are incomplete",
+        "the table 'Operator Summary' is incomplete, and so are its sums",
         "1 name cut with '...' by Paddle; different kernels of one beginning are counted together",
     )
+
+
+# -- tables of which only the first rows were kept
+
+CUT_KERNELS = section(
+    "Kernel",
+    "ampere_sgemm_128x128_nn  4   24.00 / 6.00 / 8.00 / 5.00 / 60.00",
+    "ncclKernel_AllReduce     2   4.00 / 2.00 / 2.00 / 2.00 / 10.00",
+    "...",
+    header="Name   Calls  GPU Total / Avg / Max / Min / Ratio(%)",
+    end=False,
+)
+CUT_OVERVIEW = GPU_OVERVIEW.replace("Kernel           8   0.039 ", "Kernel           20  0.040 ").replace(
+    "Communication    4   0.012  30.00", "Communication    3   0.010  25.00"
+)
+
+
+def kernels(rows: Rows) -> dict[str, tuple[str, int, int]]:
+    names = [rows.tables["kernel_key"]["name"][key] for key in rows.tables["kernel"]["kernel_key"]]
+    table = rows.tables["kernel"]
+    found = zip(table["category"], table["calls"].tolist(), table["total_ns"].tolist(), strict=True)
+    return dict(zip(names, found, strict=True))
+
+
+def test_a_cut_kernel_table_keeps_the_sums_of_the_whole(tmp_path: Path):
+    """28 ms are listed as 70 %, so all kernels take 40 ms; the Overview says 20 kernels, 3 of them collectives."""
+    _, rows = built(tmp_path, CUT_OVERVIEW, MODEL, CUT_KERNELS)
+    assert kernels(rows) == {
+        "ampere_sgemm_128x128_nn": ("matmul", 4, 24_000_000),
+        "ncclKernel_AllReduce": ("communication", 2, 4_000_000),
+        "(collectives not listed)": ("communication", 1, 6_000_000),
+        "(not listed)": ("other", 13, 6_000_000),
+    }
+    overall = rows.overall
+    assert (overall.kernel_total_ns, overall.compute_total_ns, overall.communication_total_ns) == (
+        40_000_000,
+        30_000_000,
+        10_000_000,
+    )
+
+
+def test_a_cut_table_is_noted_with_the_part_it_lists(tmp_path: Path):
+    (said,) = profile(tmp_path, CUT_OVERVIEW, MODEL, CUT_KERNELS).warnings
+    assert said == (
+        "the table 'Kernel Summary' is incomplete: it lists 28.00 ms of 40.00 ms; the rest, which follows from its"
+        " ratios, is the row (not listed)"
+    )
+
+
+def test_fewer_kernels_than_the_overview_are_a_cut(tmp_path: Path):
+    """No mark says that rows were taken out; the ratios do, and so does the Overview."""
+    unmarked = CUT_KERNELS.replace("...\n", f"{RULE}\n")
+    _, rows = built(tmp_path, CUT_OVERVIEW, MODEL, unmarked)
+    assert kernels(rows)["(not listed)"] == ("other", 13, 6_000_000)
+
+
+def test_a_whole_kernel_table_has_no_rest(tmp_path: Path):
+    _, rows = built(tmp_path, GPU_OVERVIEW, MODEL, KERNELS)
+    assert set(kernels(rows)) == {"ampere_sgemm_128x128_nn", "ncclKernel_AllReduce"}
+
+
+def test_steps_keep_their_shortest_and_longest(tmp_path: Path):
+    """The Model Summary says 4 steps of 10 ms on average, 9 to 12 ms."""
+    profile(tmp_path, MODEL, OPERATORS)
+    shown = show(None, str(tmp_path / "summary.txt"))
+    assert shown.steps[["shortest_ns", "longest_ns"]].values.tolist() == [[9_000_000, 12_000_000]]
+    text = render_show(shown, "text", only=["overall"])
+    line = next(line for line in text.partition("Steps (")[2].splitlines() if line.startswith("  duration"))
+    assert line.split() == ["duration", "9.00", "ms", "10.00", "ms", "12.00", "ms"]
+
+
+def test_a_cut_operator_table_keeps_the_sums_of_the_whole(tmp_path: Path):
+    """8 of 10 ms on the host and 30 of 40 ms on the device are listed."""
+    cut = GPU_OPERATORS.replace("2.00 / 100.00 ", "2.00 / 80.00 ").replace("7.00 / 100.00", "7.00 / 75.00")
+    found = ops(built(tmp_path, MODEL, cut.replace(f"{RULE}\n\n", "...\n"))[1])
+    rest = found.loc["(not listed)"]
+    assert (rest["host_self_ns"], rest["device_self_ns"]) == (2_000_000, 10_000_000)
+    assert pd.isna(rest["calls"])
+    outermost = found.loc[["matmul", "(not listed)"]]
+    assert outermost[["host_total_ns", "device_total_ns"]].sum().tolist() == [10_000_000, 40_000_000]
 
 
 def test_the_first_dialect_has_a_total_time_and_no_steps(tmp_path: Path):

@@ -15,9 +15,7 @@ from tracker import readers
 from tracker.errors import SourceError, UsageError
 
 FIXTURES = Path(__file__).parents[1] / "data" / "torch_profiler"
-ASCEND = (
-    '[{"ph": "X", "name": "aten::empty", "pid": 7, "tid": 7, "ts": "1704161511420306.491", "dur": 3, "cat": "cpu_op"}]'
-)
+ASCEND = '[{"ph": "X", "name": "Task", "pid": 7, "tid": 7, "ts": "1704161511420306.491", "dur": 3, "cat": "devtools"}]'
 ASCEND_OBJECT = '{"traceEvents": [{"ph": "M", "name": "process_name", "pid": 3, "args": {"name": "Ascend Hardware"}}]}'
 PADDLE = (
     '{"schemaVersion": "1.0.2", "span_index": "0", "traceEvents": [{"name": "relu dygraph[673.108 us]", "pid": 7,'

@@ -18,11 +18,12 @@ TRACES = [
     "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623212756351.pt.trace.json.gz",
     "pytorch/v100_resnet50_2021/resnet50_num_workers_4/worker0.1623213129365.pt.trace.json.gz",
 ]
-SMALLER = 50
+SMALLER = 45
+"""Was 50 before the rows of memory owners and large blocks (38 kB of 660)."""
 
 
 @pytest.mark.parametrize("name", TRACES)
-def test_the_database_of_a_large_trace_takes_at_most_a_fiftieth_of_its_json(tmp_path, name):
+def test_the_database_of_a_large_trace_takes_is_small_beside_its_json(tmp_path, name):
     trace, database = data.path(name), tmp_path / "tracker.db"
     with open_store(str(database)) as store:
         ingest(store, [trace], version="v1", workload="w")

@@ -37,6 +37,18 @@ def test_the_class_stands_with_its_numbers_and_thresholds(bound, loading, utilis
     assert words(bottleneck(bound, loading, utilisation)) == sentence
 
 
+def test_exposed_communication_stands_between_loading_and_device():
+    found = replace(bottleneck("communication", None, 0.823), communication_share=0.432, utilisation_of="e2e_ns")
+    assert words(found).startswith(
+        "communication bound: exposed communication is 43.2 % of E2E (above 10 %); the device works 82.3 % of E2E "
+        "(between 80 % and 90 %)."
+    )
+
+
+def test_a_job_that_does_not_communicate_is_not_told_so():
+    assert "communication" not in words(replace(bottleneck("device", None, 0.99), communication_share=0.0))
+
+
 def test_a_capture_that_holds_more_than_its_steps_launched_is_named():
     found = replace(bottleneck("device", None, 0.919), utilisation_of="capture_e2e_ns")
     assert words(found).startswith(

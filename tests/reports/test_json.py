@@ -15,8 +15,8 @@ def test_diff_has_the_documented_keys_in_order():
     document = json.loads(render_diff(builders.diff(), "json"))
     assert list(document) == [
         "schema", "baseline", "candidate", "metric", "options", "notes", "environment", "bottleneck", "overall", "ops",
-        "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "modules",
-        "api", "counters", "explanation", "judgement",
+        "kernels", "kernel_types", "kernel_metrics", "communication", "communication_links", "memory", "memory_peak",
+        "memory_blocks", "modules", "api", "counters", "explanation", "judgement",
     ]  # fmt: skip
     assert document["schema"] == 1
 
@@ -37,7 +37,7 @@ def test_show_has_the_documented_keys_in_order():
     assert list(document) == [
         "schema", "run", "options", "notes", "bottleneck", "overall", "steps", "ops", "kernels", "communication",
         "memory", "copies", "modules", "api", "kernel_types", "kernel_metrics", "communication_links",
-        "counters", "memory_curve",
+        "memory_peak", "memory_blocks", "counters", "memory_curve",
     ]  # fmt: skip
 
 
@@ -58,8 +58,14 @@ def test_the_bottleneck_is_an_object_with_its_numbers():
         "possible_gain_share": 0.0125,
         "utilisation_of": "step_ns",
         "outside_steps_share": None,
+        "communication_share": None,
         "missing": [],
-        "thresholds": {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9},
+        "thresholds": {
+            "input_bound_above": 0.05,
+            "communication_bound_above": 0.1,
+            "host_bound_below": 0.8,
+            "device_bound_above": 0.9,
+        },
     }
     both = json.loads(render_diff(builders.diff(), "json"))["bottleneck"]
     assert (both["baseline"]["class"], both["candidate"]["class"], both["changed"]) == ("mixed", "input", True)

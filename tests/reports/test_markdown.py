@@ -82,7 +82,7 @@ def test_long_tables_are_folded():
 
 def test_a_run_has_its_summary_as_headline():
     assert render_show(builders.shown(), "markdown").startswith(
-        "### run 41: step 90.00 ms, E2E 80.00 ms; compute 75.0 %"
+        "### run 41: 90.00 ms per step; whole capture: E2E 80.00 ms (mean of 2 ranks), compute 75.0 %"
     )
 
 

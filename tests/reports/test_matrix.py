@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from msgspec.structs import replace
 
 from tests.reports import builders, workbooks
 from tracker.reports import render_matrix
@@ -19,6 +20,28 @@ def test_document_of_a_matrix_is_the_golden_one(golden, format):
 
 def test_workbook_of_a_matrix_is_the_golden_one(golden):
     golden("matrix.xlsx.txt", workbooks.dump(render_matrix(builders.matrix(), "xlsx")))
+
+
+def of_files(*paths):
+    """A matrix of as many sides as there are in `builders.matrix`, with these labels first."""
+    whole = builders.matrix()
+    sides = [replace(side, label=path) for side, path in zip(whole.sides, paths, strict=False)]
+    return builders.matrix(sides=(*sides, *whole.sides[len(paths) :]))
+
+
+def test_files_of_one_name_have_headings_that_differ():
+    text = render_matrix(of_files("runs/a/t.json", "runs/b/t.json"), "text", width=160)
+    head = text.partition("Operators by")[2].splitlines()[1]
+    assert head.split()[:3] == ["name", "a/t.json", "b/t.json"]
+    sheet = workbooks.opened(render_matrix(of_files("runs/a/t.json", "runs/b/t.json"), "xlsx"))["Matrix"]
+    headers = [cell.value for cell in sheet[1]]
+    assert len(set(headers)) == len(headers)
+
+
+def test_a_side_that_stands_twice_is_numbered():
+    lines = list(csv.DictReader(io.StringIO(render_matrix(of_files("t.json", "t.json"), "csv"))))
+    names = [line["side"] for line in lines if line["name"] == "aten::add"]
+    assert names[:3] == ["t.json (1)", "t.json (2)", "v43"]
 
 
 def test_columns_in_the_middle_give_way_and_a_note_says_so():

@@ -54,8 +54,13 @@ def test_a_line_without_findings_says_zero():
 
 def test_operators_with_labels_of_their_own_are_few():
     rows = [builders.finding(number, f"op{number}") for number in range(1, 101)]
-    found = parse(reports.render_findings(builders.findings(rows), "prometheus"))
+    said = []
+    found = parse(reports.render_findings(builders.findings(rows), "prometheus", tell=said.append))
     assert (len(found["tracker_finding_ratio"]), *found["tracker_open_regressions"].values()) == (20, 100)
+    assert said == ["20 of 100 regressions have a metric of their own, the others are counted; --top 0: all"]
+    said.clear()
+    whole = parse(reports.render_findings(builders.findings(rows), "prometheus", limit=0, tell=said.append))
+    assert (len(whole["tracker_finding_ratio"]), said) == (100, [])
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -5,6 +5,7 @@ import pytest
 from tests.reports import builders
 from tests.reports.builders import MS
 from tests.reports.workbooks import fill, header_row, opened, rows, values
+from tracker.profile import BEFORE_CAPTURE
 from tracker.reports import _workbook, render_diff, render_show
 
 BLUE, RED = "DDEBF7", "FF0000"
@@ -18,8 +19,8 @@ def book():
 def test_sheets_stand_in_reading_order(book):
     assert book.sheetnames == [
         "OverallMetrics", "OperatorCompare", "CommunicationCompare", "CommunicationLinkCompare", "MemoryCompare",
-        "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare", "CounterCompare",
-        "Environment", "Explanation",
+        "MemoryPeak", "KernelCompare", "KernelTypeCompare", "KernelMetricCompare", "ModuleCompare", "ApiCompare",
+        "CounterCompare", "Environment", "Explanation",
     ]  # fmt: skip
 
 
@@ -124,10 +125,23 @@ def test_kernels_show_the_type_and_shapes_of_an_npu(book):
 
 
 def test_memory_is_in_kb_with_components_below(book):
-    summary, component, removed = values(book["MemoryCompare"])
+    summary, component, block, removed = values(book["MemoryCompare"])
     assert (summary["Baseline Size (KiB)"], summary["Candidate Size (KiB)"], summary["DIFF"]) == (128, 192, 0.5)
     assert (component["Component"], component["Baseline Duration Held (us)"]) == ("device", 2_000)
+    assert [block[name] for name in ("Row", "Baseline Size (KiB)", "Candidate Size (KiB)", "Allocator")] == [
+        "allocation", 64, 96, "aten::empty"
+    ]  # fmt: skip
+    assert [block[f"{side} Duration Held (us)"] for side in ("Baseline", "Candidate")] == [1_000, None]
+    assert [block[f"{side} Released"] for side in ("Baseline", "Candidate")] == ["yes", "no"]
     assert removed["DIFF Filter"] == "REMOVED"
+
+
+def test_the_owners_of_the_peak_have_a_sheet_whose_rows_add_up(book):
+    rows = values(book["MemoryPeak"])
+    assert [row["Operator Name"] for row in rows] == ["aten::mm", "aten::add", BEFORE_CAPTURE]
+    assert sum(row["Baseline Size (KiB)"] or 0 for row in rows) == 1_000
+    assert sum(row["Candidate Size (KiB)"] or 0 for row in rows) == 1_200
+    assert (rows[0]["Baseline Held Since (us)"], rows[0]["Code"]) == (1_000, "train.py(42): forward")
 
 
 def test_only_selects_sheets():
@@ -145,7 +159,9 @@ def test_on_a_host_timeline_the_duration_says_host_self_time():
 def test_strings_are_never_formulas_or_errors_and_hold_no_illegal_characters():
     names = ["=1+1", "#N/A", "a\x00b\x1b\ufffe", "tile128_x1024_", "x" * 40_000, "-5", "12"]
     ops = builders.frame("ops", [builders.op(name, "", MS, 2 * MS) for name in names])
-    book = opened(render_diff(builders.diff(ops=ops), "xlsx", only=["operator"]))
+    said = []
+    book = opened(render_diff(builders.diff(ops=ops), "xlsx", only=["operator"], tell=said.append))
+    assert said == ["1 text cut in the middle: a cell holds 32,767 characters; --format csv has them whole"]
     cells = [row["Operator Name"] for row in rows(book["OperatorCompare"])]
     assert {cell.data_type for cell in cells} <= {"s", "inlineStr"}
     assert [cell.value for cell in cells[:4]] == ["'=1+1", "#N/A", r"a\x00b\x1b\ufffe", "tile128_x005F_x1024_"]
@@ -183,7 +199,8 @@ def test_a_run_has_a_sheet_per_table_with_units_in_the_header():
     book = opened(render_show(builders.shown(), "xlsx"))
     assert book.sheetnames == [
         "Run", "Overall", "Steps", "Operators", "Kernels", "Copies", "KernelTypes", "KernelMetrics", "Communication",
-        "CommunicationLinks", "Memory", "Modules", "Api", "Counters", "MemoryCurve", "Facts", "Sources",
+        "CommunicationLinks", "Memory", "MemoryPeak", "MemoryBlocks", "Modules", "Api", "Counters",
+        "MemoryCurve", "Facts", "Sources",
     ]  # fmt: skip
     assert values(book["Communication"])[0]["Total (us)"] == 15_000
     assert values(book["Copies"])[0]["Size (KiB)"] == 4

@@ -45,7 +45,7 @@ def test_a_statement_that_the_driver_refuses_is_no_lack_of_a_server(store):
 def test_a_server_that_goes_away_is_a_lost_connection(store):
     if store.dialect == "sqlite":
         pytest.skip("a file does not go away")
-    gone = "the server is shutting down or starting"
+    gone = "the server is shutting down or starting|terminating connection due to administrator"  # psycopg 3.1
     with pytest.raises(StoreError, match=gone) as raised, store.connect() as connection, store.connect() as other:
         number = connection.execute(text("SELECT pg_backend_pid()")).scalar_one()
         other.execute(text("SELECT pg_terminate_backend(:number)"), {"number": number})

@@ -122,7 +122,7 @@ def test_a_newer_database_names_both_and_the_remedy(database_url):
             open_store(database_url, read_only=read_only)
         assert str(error.value).endswith(
             f"is at schema 0099, newer than this tracker, which knows up to {schema.SCHEMA_HEAD}; "
-            "upgrade tracker: pip install --upgrade tracker"
+            "upgrade tracker: pip install . in a clone of it, or pip install FILE.whl"
         )
 
 
@@ -201,13 +201,15 @@ def test_a_database_without_tables_is_not_filled_to_read(empty_url):
     if empty_url.startswith("sqlite"):
         Path(empty_url.removeprefix("sqlite:///")).touch()
     for options in ({"create": False}, {"read_only": True}):
-        with pytest.raises(StoreError, match="holds no tables of tracker yet; tracker ingest makes them"):
+        with pytest.raises(
+            StoreError, match="holds no tables of tracker yet; an ingest makes them: tracker ingest PATH"
+        ):
             open_store(empty_url, **options)
 
 
 @pytest.mark.parametrize("options", [{"create": False}, {"read_only": True}])
 def test_a_missing_file_is_not_made_to_read(tmp_path, options):
-    with pytest.raises(StoreError, match=r"there is no database at .*a.db; tracker ingest makes it"):
+    with pytest.raises(StoreError, match=r"there is no database at .*a.db; an ingest makes it: tracker ingest PATH"):
         open_store(str(tmp_path / "a.db"), **options)
     assert list(tmp_path.iterdir()) == []
 

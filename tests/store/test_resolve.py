@@ -62,7 +62,7 @@ def test_latest_is_the_run_that_came_in_last(store):
 
 
 def test_pinned_is_one_version_of_a_workload(store):
-    with pytest.raises(UsageError, match="no version is pinned; pin one"):
+    with pytest.raises(UsageError, match="no version is pinned; there is none yet: tracker ingest PATH"):
         queries.pinned(store)
     save(store, workload="gpt")
     save(store, workload="bert")

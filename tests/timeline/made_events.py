@@ -178,7 +178,10 @@ class Made:
         # an op may be given `phase`, which is no column of its table
         phases = [self.strings.code(row.get("phase", "")) for row in self.rows[HostOps]]
         op_phase = np.array(phases if any(phases) else [], dtype=np.int32)
-        return Extras(np.array(blocks, dtype=np.int64), op_phase, **named)
+        # and an allocation the `op` that the source names
+        said = [self.strings.code(row.get("op", "")) for row in self.rows[Allocations]]
+        allocation_op = np.array(said if any(said) else [], dtype=np.int32)
+        return Extras(np.array(blocks, dtype=np.int64), op_phase, allocation_op, **named)
 
     def built(self) -> Rows:
         return rows_of(self.events())

@@ -132,7 +132,7 @@ def test_without_addresses_nobody_knows_how_long_memory_was_held():
     assert records(rows.tables["memory"], "bytes", "held_ns", "unreleased_bytes") == [(512, MISSING, MISSING)]
 
 
-def test_memory_goes_to_the_innermost_op_of_the_allocating_thread():
+def test_memory_goes_to_the_outer_op_of_the_allocating_thread():
     made = Made()
     made.step(1, 0, 50)
     made.op("outer", 0, 100)
@@ -148,9 +148,8 @@ def test_memory_goes_to_the_innermost_op_of_the_allocating_thread():
     found = [(names[key], *values) for key, *values in records(rows.tables["memory"], "op_key", *columns)]
     assert sorted(found) == [
         ("(no op)", NO_STEP, "device", 1, 64, MISSING, 64),
-        ("inner", 1, "device", 1, 512, 48, 0),
         ("outer", NO_STEP, "cpu", 1, 8, MISSING, 8),
-        ("outer", 1, "device", 1, 256, MISSING, 256),
+        ("outer", 1, "device", 2, 768, 48, 256),
     ]
     assert (rows.overall.peak_allocated_bytes, rows.overall.peak_reserved_bytes) == (768, 2048)
     assert rows.steps[0].breakdown.peak_allocated_bytes == 768

@@ -14,7 +14,7 @@ from tests.watch.world import DAY, MINUTE, SECOND, SETTLED, World
 from tracker import readers
 from tracker.config import Folder, Watch
 from tracker.errors import StoreError
-from tracker.watch import rounds, scan
+from tracker.watch import rounds, scan, status, this_host
 from tracker.watch.content import BELIEVED_AGE_NS
 
 DATA = Path(__file__).parents[1] / "data"
@@ -305,3 +305,17 @@ def test_a_database_that_is_away_is_not_asked_once_per_folder(world, monkeypatch
     with pytest.raises(StoreError):
         rounds.scan(world.work)
     assert tried == [world.root]
+
+
+def test_what_fits_no_layout_is_named_by_the_watcher_and_its_status(world, tmp_path):
+    world = World(world.store, tmp_path / "own", host=this_host())
+    world.profile("gpt/v1/a.json")
+    (world.root / "README.md").write_text("text")
+    (world.root / "gpt" / "stray.json").write_text("{}")
+    world.look()
+    world.look()
+    said = [event.text for event in world.said if event.what == "passed over"]
+    assert said == [f"2 paths outside the layout: {world.root / 'README.md'}, {world.root / 'gpt' / 'stray.json'}"]
+    (folder,) = status(world.store, now_ns=world.now_ns).folders
+    whys = [(Path(path).name, why) for path, why in folder.not_taken]
+    assert whys == [("README.md", "fits no part of the layout"), ("stray.json", "fits no part of the layout")]

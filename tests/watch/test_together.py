@@ -184,7 +184,7 @@ def test_a_watcher_of_an_older_program_ends_when_its_database_is_upgraded(store,
     last = (tmp_path / "log").read_text().splitlines()[-1]
     assert last.startswith("tracker: ")
     assert "is at schema 0099, newer than this tracker" in last
-    assert last.endswith("; upgrade tracker: pip install --upgrade tracker")
+    assert last.endswith("; upgrade tracker: pip install . in a clone of it, or pip install FILE.whl")
 
 
 def test_a_locked_database_does_not_keep_a_watcher_from_ending(tmp_path, folder):

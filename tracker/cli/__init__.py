@@ -38,6 +38,7 @@ from tracker.cli import (
     versions,
     watch,
 )
+from tracker.cli._typer import Misuse
 from tracker.cli._values import without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
@@ -160,7 +161,7 @@ def main() -> NoReturn:
         program = typer.main.get_command(app_for(sys.argv[1:2]))
         without_pydantic(program)
         sys.exit(program.main(prog_name="tracker", standalone_mode=False))
-    except typer.TyperException as error:
+    except Misuse as error:
         sys.exit(_misused(error))
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
@@ -171,13 +172,13 @@ def main() -> NoReturn:
         sys.exit(_EXIT_INTERRUPTED)
 
 
-def _misused(error: typer.TyperException) -> int:
+def _misused(error: Any) -> int:
     """Say on one line what is wrong with the command line; without arguments, show the help."""
     context: Any = getattr(error, "ctx", None)
     message = error.format_message()
     if context is not None and message == context.get_help():
         sys.stderr.write(f"{message}\n")
-        return error.exit_code
+        return int(error.exit_code)
     # the validator's own words say how it works inside
     for words, plain in (
         (r"\bValue error, ", ""),
@@ -187,4 +188,4 @@ def _misused(error: typer.TyperException) -> int:
         message = re.sub(words, plain, message)
     path = context.command_path if context is not None else "tracker"
     sys.stderr.write(f"tracker: {printable(' '.join(message.split()).rstrip('.'))}; {path} --help\n")
-    return error.exit_code
+    return int(error.exit_code)

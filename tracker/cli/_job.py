@@ -80,7 +80,19 @@ class Job:
             entries[path].unlink(missing_ok=True)
         if left and entries:
             spool = next(iter(entries.values())).parent
-            tell(f"note: what is not read waits: tracker ingest --spooled {spool}")
+            tell(f"note: what is not read waits: {self._later(spool, otherwise)}")
+
+    def _later(self, spool: Path, otherwise: Sidecar) -> str:
+        """The command that takes what waits, with what neither the job nor git says of it."""
+        from tracker.reports.shared import command
+
+        said = {
+            "--version VERSION": self.said.version or otherwise.version,
+            "--workload WORKLOAD": self.said.workload or otherwise.workload,
+        }
+        unsaid = "".join(f" {words}" for words, value in said.items() if not value)
+        to = ("--db", self.db) if self.db else ()
+        return command("tracker", "ingest", "--spooled", str(spool), *to) + unsaid
 
     def _new(self) -> list[Seen]:
         """What is new in the folder or has changed, a profile or not: files, and folders with such files in them."""
@@ -100,9 +112,17 @@ class Job:
 
         self._asking.join(_GIT_S)
         git = dict(self._git)
-        version = git.pop("version", None)
+        version = os.environ.get("TRACKER_VERSION") or git.get("version")
+        workload = os.environ.get("TRACKER_WORKLOAD") or None
+        git.pop("version", None)
         facts = {**environment.facts(os.environ, None), **git}
-        return Sidecar(version=version, commit=git.get("git_commit"), host=environment.host() or None, facts=facts)
+        return Sidecar(
+            version=version,
+            workload=workload,
+            commit=git.get("git_commit"),
+            host=environment.host() or None,
+            facts=facts,
+        )
 
     def _queue(self, found: Sequence[Path], otherwise: Sidecar) -> dict[Path, Path]:
         """An entry of the spool for each profile; without a spool that can be written, it goes on without."""
@@ -116,7 +136,7 @@ class Job:
         queued: dict[Path, Path] = {}
         try:
             for path in found:
-                entry: dict[str, Any] = {"profile": str(path.absolute()), **told}
+                entry: dict[str, Any] = {"profile": str(path.absolute()), **places.database(environ), **told}
                 queued[path] = Path(spool.add(places.folder(environ), entry, now_ns=time.time_ns()))
         except OSError as error:
             tell(f"warning: {places.folder(environ)} cannot be written ({error.strerror}): no profile is queued there")

@@ -11,7 +11,8 @@ Version = Annotated[
     typer.Option(
         metavar="LABEL",
         help="What was profiled: a release, a commit, a date. Runs of one version are repeats; diff compares "
-        "versions. Default: what the profile's tracker.json says, else its name, such as 20230808_69edec3bb7.",
+        "versions. Default: what the profile's tracker.json says, else TRACKER_VERSION, else its name, such as "
+        "20230808_69edec3bb7.",
         show_default=False,
     ),
 ]
@@ -20,7 +21,8 @@ Workload = Annotated[
     typer.Option(
         metavar="NAME",
         help="The training job that is followed, such as resnet50. Only runs of one workload form a history. "
-        "Default: what the profile's tracker.json says, else the model that a training log states.",
+        "Default: what the profile's tracker.json says, else TRACKER_WORKLOAD, else the model that a training log "
+        "states.",
         show_default=False,
     ),
 ]
@@ -40,8 +42,9 @@ Configuration = Annotated[
     typer.Option(
         metavar="KEY=VALUE",
         help="What must be equal for runs to be compared, such as batch=32 or precision=bf16; may be given again. "
-        "Another value starts a history of its own. Default: the world size, and what tracker.json or a log's folder "
-        "says of batch size, precision and devices.",
+        "Another value starts a history of its own. Default: what tracker.json says, then what "
+        "the profile states of batch, sequence length, precision, devices and parallel sizes (lines of a log, its "
+        "metadata), then the names of its file and folders, such as bs32_fp16_N1C8.",
         show_default=False,
     ),
 ]

@@ -41,8 +41,23 @@ Output = Annotated[
 Workload = Annotated[
     str | None,
     typer.Option(
+        "--workload",
         metavar="NAME",
-        help="Only this workload. Needed where a version label is used by several workloads. Default: any.",
+        envvar="TRACKER_WORKLOAD",
+        show_envvar=False,
+        help="Only this workload. Needed where a version label is used by several workloads. Default: "
+        "TRACKER_WORKLOAD, else any.",
+        show_default=False,
+    ),
+]
+Version = Annotated[
+    str | None,
+    typer.Option(
+        "--version",
+        metavar="LABEL",
+        envvar="TRACKER_VERSION",
+        show_envvar=False,
+        help="Only this version, by its label or its commit. Default: TRACKER_VERSION, else any.",
         show_default=False,
     ),
 ]
@@ -107,12 +122,13 @@ Step = Annotated[
     ),
 ]
 ShowOnly = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--only",
         metavar="WORDS",
         help="Sections of the report, separated by commas: overall, operator, kernel, kernel_type, metric, "
-        "communication, link, memory, module, api, counter. metric: measurements of NPU kernels; counter: what the "
+        "communication, link, memory, memory_peak, memory_block, module, api, counter. metric: measurements of NPU "
+        "kernels; counter: what the "
         "profiler counts in tables of its own. Default: all but module and api on screen, in short; all in the other "
         "formats.",
         show_default=False,
@@ -280,15 +296,17 @@ def run_ids(values: Sequence[str]) -> list[int]:
     return list(dict.fromkeys(int(text) for text in texts))
 
 
-def sections(only: str) -> tuple[str, ...]:
-    """The words of `--only`, checked.
+def sections(only: str | None) -> tuple[str, ...]:
+    """The words of `--only`, checked; none where it is not given.
 
     >>> sections("overall, operator")
     ('overall', 'operator')
     """
     from tracker.results import check_sections
 
-    words = dict.fromkeys(word.strip() for word in only.split(",") if word.strip())
+    words = dict.fromkeys(word.strip() for word in (only or "").split(",") if word.strip())
+    if only is not None and not words:
+        raise UsageError("--only names no section", remedy="name one, as in --only overall, or leave it out")
     check_sections(words)
     return tuple(words)
 

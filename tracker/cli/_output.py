@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tracker.cli._options import Format
 from tracker.errors import SourceError, UsageError
+from tracker.reports.signs import encodable
 from tracker.units import printable
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def emit(content: str | bytes) -> None:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)
         else:
-            sys.stdout.write(content if content.endswith("\n") else content + "\n")
+            shown = encodable(content, sys.stdout.encoding)
+            sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
         _forget_stdout()

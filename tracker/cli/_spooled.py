@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,26 +17,38 @@ if TYPE_CHECKING:
     from tracker.intake import Spooled
 
 
-def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = False) -> None:
+def take(
+    settings: Settings,
+    folders: Sequence[Path] | None,
+    *,
+    again: bool = False,
+    version: str | None = None,
+    workload: str | None = None,
+) -> None:
     """Ingest what waits in `folders`, by default the spools of this database; say what came in and what stays.
 
-    `again`: also what was tried a short time ago, or given up. Exit code 2 where something could not be read. Without
-    entries no database is made.
+    `version`, `workload`: of jobs that said none. `again`: also what was tried a short time ago, or given up. Exit code
+    2 where something could not be read. Without entries no database is made.
     """
     from tracker import intake
-    from tracker.cli import _spools, _store
+    from tracker.cli import _store
     from tracker.cli._output import emit, tell
+    from tracker.config import spools
 
-    places = _spools.spools_of(settings) if folders is None else list(folders)
+    again = again or bool(version or workload)  # what lacked it was tried just now
+    unsaid = intake.Sidecar(version=version, workload=workload)
+    places = spools.spools_of(settings) if folders is None else list(folders)
     done: list[Spooled] = []
     if any(again or not one.given_up for place in places for one in intake.waiting(place)):
         with _store.writing(settings, create=True) as store:
             for place in places:
-                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again)
+                done += intake.take_spooled(store, place, max_bytes=settings.max_bytes, again=again, unsaid=unsaid)
     left = [one for place in places for one in intake.waiting(place)]
     _report(done)
-    for shut, problem in [] if folders is not None else _spools.shut_spools_of(settings):
+    for shut, problem in [] if folders is not None else spools.shut_spools_of(settings):
         tell(f"warning: {shut}: {problem}")
+    for note in [] if folders is not None else _notes_on_others(places):
+        tell(f"note: {note}")
     tried = {one.entry for one in done}
     for one in left:
         if one.entry not in tried and not one.given_up:
@@ -46,6 +59,22 @@ def take(settings: Settings, folders: Sequence[Path] | None, *, again: bool = Fa
     emit(summary(done, len(left) - given_up, given_up))
     if any(one.error is not None for one in done):
         raise typer.Exit(EXIT_COULD_NOT_RUN)
+
+
+def _notes_on_others(own: Sequence[Path], environ: Mapping[str, str] = os.environ) -> list[str]:
+    """How many profiles wait in spools of this user that are for other databases than `own` are, by database."""
+    from tracker import intake
+    from tracker.hooks import places
+
+    found: dict[str, int] = {}
+    for one in intake.waiting(Path(places.root(environ))):
+        if not one.given_up and not any(place in one.entry.parents for place in own):
+            name = one.database or f"that of {one.entry.parent}"
+            found[name] = found.get(name, 0) + 1
+    return [
+        f"{counted(count, 'profile')} waiting for another database, {name}; name that one with --db"
+        for name, count in found.items()
+    ]
 
 
 def _report(done: Sequence[Spooled]) -> None:

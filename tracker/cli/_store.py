@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from tracker.errors import StoreError
@@ -15,13 +15,21 @@ if TYPE_CHECKING:
 
 @contextmanager
 def opened_for(settings: Settings, references: Sequence[str]) -> Iterator[Store | None]:
-    """The database, opened for reading; None where all `references` are paths on disk, which need none."""
+    """The database, opened for reading; None where all `references` are paths on disk, which need none: a name that may
+    be a version is one where there is no database.
+    """
     from tracker import compare
 
     if not any(compare.needs_store(reference) for reference in references):
         yield None
         return
-    with reading(settings) as store:
+    with ExitStack() as stack:
+        store: Store | None = None
+        try:
+            store = stack.enter_context(reading(settings))
+        except StoreError:
+            if not all(compare.names_path(reference) for reference in references):
+                raise
         yield store
 
 

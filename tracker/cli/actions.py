@@ -11,6 +11,7 @@ from tracker.cli import _options as options
 
 if TYPE_CHECKING:
     from tracker.detectors.life import Action
+    from tracker.store import Store
 
 Targets = Annotated[
     list[str],
@@ -27,6 +28,9 @@ By = Annotated[
 ]
 _INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
+_FUTURE: Final = "future:"
+_NAMED: Final = 10
+"""Versions that an error names at most, the newest ones."""
 _LAST_NS: Final = 2**63 - 1
 
 
@@ -68,7 +72,8 @@ def mute(
         typer.Option(
             metavar="END",
             help="When the mute ends: a date (2026-12-31, or with a time 2026-12-31T18:00, UTC), an age (12h, 3d, 2w), "
-            "or version:LABEL for the first run of that version; a mute by pattern takes no version.",
+            "or the first run of a version: version:LABEL, future:LABEL for one that the database does not know yet. A "
+            "second mute replaces the end of the first. A mute by pattern takes no version.",
         ),
     ],
     targets: Annotated[
@@ -105,7 +110,7 @@ def mute(
     \b
     Example:
       tracker mute 12 --until 2w --reason "fix is planned for the next release"
-      tracker mute incident:3 --until version:v2.4 --reason "fixed there"
+      tracker mute incident:3 --until future:v2.4 --reason "fixed there"
       tracker mute --op 'aten::copy_*' --workload gpt --until 3d --reason "the copies are being rewritten"
     """
     from tracker.errors import UsageError
@@ -199,17 +204,43 @@ def _act(
     from tracker.cli._output import emit
     from tracker.units import counted, format_numbers
 
-    finding_ids, incident_ids = _numbers(targets)
+    finding_ids, incident_ids = numbers_of(targets)
     now = time.time_ns()
     until_ns, until_version = _end(until, now)
     who = by or getpass.getuser()
     wish = judgement.Wish(action, who, now, reason, until_ns, until_version)
     with _store.writing(config.load(db)) as store:
+        if until_version is not None and not (until or "").startswith(_FUTURE):
+            _check_version(store, until_version)
+        muted = _muted(store) if action == "mute" else frozenset()
         done = judgement.act(store, wish, finding_ids=finding_ids, incident_ids=incident_ids)
-    emit(f"{counted(len(done), 'finding')}: {action} ({format_numbers(done)})")
+    again = muted.intersection(done)
+    replaced = f"; {len(again)} had a mute already, which ends with the new one" if again else ""
+    emit(f"{counted(len(done), 'finding')}: {action} ({format_numbers(done)}){replaced}")
 
 
-def _numbers(targets: list[str]) -> tuple[list[int], list[int]]:
+def _muted(store: Store) -> frozenset[int]:
+    from tracker.store import queries
+
+    found = queries.findings(store)
+    return frozenset(int(number) for number in found[found["state"] == "muted"]["finding_id"])
+
+
+def _check_version(store: Store, label: str) -> None:
+    """UsageError for a version that no workload has: it would never end the mute."""
+    from tracker.errors import UsageError
+    from tracker.store import queries
+
+    known = list(dict.fromkeys(queries.versions.columns(store).listed("version")))
+    if label not in known:
+        newest = ", ".join(known[-_NAMED:]) or "none"
+        raise UsageError(
+            f"--until version:{label}: there is no such version; known are {newest}",
+            remedy=f"give {_FUTURE}{label} for a version that is still to come",
+        )
+
+
+def numbers_of(targets: list[str]) -> tuple[list[int], list[int]]:
     """Findings and incidents that are named."""
     from tracker.errors import UsageError
 
@@ -236,15 +267,17 @@ def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:
 
     if until is None:
         return None, None
-    if until.startswith("version:") and until != "version:":
-        return None, until.removeprefix("version:")
+    for word in ("version:", _FUTURE):
+        if until.startswith(word) and until != word:
+            return None, until.removeprefix(word)
     if AGE.fullmatch(until):
         return _before_the_end_of_time(now_ns + age_ns(until), until), None
     try:
         when = datetime.fromisoformat(until)
     except ValueError:
         raise UsageError(
-            f"--until {until!r} is no end", remedy="give a date (2026-12-31), an age (12h, 3d, 2w), or version:LABEL"
+            f"--until {until!r} is no end",
+            remedy="give a date (2026-12-31), an age (12h, 3d, 2w), version:LABEL or future:LABEL",
         ) from None
     when = when if when.tzinfo else when.replace(tzinfo=UTC)
     return _before_the_end_of_time(int(when.timestamp()) * 10**9, until), None

@@ -67,6 +67,7 @@ def calibrate(
     from tracker import config as configuration
     from tracker import judgement, reports
     from tracker.cli import _store
+    from tracker.cli._commits import meant
     from tracker.cli._output import plan, screen, tell
     from tracker.errors import UsageError
     from tracker.results import CalibrateOptions
@@ -77,7 +78,8 @@ def calibrate(
     chosen = CalibrateOptions(workload=workload, device=device, splits=splits, noisiest=noisiest)
     opened = _store.writing if apply else _store.reading
     with opened(configuration.load(db)) as store:
-        found = judgement.calibrate(store, repeats, options=chosen)
+        named = [one if one.startswith("run:") else meant(store, one, workload) for one in repeats]
+        found = judgement.calibrate(store, named, options=chosen)
         if apply:
             who = by or getpass.getuser()
             done = judgement.apply_calibration(store, found, who=who, when_ns=time.time_ns(), reason=reason or "")

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tracker.cli import _options as options
-from tracker.errors import SourceError, UsageError
+from tracker.errors import SourceError, TooLittleDataError, UsageError
+
+if TYPE_CHECKING:
+    from tracker.store import Store
 
 _SIDE = "A version, VERSION@DEVICE, run:41, run:41,run:42, run:41:rank3, latest, latest~1, pinned, or a path on disk."
 
@@ -62,15 +65,16 @@ def diff(
         ),
     ] = None,
     only: Annotated[
-        str,
+        str | None,
         typer.Option(
             metavar="WORDS",
             help="Sections of the report, separated by commas: overall, operator, kernel, kernel_type, metric, "
-            "communication, link, memory, module, api, counter. metric: measurements of NPU kernels; counter: what "
+            "communication, link, memory, memory_peak, memory_block, module, api, counter. metric: measurements of NPU "
+            "kernels; counter: what "
             "profilers count in tables of their own. Default: those with times on screen, all in the other formats.",
             show_default=False,
         ),
-    ] = "",
+    ] = None,
     by: Annotated[
         Tree | None,
         typer.Option(
@@ -167,14 +171,15 @@ def diff(
     from tracker.results import Diff, DiffOptions, Matrix, check_matrix
 
     if against and len(sides) > 1:
-        raise UsageError("--baseline with two sides", remedy=f"name the candidate alone: tracker diff {sides[-1]}")
+        raise UsageError("--baseline with two sides", remedy="leave out --baseline, or name the candidate alone")
     several, rows = len(sides) > 2, by.value if by else ""
     stem = "_".join(["diff", *(Path(side).name for side in sides)])
     delivery = plan(format, output, stem, "matrix" if several else "diff")
     chosen = options.sections(only)
     if several and fail_on:
-        two = " ".join(sides[-2:])
-        raise UsageError("--fail-on with several candidates", remedy=f"name two sides: tracker diff {two}")
+        raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
+    if by is Tree.COMMUNICATION and not several:
+        raise UsageError("--by communication is of three sides or more", remedy="of two sides: --only communication")
     settings = configuration.load(db)
     asked = DiffOptions(
         baseline_steps=options.steps(baseline_step, "--baseline-step"),
@@ -207,7 +212,7 @@ def diff(
             result: Matrix | Diff = compare.matrix(store, sides, by=rows or "op", options=asked)
         elif len(sides) == 1:
             which = against.value if against else "window"
-            baseline, note = compare.baseline_of(store, sides[0], which, workload=workload)
+            baseline, note = _baseline_of(store, sides[0], which, workload, gated=fail_on is not None)
             found = compare.diff(store, baseline, sides[0], options=asked)
             result = replace(found, notes=(note, *found.notes))
         else:
@@ -228,6 +233,20 @@ def diff(
     delivery.deliver(render)
     if gate is not None:
         finish(gate)
+
+
+def _baseline_of(
+    store: Store | None, candidate: str, which: str, workload: str | None, *, gated: bool
+) -> tuple[str, str]:
+    """As `compare.baseline_of`; that there is none is too little data (exit code 4) only for a gate."""
+    from tracker import compare
+
+    try:
+        return compare.baseline_of(store, candidate, which, workload=workload)
+    except TooLittleDataError as error:
+        if gated:
+            raise
+        raise UsageError(error.problem, remedy=error.remedy) from error
 
 
 def read_op_map(text: str) -> dict[str, str]:

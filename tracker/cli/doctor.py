@@ -46,10 +46,11 @@ def doctor(
       tracker doctor trace.json.gz logs/ --format json
     """
     from tracker import config, reports
-    from tracker.cli._output import emit, screen
+    from tracker.cli._output import emit, screen, tell
     from tracker.cli._progress import progress
     from tracker.doctor import examine
     from tracker.intake import IngestOptions
+    from tracker.readers import told
 
     settings = config.load(None)
     with progress() as report:
@@ -66,5 +67,7 @@ def doctor(
     look = screen()
     document = reports.render_doctor(findings, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())
+    if findings.not_recognised:
+        tell(told(findings.not_recognised))
     if not findings.captures:
         raise SourceError(", ".join(findings.paths), "", "nothing here can be read", remedy="the findings say why")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -56,7 +57,14 @@ def findings(
     ] = None,
     version: Annotated[
         str | None,
-        typer.Option(metavar="LABEL", help="Only what began with this version. Default: any.", show_default=False),
+        typer.Option(
+            metavar="LABEL",
+            envvar="TRACKER_VERSION",
+            show_envvar=False,
+            help="Only what began with this version, also what is over: recovered, expected, vanished. "
+            "Default: TRACKER_VERSION, else any.",
+            show_default=False,
+        ),
     ] = None,
     kind: Annotated[
         SeriesKind | None,
@@ -110,16 +118,17 @@ def findings(
       tracker findings --new --fail-on new
       tracker findings --format prometheus -o /var/lib/node_exporter/tracker.prom
     """
+    from msgspec.structs import replace
+
     from tracker import config, judgement, reports
     from tracker.cli import _store
+    from tracker.cli._commits import meant, notes_between
     from tracker.cli._output import finish, plan, screen, tell
-    from tracker.results import CONFIRMED_STATES, OPEN_STATES, STATES, FindingsOptions
+    from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
     delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"), "findings")
     words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES}
     states = [word for one in state or () for word in words.get(one, (one.value,))]
-    if fail_on and new and not state:
-        states = [*CONFIRMED_STATES, "suspect"]  # what may fail is shown as well
     chosen = FindingsOptions(
         workload=workload,
         device=device,
@@ -131,7 +140,11 @@ def findings(
         every=every,
     )
     with _store.reading(config.load(db)) as store, store.reading():
+        if version is not None:
+            chosen = replace(chosen, version=meant(store, version, workload))
         found = judgement.findings(store, options=chosen)
+        incidents = found.incidents.to_dict("records")
+        found = replace(found, notes=(*found.notes, *notes_between(store, incidents)))
     gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any")
     look = screen()
     delivery.deliver(
@@ -145,7 +158,12 @@ def findings(
 
 def explain(
     finding: Annotated[
-        int, typer.Argument(metavar="ID", min=1, help="The number of a finding, as tracker findings lists it.")
+        str,
+        typer.Argument(
+            metavar="ID",
+            help="The number of a finding, as tracker findings lists it; incident:N for all of an incident.",
+            show_default=False,
+        ),
     ],
     format: options.ReportFormat = None,
     output: options.Output = None,
@@ -156,16 +174,52 @@ def explain(
     \b
     Example:
       tracker explain 12
+      tracker explain incident:3
       tracker explain 12 --format json
     """
+    from msgspec.structs import replace
+
     from tracker import config, judgement, reports
     from tracker.cli import _store
+    from tracker.cli._commits import notes_between
     from tracker.cli._output import plan, screen, tell
+    from tracker.cli.actions import numbers_of
 
+    numbers, incidents = numbers_of([finding])
     delivery = plan(format, output, f"finding_{finding}", "explained")
-    with _store.reading(config.load(db)) as store:
-        found = judgement.explain(store, finding)
+    if incidents:
+        for one in (delivery.shown, delivery.written):
+            _check_several(one)
+    with _store.reading(config.load(db)) as store, store.reading():
+        numbers += [number for incident in incidents for number in judgement.findings_of(store, incident)]
+        found = [judgement.explain(store, number) for number in numbers]
+        found = [replace(one, notes=(*one.notes, *notes_between(store, [one.finding]))) for one in found]
     look = screen()
-    delivery.deliver(
-        lambda wanted: reports.render_explained(found, wanted.value, width=look.width, color=look.color, tell=tell)
-    )
+
+    def render(wanted: options.Format) -> str | bytes:
+        documents = [
+            reports.render_explained(one, wanted.value, width=look.width, color=look.color, tell=tell) for one in found
+        ]
+        return documents[0] if not incidents else _together(wanted, documents, incidents[0])
+
+    delivery.deliver(render)
+
+
+def _check_several(format: options.Format | None) -> None:
+    from tracker.errors import UsageError
+
+    if format not in (None, options.Format.TEXT, options.Format.MARKDOWN, options.Format.JSON):
+        raise UsageError(
+            f"--format {format.value} holds one finding", remedy="name a finding, or choose text, markdown or json"
+        )
+
+
+def _together(format: options.Format, documents: Sequence[str | bytes], incident: int) -> str:
+    """What explains the findings of an incident, one after the other; of JSON one object."""
+    texts = [text if isinstance(text, str) else text.decode() for text in documents]
+    if format is not options.Format.JSON:
+        return "\n\n".join(text.rstrip("\n") for text in texts)
+    import json
+
+    explained = [json.loads(text) for text in texts]
+    return json.dumps({"schema": explained[0]["schema"], "incident_id": incident, "explained": explained}, indent=2)

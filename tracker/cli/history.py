@@ -38,9 +38,9 @@ def history(
     kind: Annotated[
         SeriesKind | None,
         typer.Option(
-            help="What kind of series: run (step, compute, free, data loading, peak memory, throughput, ...), op_name "
-            "(all shapes of an op together), op (one per shapes), kernel, communication, module, phase, api, memory. "
-            "Default: the first of these that has the key.",
+            help="What kind of series: run (step, compute, free for idle time, data loading, peak memory, throughput, "
+            "...), op_name (all shapes of an op together), op (one per shapes), kernel, communication, module, phase, "
+            "api, memory. Default: the first of these that has the key.",
             show_default=False,
         ),
     ] = None,
@@ -86,7 +86,7 @@ def history(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Also draw it: FILE.svg, or FILE.png (needs pip install 'tracker[plot]'). Default: no drawing.",
+            help="Also draw it: FILE.svg, or FILE.png (needs pip install pillow). Default: no drawing.",
             show_default=False,
         ),
     ] = None,
@@ -115,7 +115,7 @@ def history(
     from tracker.results import HistoryOptions
 
     if key is None and top is None and module is None:
-        raise UsageError("nothing is named", remedy="give a name, a pattern, --module or --top N: tracker history step")
+        raise UsageError("nothing is named", remedy="give a name such as step, a pattern, --module or --top N")
     delivery = plan(format, output, f"history_{key or module or 'top'}", "history")
     if plot is not None:
         reports.check_plot(plot.suffix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -20,14 +21,16 @@ from tracker.cli._ingested import (
     recovered,
     warnings_of,
 )
-from tracker.errors import UsageError
+from tracker.errors import EXIT_COULD_NOT_RUN, UsageError
 from tracker.lazy import import_numpy
 from tracker.units import counted, ranges
 
 if TYPE_CHECKING:
     from tracker.config import Settings
-    from tracker.intake import IngestOptions, IngestResult
+    from tracker.intake import IngestOptions, IngestResult, Sidecar
     from tracker.intake.pieces import ReadWith
+    from tracker.readers import NotRecognised
+    from tracker.store import Store
 
 
 def ingest(  # one parameter per option
@@ -66,12 +69,32 @@ def ingest(  # one parameter per option
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
     skip_bad_rows: options.SkipBadRows = False,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="Leave out profiles that cannot be read, list them, and exit with code 2. Default: one that cannot be "
+            "read keeps all out.",
+        ),
+    ] = False,
+    layout: Annotated[
+        str | None,
+        typer.Option(
+            "--layout",
+            metavar="PARTS",
+            help="What the folders below each PATH mean, as in [[watch.folders]]: {workload}, {version}, {config.KEY}, "
+            "{tag.KEY} or *, such as '{workload}/{version}/*'. What fits no layout is listed. Default: folders mean "
+            "nothing.",
+            show_default=False,
+        ),
+    ] = None,
     spooled: Annotated[
         bool,
         typer.Option(
             "--spooled",
-            help="Take the profiles that jobs queued and could not deliver, each under the labels of its job. PATH: "
-            "spools, if others than the default ones. Default: read PATH.",
+            help="Take the profiles that jobs queued and could not deliver, each under the labels of its job; "
+            "--version and --workload are those of jobs that said none. PATH: spools, if others than the default ones. "
+            "Default: read PATH.",
         ),
     ] = False,
     dask: Annotated[
@@ -96,13 +119,15 @@ def ingest(  # one parameter per option
 ) -> None:
     """Read profiles into the database as runs of a version.
 
-    The same file again changes nothing. All files of one call come in, or none.
+    The same file again changes nothing. All files of one call come in, or none; with --keep-going all that can be read.
+    Files that no reader takes are listed at the end.
 
     \b
     Example:
       tracker ingest run1.pt.trace.json.gz --version v1 --workload resnet50
       tracker ingest ./profiles_of_v2 --version v2 --workload resnet50 --config batch=32
       tracker ingest ./benchmark_logs     # one run per log, labelled by their names
+      tracker ingest ./profiles --layout '{workload}/{version}/*' --keep-going
       tracker ingest run1.trk             # what tracker pack wrote on another machine
       tracker ingest --spooled            # what jobs queued while the database was away
       tracker ingest ./archive --dask tcp://head:8786 --workload resnet50
@@ -113,10 +138,13 @@ def ingest(  # one parameter per option
     if spooled:
         from tracker.cli import _spooled
 
-        given = (version, workload, commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
-        if any(given) or as_run or allow_partial or skip_bad_rows:
-            raise UsageError("--spooled takes each profile as its job queued it", remedy="leave out the other options")
-        return _spooled.take(settings, paths, again=again)
+        given = (commit, note, config, tag, device, expect_ranks, format, flow_category, dask)
+        if any(given) or as_run or allow_partial or skip_bad_rows or keep_going or layout:
+            raise UsageError(
+                "--spooled takes each profile as its job queued it",
+                remedy="leave out the other options, but --version and --workload for jobs that said none",
+            )
+        return _spooled.take(settings, paths, again=again, version=version, workload=workload)
     if again:
         raise UsageError("--again goes with --spooled", remedy="leave it out: a profile that is named is always read")
     if not paths:
@@ -145,11 +173,39 @@ def ingest(  # one parameter per option
             expect_ranks=expect_ranks,
             as_run=as_run,
             format=format,
+            otherwise=_of_environment(),
+            keep_going=keep_going,
             **said,
         )
+        unplaced: Sequence[NotRecognised] = ()
+        if layout is not None:
+            paths, chosen, unplaced = _laid_out(paths, layout, chosen)
         if dask is None:
             stack.enter_context(intake.ahead(paths, chosen))
-        _take_in(paths, settings, chosen, version=version, workload=workload, dask=dask)
+        _take_in(paths, settings, chosen, version=version, workload=workload, dask=dask, unplaced=unplaced)
+
+
+def _laid_out(
+    paths: Sequence[Path], layout: str, chosen: IngestOptions
+) -> tuple[list[Path], IngestOptions, Sequence[NotRecognised]]:
+    """The profiles that the layout has below the folders `paths`, what it says of each, and the files that it has no
+    place for.
+    """
+    from msgspec.structs import replace
+
+    from tracker.watch.find import laid_out
+
+    placed, unplaced = laid_out(paths, layout)
+    return list(placed), replace(chosen, places=placed), unplaced
+
+
+def _of_environment() -> Sidecar:
+    """What TRACKER_VERSION and TRACKER_WORKLOAD say, where neither an option nor a sidecar does."""
+    from tracker.intake import Sidecar
+
+    return Sidecar(
+        version=os.environ.get("TRACKER_VERSION") or None, workload=os.environ.get("TRACKER_WORKLOAD") or None
+    )
 
 
 def _take_in(
@@ -160,17 +216,21 @@ def _take_in(
     version: str | None,
     workload: str | None,
     dask: str | None,
+    unplaced: Sequence[NotRecognised] = (),
 ) -> None:
-    """Reads, writes, judges, and says what came of it."""
+    """Reads, writes, judges, and says what came of it. Exit code 2 where a profile could not be read."""
     # what says at the end what came of it is imported, too, while another process may read already
     from msgspec.structs import replace
 
     from tracker import intake
+    from tracker.cli import _next as proposals  # noqa: F401
     from tracker.cli import _store
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
     from tracker.judgement import findings  # noqa: F401
+    from tracker.readers import told
     from tracker.reports.shared import command  # noqa: F401
+    from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
 
     with (
@@ -184,6 +244,7 @@ def _take_in(
         hints = order_hints(store, results)
         regressions = new_regressions(store, results)
         over = newly_recovered(store, before)
+        proposed = _proposed(store, results, regressions, over)
     names = names_of(results)
     formats = {name for result in results for name in result.formats}
     for warning in warnings_of(results, names):
@@ -192,7 +253,15 @@ def _take_in(
         tell(f"note: {hint}")
     for result in results:
         emit(describe(result, names, formats))
-    emit(summary(results, regressions, over))
+    emit(summary(results, regressions, proposed=proposed, over=over))
+    left = sorted([*unplaced, *(one for result in results for one in result.not_recognised)])
+    if left:
+        tell(told(left))
+    failed = [line for result in results for line in result.failed]
+    for line in failed:
+        tell(f"not read: {line}")
+    if failed:
+        raise typer.Exit(EXIT_COULD_NOT_RUN)
 
 
 def _reading_on(address: str | None) -> AbstractContextManager[ReadWith | None]:
@@ -219,10 +288,17 @@ def describe(result: IngestResult, names: Mapping[str, str], formats: Collection
     return f"run:{result.run_id}  {state}  {what}, {held}: {listed(result, names)}"
 
 
-def summary(results: list[IngestResult], regressions: Mapping[str, int] | None = None, over: Sequence[str] = ()) -> str:
+def summary(
+    results: list[IngestResult],
+    regressions: Mapping[str, int] | None = None,
+    over: Sequence[str] = (),
+    *,
+    proposed: str | None = None,
+) -> str:
     """The last line: what changed in the database. `regressions`: new ones by workload; `over`: the workload of each
-    finding that has recovered.
+    finding that has recovered; `proposed`: the next command, default the last run.
     """
+    regressions = regressions or {}
     new = sum(result.created for result in results)
     joined = sum(result.joined for result in results)
     already = sum(result.already for result in results)
@@ -233,13 +309,16 @@ def summary(results: list[IngestResult], regressions: Mapping[str, int] | None =
     parts += [f"{counted(already, 'run')} already in, unchanged"] if already else []
     parts += [f"{counted(sum(regressions.values()), 'finding')} of what got slower"] if regressions else []
     parts += [f"{counted(len(over), 'finding')} recovered"] if over else []
-    return f"{', '.join(parts)}.  Next: {_next(results, regressions or {}, over)}"
+    return f"{', '.join(parts)}.  Next: {proposed or f'tracker show run:{results[-1].run_id}'}"
 
 
-def _next(results: list[IngestResult], regressions: Mapping[str, int], over: Sequence[str]) -> str:
+def _proposed(
+    store: Store, results: Sequence[IngestResult], regressions: Mapping[str, int], over: Sequence[str]
+) -> str | None:
     """What got slower; else what has recovered; else, after a series of training logs, what each version brought; else
-    the last run.
+    the newest version that came in against the one before it; else nothing.
     """
+    from tracker.cli import _next as proposals
     from tracker.reports.shared import command
 
     if regressions:
@@ -250,4 +329,8 @@ def _next(results: list[IngestResult], regressions: Mapping[str, int], over: Seq
     logs = all(result.formats == ("paddle_log",) for result in results)
     if logs and len({result.version for result in results}) > 1 and len(workloads) == 1:
         return command("tracker", "log", "--workload", workloads.pop())
-    return f"tracker show run:{results[-1].run_id}"
+    last = results[-1]
+    if all(result.already for result in results):
+        return None
+    own = {result.version for result in results if result.workload == last.workload}
+    return proposals.diff_of(store, last.workload, among=own)

@@ -23,7 +23,13 @@ class Metric(StrEnum):
 def log(
     workload: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="The workload. Default: the only one in the database.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            envvar="TRACKER_WORKLOAD",
+            show_envvar=False,
+            help="The workload. Default: TRACKER_WORKLOAD, else the only one in the database.",
+            show_default=False,
+        ),
     ] = None,
     metric: Annotated[
         Metric,
@@ -83,9 +89,12 @@ def log(
       tracker log --workload bert
       tracker log --workload bert --config batch=32 --last 5 --format markdown -o log.md
     """
+    from msgspec.structs import replace
+
     from tracker import compare, reports
     from tracker import config as configuration
     from tracker.cli import _store
+    from tracker.cli._commits import meant
     from tracker.cli._output import plan, screen, tell
     from tracker.results import LogOptions
 
@@ -100,6 +109,8 @@ def log(
         last=last,
     )
     with _store.reading(configuration.load(db)) as store:
+        if baseline is not None:
+            chosen = replace(chosen, baseline=meant(store, baseline, workload))
         found = compare.log(store, options=chosen)
     look = screen()
     delivery.deliver(

@@ -74,6 +74,7 @@ def pack(  # one parameter per option
     from tracker.cli._ingested import warnings_of_pack
     from tracker.cli._output import emit, tell, write_file
     from tracker.cli._progress import progress
+    from tracker.readers import told
 
     target = None if output in _STDOUT else _target(output, paths[0])
     if target is not None:
@@ -108,13 +109,18 @@ def pack(  # one parameter per option
         )
     for warning in warnings_of_pack(made):
         tell(f"warning: {warning}")
+    left = told(made.not_recognised)
     if target is None:
         emit(made.content)
         tell(f"standard output: {_held(made)}")
+        if left:
+            tell(left)
         return
     _check_target(target, force=force)
     write_file(target, made.content)
     emit(summary(made, target))
+    if left:
+        tell(left)
 
 
 def _target(output: str, first: Path) -> Path:

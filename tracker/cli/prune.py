@@ -39,8 +39,20 @@ def prune(
     ] = None,
     workload: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Only runs of this workload. Default: of all.", show_default=False),
+        typer.Option(
+            metavar="NAME",
+            envvar="TRACKER_WORKLOAD",
+            show_envvar=False,
+            help="Only runs of this workload. Default: TRACKER_WORKLOAD, else all.",
+            show_default=False,
+        ),
     ] = None,
+    yes: Annotated[
+        bool,
+        typer.Option(
+            "--yes", "-y", help="With neither --older-than nor --keep-versions: do not ask. Default: ask on a terminal."
+        ),
+    ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which runs it would be, and change nothing.")] = False,
     compact: Annotated[
         bool,
@@ -60,6 +72,7 @@ def prune(
     \b
     Example:
       tracker prune --dry-run
+      tracker prune --yes
       tracker prune --older-than 30d --keep-versions 10 --workload gpt
     """
     import time
@@ -70,6 +83,8 @@ def prune(
     from tracker.store import pruning, queries
 
     settings = config.load(db)
+    if older_than is None and keep_versions is None and settings.prune is None and not (dry_run or yes):
+        _ask()
     rule = settings.prune or config.Prune()
     now = time.time_ns()
     age = rule.older_than_ns if older_than is None else _age(older_than)
@@ -86,6 +101,21 @@ def prune(
     emit("\n".join([*_listed(found), _summary(found, rows) if found else _nothing(age, kept)]))
 
 
+def _ask() -> None:
+    """What to drop was not said: a person is asked, a script refused."""
+    import sys
+
+    from tracker.errors import UsageError
+
+    if not (sys.stdin is not None and sys.stdin.isatty()):
+        raise UsageError(
+            "it is not said what may go",
+            remedy="give --older-than AGE or --keep-versions N, or --yes for 90d and 5; tracker prune --dry-run lists "
+            "what would go",
+        )
+    typer.confirm("Drop the details of runs older than 90 d, but of the newest 5 versions?", abort=True, err=True)
+
+
 def _age(text: str) -> int:
     from tracker.errors import UsageError
     from tracker.units import age_ns
@@ -93,7 +123,7 @@ def _age(text: str) -> int:
     try:
         return age_ns(text)
     except ValueError as error:
-        raise UsageError(f"--older-than: {error}", remedy="tracker prune --older-than 90d") from None
+        raise UsageError(f"--older-than: {error}", remedy="write it like --older-than 90d") from None
 
 
 def _listed(found: Sequence[Prunable]) -> list[str]:

@@ -10,6 +10,8 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
+from tracker.cli._commits import meant
+from tracker.errors import FIRST_INGEST
 from tracker.units import counted
 
 if TYPE_CHECKING:
@@ -42,9 +44,6 @@ Reason = Annotated[
 ]
 
 
-VersionFilter = Annotated[
-    str | None, typer.Option("--version", metavar="LABEL", help="Only runs of this version. Default: any.")
-]
 DeviceFilter = Annotated[
     str | None, typer.Option("--device", metavar="MODEL", help="Only runs on this hardware model. Default: any.")
 ]
@@ -64,7 +63,7 @@ Limit = Annotated[
 @app.callback(invoke_without_command=True)
 def find(
     context: typer.Context,
-    version: VersionFilter = None,
+    version: options.Version = None,
     workload: options.Workload = None,
     device: DeviceFilter = None,
     tag: TagFilter = None,
@@ -76,13 +75,18 @@ def find(
     """Find runs; the list is in order of start, newest first."""
     if not options.is_list(context):
         return
+    from tracker.errors import UsageError
     from tracker.store import queries
 
+    if tag is not None and not tag.partition("=")[0].strip():
+        raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
+
     def query(store: Store) -> Columns:
-        queries.check_filters(store, workload=workload, device=device, version=version)
+        label = None if version is None else meant(store, version, workload)
+        queries.check_filters(store, workload=workload, device=device, version=label)
         return queries.runs.columns(
             store,
-            version=version,
+            version=label,
             workload=workload,
             device=device,
             tag=tag,
@@ -96,7 +100,7 @@ def find(
 def _next(found: Columns) -> str:
     """How many runs were found, and what to do with them."""
     if not len(found):
-        return "no runs found.  tracker runs --state all lists every run; tracker ingest adds some"
+        return f"no runs found.  tracker runs --state all lists every run; a new one: {FIRST_INGEST}"
     return f"{counted(len(found), 'run')}.  Next: tracker show run:{found.listed('run_id')[0]}"
 
 

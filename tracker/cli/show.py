@@ -41,7 +41,7 @@ def show(
         ),
     ] = None,
     depth: options.Depth = None,
-    only: options.ShowOnly = "",
+    only: options.ShowOnly = None,
     step: options.Step = None,
     top: options.Top = None,
     rank: options.Ranks = None,

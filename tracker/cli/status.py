@@ -37,13 +37,14 @@ def status(
     import time
 
     from tracker import config, reports, watch
-    from tracker.cli import _spools, _store
+    from tracker.cli import _store
     from tracker.cli._output import emit, screen
+    from tracker.config import spools
 
     settings = config.load(db)
     with _store.reading(settings) as store:
-        spools, shut = _spools.spools_of(settings), _spools.shut_spools_of(settings)
-        found = watch.status(store, now_ns=time.time_ns(), spools=spools, shut=shut)
+        places, shut = spools.spools_of(settings), spools.shut_spools_of(settings)
+        found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
     look = screen()
     document = reports.render_status(found, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())

@@ -53,7 +53,13 @@ Series = Annotated[
 ]
 Workload = Annotated[
     str | None,
-    typer.Option(metavar="NAME", help="For this workload. Default: the only one there is.", show_default=False),
+    typer.Option(
+        metavar="NAME",
+        envvar="TRACKER_WORKLOAD",
+        show_envvar=False,
+        help="For this workload. Default: TRACKER_WORKLOAD, else the only one there is.",
+        show_default=False,
+    ),
 ]
 Device = Annotated[
     str | None,
@@ -102,7 +108,7 @@ def _next(found: Columns) -> str:
         return f"{counted(len(found), 'threshold')} set; all else as usual. Configuration none stated: --config ''"
     if len(found):
         return f"{counted(len(found), 'threshold')} set; all else as usual: tracker thresholds --help"
-    return "no thresholds are set; all is as usual: tracker thresholds --help, tracker calibrate"
+    return "no thresholds are set; all is as usual: tracker thresholds --help, tracker calibrate --help"
 
 
 @app.command("set", short_help="Set limits of your own.")

@@ -9,9 +9,13 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
+from tracker.cli._commits import meant
+from tracker.errors import FIRST_INGEST
 from tracker.units import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from tracker.columns import Columns
     from tracker.store import Store
 
@@ -44,24 +48,30 @@ def find(
         queries.check_filters(store, workload=workload)
         return queries.versions.columns(store, workload)
 
-    tables.emit_list(query, _COLUMNS, format, name="versions", last_line=lambda rows: _next(rows, workload), db=db)
+    proposed: list[str] = []
+
+    def listed(store: Store) -> Columns:
+        found = query(store)
+        proposed.extend(_proposed(store, found.listed("workload")))
+        return found
+
+    tables.emit_list(listed, _COLUMNS, format, name="versions", last_line=lambda rows: _next(rows, proposed), db=db)
 
 
-def _next(found: Columns, chosen: str | None = None) -> str:
-    """How many versions there are, and what to do with them. `chosen`: the workload that was asked for."""
-    labels, workloads = found.listed("version"), found.listed("workload")
-    last = [label for label, of in zip(labels, workloads, strict=True) if of == workloads[-1]]
-    if len(last) > 1:
-        from tracker.reports.shared import command
+def _proposed(store: Store, workloads: Sequence[str]) -> list[str]:
+    """A diff of the newest two versions of the last workload that has two which can be compared; else nothing."""
+    from tracker.cli import _next as proposals
 
-        where = ("--workload", workloads[-1]) if len(set(workloads)) > 1 or chosen else ()
-        following = command("tracker", "diff", *last[-2:], *where)
-        return f"{len(labels)} versions.  Next: {following}"
-    if len(labels) > 1:
-        return f"{len(labels)} versions.  Next: tracker ingest another one, then tracker diff"
-    if labels:
-        return "1 version.  Next: tracker ingest another one, then tracker diff"
-    return "no versions found.  tracker ingest adds runs of a version"
+    diffs = [proposals.diff_of(store, workload) for workload in dict.fromkeys(reversed(workloads))]
+    return [diff for diff in diffs if diff][:1]
+
+
+def _next(found: Columns, proposed: Sequence[str]) -> str:
+    """How many versions there are, and what to do with them."""
+    if not len(found):
+        return f"no versions found.  Next: {FIRST_INGEST}"
+    following = f"Next: {proposed[0]}" if proposed else f"Next: {FIRST_INGEST}"
+    return f"{counted(len(found), 'version')}.  {following}"
 
 
 @app.command(short_help="Make a version the fixed baseline.")
@@ -74,14 +84,17 @@ def pin(label: Label, workload: options.Workload = None, db: options.Database = 
       tracker diff pinned latest
     """
     from tracker import config, judgement
+    from tracker.cli import _next as proposals
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
-        edits.pin(store, label, workload=workload)
+        label = meant(store, label, workload)
+        workload = edits.pin(store, label, workload=workload)
         judgement.update(store, judgement.lines_of(store, workload=workload))
-    emit(f"{label} pinned.  Next: tracker diff pinned latest")
+        following = proposals.diff_of(store, workload, pinned=True)
+    emit(f"{label} pinned.  {_compared(following, workload)}")
 
 
 @app.command()
@@ -98,6 +111,7 @@ def unpin(label: Label, workload: options.Workload = None, db: options.Database 
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
+        label = meant(store, label, workload)
         edits.unpin(store, label, workload=workload)
         judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{label} no longer pinned")
@@ -149,9 +163,11 @@ def order(
     """
     from tracker import config, judgement
     from tracker.cli import _git, _store
+    from tracker.cli import _next as proposals
     from tracker.cli._output import emit, tell
     from tracker.errors import UsageError
     from tracker.store import queries
+    from tracker.store import runs as edits
     from tracker.store.order import order_versions
 
     if sum(bool(way) for way in (after, before, from_git)) > 1 or bool(labels) == bool(from_git):
@@ -160,7 +176,8 @@ def order(
             remedy="name the versions, alone or with --after or --before; or --from-git",
         )
     with _store.writing(config.load(db)) as store:
-        wanted = list(labels or [])
+        wanted = [meant(store, label, workload) for label in labels or ()]
+        after, before = (None if label is None else meant(store, label, workload) for label in (after, before))
         if from_git is not None:
             known = queries.versions.columns(store, workload)
             workloads = set(known.listed("workload"))
@@ -171,8 +188,17 @@ def order(
                 tell(f"not in {from_git}, so left behind the version before: {', '.join(found.unknown)}")
             wanted, workload = list(found.labels), workloads.pop()
         done = order_versions(store, wanted, workload=workload, after=after, before=before)
+        workload = edits.workload_of(store, wanted[0], workload)
         judgement.update(store, judgement.lines_of(store, workload=workload))
-    emit(f"{' '.join(done)}\n{len(done)} versions in order.  Next: tracker history --top 20")
+        following = proposals.diff_of(store, workload)
+    emit(f"{' '.join(done)}\n{len(done)} versions in order.  {_compared(following, workload)}")
+
+
+def _compared(proposed: str | None, workload: str) -> str:
+    """The next command: the diff that can be made now, else the list of versions."""
+    from tracker.reports.shared import command
+
+    return f"Next: {proposed or command('tracker', 'versions', '--workload', workload)}"
 
 
 @app.command(short_help="Bring what is known of versions up to date.")
@@ -188,12 +214,14 @@ def judge(workload: options.Workload = None, db: options.Database = None) -> Non
     from tracker import config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
+    from tracker.reports.shared import command
     from tracker.store import queries
 
+    where = ("--workload", workload) if workload else ()
     with _store.writing(config.load(db)) as store:
         queries.check_filters(store, workload=workload)
         count = judgement.update(store, judgement.lines_of(store, workload=workload))
-    emit(f"{counted(count, 'version')} judged.  Next: tracker history step")
+    emit(f"{counted(count, 'version')} judged.  Next: {command('tracker', 'versions', *where)}")
 
 
 _COLUMNS = (

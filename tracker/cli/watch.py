@@ -138,7 +138,8 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
     import time
 
     from tracker import config
-    from tracker.cli import _spools, _store
+    from tracker.cli import _store
+    from tracker.config import spools
     from tracker.watch import Service, Work, new_owner, this_host
 
     host = this_host()
@@ -149,8 +150,8 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         host=host,
         say=say,
         now=time.time_ns,
-        spools=lambda: _spools.spools_of(settings),
-        shut=lambda: _spools.shut_spools_of(settings),
+        spools=lambda: spools.spools_of(settings),
+        shut=lambda: spools.shut_spools_of(settings),
     )
     return Service(
         work=work,

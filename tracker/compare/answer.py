@@ -45,6 +45,16 @@ class Reasons(Struct, frozen=True):
     on_device: bool
 
 
+class Caveat(Struct, frozen=True):
+    """Why an answer does not say which side is faster, a sentence. `with_numbers`: the two times stand beside it;
+    `with_reason`: what carries the change as well.
+    """
+
+    sentence: str
+    with_numbers: bool = True
+    with_reason: bool = False
+
+
 Range = tuple[float, float]
 
 
@@ -55,15 +65,18 @@ def answer(
     reasons: Reasons,
     ranges: tuple[Range | None, Range | None],
     claim: Claim | None = None,
+    caveat: Caveat | None = None,
 ) -> str:
     """One line: how much slower or faster, and what carries the change. It claims nothing that the runs cannot say.
 
     `metric`: `step_ns` or `e2e_ns`; `ranges`: its smallest and largest value over the runs of each side. `claim`: what
-    was judged, None where nothing was.
+    was judged, None where nothing was. `caveat`: why no side is called faster.
     """
     a, b = _short_labels(baseline.side.label, candidate.side.label)
     if baseline.side.chosen_steps or candidate.side.chosen_steps:
         a, b = (f"{name} ({steps_words(side.chosen_steps)})" for name, side in ((a, baseline), (b, candidate)))
+    if caveat is not None and not caveat.with_numbers:
+        return f"{b} against {a}: {_lowered(caveat.sentence)}"
     what = "step" if metric == "step_ns" else "E2E"
     total0, total1 = reasons.before.get(metric), reasons.after.get(metric)
     if not total0 or total1 is None:
@@ -72,18 +85,31 @@ def answer(
     unit = time_unit(total0, total1)
     change = f"{format_diff(delta / total0)}, {signed(delta)}"
     size = f"{what} {format_ns(total0, unit)} -> {format_ns(total1, unit)} ({change})"
+    if caveat is not None:
+        why = f"; {_reason(delta, reasons)}" if caveat.with_reason and delta else ""
+        noise = _noise_remark(baseline, candidate, delta / total0, ranges) if caveat.with_reason else ""
+        return f"{b} against {a}: {size}{why}. {caveat.sentence}{noise}"
     if metric == "e2e_ns" and _are_windows(delta / total0, reasons):
         return f"{b} against {a}: {size}; {_of_windows(reasons, total0)}{claim.because if claim else ''}."
     if claim is not None:
         reason = f"{claim.because}{_beyond_findings(delta, reasons, claim)}"
         return f"{b} {claim.phrase} {a}: {size}{reason}{_memory_remark(reasons)}."
+    phrase, why = _unjudged(delta, total0, reasons)
     closing = f"{_memory_remark(reasons)}.{_noise_remark(baseline, candidate, delta / total0, ranges)}"
+    return f"{b} {phrase} {a}: {size}{why}{closing}"
+
+
+def _unjudged(delta: float, total: float, reasons: Reasons) -> tuple[str, str]:
+    """What stands between the sides where nothing was judged, and what carries the change."""
     if delta == 0:
-        return f"{b} is as fast as {a}: {size}{closing}"
-    if abs(delta / total0) < _SMALL_CHANGE:
-        return f"{b} is about as fast as {a}: {size}{closing}"
-    word = "slower" if delta > 0 else "faster"
-    return f"{b} is {word} than {a}: {size}; {_reason(delta, reasons)}{closing}"
+        return "is as fast as", ""
+    if abs(delta / total) < _SMALL_CHANGE:
+        return "is about as fast as", ""
+    return f"is {'slower' if delta > 0 else 'faster'} than", f"; {_reason(delta, reasons)}"
+
+
+def _lowered(sentence: str) -> str:
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _are_windows(change: float, reasons: Reasons) -> bool:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
-from tracker.compare.references import needs_store, resolve
+from tracker.compare.references import means, needs_store, resolve, settled
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.errors import TooLittleDataError, UsageError
 from tracker.judgement import Acceptance, acceptance_of, size_of, words_of
 from tracker.results import BASELINES
 from tracker.results.options import check_words
+from tracker.results.recording import differences
 from tracker.store import Store, judged, queries
 from tracker.store.judged import LineRun
 from tracker.units import counted, format_numbers
@@ -33,6 +35,9 @@ def baseline_of(
     check_words("baseline", (against,), BASELINES)
     if store is None or not needs_store(candidate):
         raise UsageError(f"{candidate} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
+    candidate = settled(store, candidate, workload)
+    if not needs_store(candidate):
+        raise UsageError(f"{candidate} has no earlier versions", remedy="name the baseline as well: BASELINE CANDIDATE")
     run_ids, _ = resolve(store, candidate, workload)
     with store.connect() as connection:
         lines = judged.lines(connection, run_ids)
@@ -42,6 +47,7 @@ def baseline_of(
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
         runs = judged.runs_of(connection, lines[0])
+        told = queries.recorded(connection, [*run_ids, *(run.run_id for run in runs)])
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
     order = queries.order_of_versions(store, of)
@@ -53,11 +59,12 @@ def baseline_of(
         kind = UsageError if against == "pinned" else TooLittleDataError  # the first version has none, and no fault
         raise kind(
             f"{candidate} has no {what} runs on its device and configuration",
-            remedy=f"name the baseline: tracker diff BASELINE {candidate}",
+            remedy="name the baseline as well: BASELINE CANDIDATE",
         )
     if against == "window":
         acceptance = acceptance_of(store, lines[0], runs, len(earlier))
-        places, because = window(acceptance)
+        unlike = _recorded_differently(told, run_ids, earlier)
+        places, because = window(acceptance, unlike)
         chosen = [earlier[place] for place in places]
     else:
         because = ""
@@ -72,16 +79,8 @@ def baseline_of(
         device = f"{named['vendor'].iloc[0]} {named['device'].iloc[0]}".strip()
         names = (chosen[0].version, f"{chosen[0].version}@{device}")
         # where a name means the same runs, people know them by it
-        side = next((name for name in names if _means(store, name, numbers, workload)), side)
+        side = next((name for name in names if means(store, name, numbers, workload)), side)
     return side, f"The baseline is {words}: {_by_version(chosen)}.{because}"
-
-
-def _means(store: Store, label: str, run_ids: Sequence[int], workload: str | None) -> bool:
-    """Whether a version, as a side of a diff, is exactly these runs."""
-    try:
-        return needs_store(label) and sorted(resolve(store, label, workload)[0]) == list(run_ids)
-    except UsageError:  # several workloads have it
-        return False
 
 
 def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str) -> Sequence[LineRun]:
@@ -92,21 +91,40 @@ def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str)
     return earlier
 
 
-def window(acceptance: Acceptance) -> tuple[list[int], str]:
+def _recorded_differently(
+    told: Mapping[int, queries.Recorded], run_ids: Sequence[int], earlier: Sequence[LineRun]
+) -> dict[int, str]:
+    """The places of the `earlier` runs that were not recorded as any of `run_ids`, and in what they differ; none where
+    that would leave no run.
+    """
+    own = [told[run_id].recording for run_id in run_ids]
+    found = {}
+    for place, run in enumerate(earlier):
+        recording = told[run.run_id].recording
+        if recording not in own:
+            found[place] = ", ".join(one.aspect.words for one in differences([recording], own)) or "their settings"
+    return found if len(found) < len(earlier) else {}
+
+
+def window(acceptance: Acceptance, unlike: Mapping[int, str] = MappingProxyType({})) -> tuple[list[int], str]:
     """The places of the runs of a window, in order, and sentences on why others are not in it, "" without any.
+
+    `unlike`: places of runs that were recorded differently, which are in no window, and in what they differ.
 
     Where fewer than 3 runs are accepted, others stand in, the newest first: before the accepted step, then those with a
     suspicion, then those with an open regression.
     """
     runs = acceptance.runs
-    accepted = [place for place in range(len(runs)) if acceptance.is_accepted(place)][-WINDOW:]
-    others = sorted(set(range(len(runs))) - set(accepted), key=lambda place: (_doubt(acceptance, place), -place))
+    alike = [place for place in range(len(runs)) if place not in unlike]
+    accepted = [place for place in alike if acceptance.is_accepted(place)][-WINDOW:]
+    others = sorted(set(alike) - set(accepted), key=lambda place: (_doubt(acceptance, place), -place))
     standing_in = others[: max(0, ENOUGH - len(accepted))]
     places = sorted([*accepted, *standing_in])
     # with a full window only the runs between its own were passed over; what is older was not its turn
     since = places[0] if len(accepted) == WINDOW else 0
-    passed_over = [place for place in range(since, len(runs)) if not acceptance.is_accepted(place)]
+    passed_over = [place for place in alike if place >= since and not acceptance.is_accepted(place)]
     sentences = [
+        _other_recordings(acceptance, {place: words for place, words in unlike.items() if place >= since}),
         _left_out(acceptance, [place for place in passed_over if place not in standing_in]),
         _standing_in(acceptance, standing_in),
         _inside(acceptance, places),
@@ -117,6 +135,14 @@ def window(acceptance: Acceptance) -> tuple[list[int], str]:
 def _doubt(acceptance: Acceptance, place: int) -> int:
     spans = acceptance.open[place]
     return 2 if any(span.confirmed for span in spans) else 1 if spans else 0
+
+
+def _other_recordings(acceptance: Acceptance, unlike: Mapping[int, str]) -> str:
+    by_words: dict[str, list[int]] = {}
+    for place, words in unlike.items():
+        by_words.setdefault(words, []).append(acceptance.runs[place].run_id)
+    texts = [f"run {format_numbers(sorted(numbers))} ({words})" for words, numbers in by_words.items()]
+    return f"Recorded differently, so not in it: {'; '.join(texts)}." if texts else ""
 
 
 def _left_out(acceptance: Acceptance, places: Sequence[int]) -> str:

@@ -20,10 +20,16 @@ if TYPE_CHECKING:
 
     _Times = tuple[I64, I64, I64, I64]
 
-THRESHOLDS: Final = {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9}
+THRESHOLDS: Final = {
+    "input_bound_above": 0.05,
+    "communication_bound_above": 0.1,
+    "host_bound_below": 0.8,
+    "device_bound_above": 0.9,
+}
 """From Paddle's guide to the analysis of model performance, sections 1.1 to 1.3: an average reader ratio (reader cost /
 batch cost) above 5 % is an I/O bottleneck, and what is below can still be won; a GPU that works less than 80 % of the
-time is a CPU bottleneck, one that works more than 90 % a GPU bottleneck.
+time is a CPU bottleneck, one that works more than 90 % a GPU bottleneck. Exposed communication above 10 % of the
+step is worth advice in PyTorch's TensorBoard plugin (torch_tb_profiler).
 """
 
 _NO_LOADING: Final = "data loading (the source does not say when a step waits for its data)"
@@ -53,15 +59,22 @@ def bottleneck(side: Loaded) -> Bottleneck:
     of = "step_ns" if side.has_markers or not side.steps.known("e2e_ns").any() else "e2e_ns"
     of = "capture_e2e_ns" if queued else of
     outside = _outside_steps(side, times)
+    exposed = _exposed(side, of)
     return Bottleneck(
-        _bound(loading, utilisation), loading, utilisation, loading, tuple(missing), THRESHOLDS, of, outside
-    )
+        _bound(loading, exposed, utilisation),
+        loading, utilisation, loading, tuple(missing), THRESHOLDS, of, outside, exposed,
+    )  # fmt: skip
 
 
-def _bound(loading: float | None, utilisation: float | None) -> str | None:
-    """Data loading first: while a step waits for its data the device is idle, and the host would be blamed for it."""
+def _bound(loading: float | None, exposed: float | None, utilisation: float | None) -> str | None:
+    """Data loading first: while a step waits for its data the device is idle, and the host would be blamed for it.
+
+    Then communication: a device that waits in a collective counts as one that works.
+    """
     if loading is not None and loading > THRESHOLDS["input_bound_above"]:
         return "input"
+    if exposed is not None and exposed > THRESHOLDS["communication_bound_above"]:
+        return "communication"
     if utilisation is None:
         return None
     if utilisation < THRESHOLDS["host_bound_below"]:
@@ -73,6 +86,18 @@ def _data_loading(side: Loaded) -> float | None:
     """Over the rows of steps that know both; the median over the runs."""
     runs, times, steps = _known(side.steps, "data_loading_ns", "duration_ns")
     return _median_quotient(runs, times[0] * steps, times[1] * steps)
+
+
+def _exposed(side: Loaded, of: str) -> float | None:
+    """Exposed communication as a share of what the utilisation is a share of; the median over the runs."""
+    if of == "capture_e2e_ns":
+        if side.is_part:
+            return None
+        runs, (exposed, whole), _ = _known(side.captures, "exposed_communication_ns", "e2e_ns")
+        return _median_quotient(runs, exposed, whole)
+    whole_name = "duration_ns" if of == "step_ns" else of
+    runs, (exposed, whole), steps = _known(side.steps, "exposed_communication_ns", whole_name)
+    return _median_quotient(runs, exposed * steps, whole * steps)
 
 
 def _utilisation(side: Loaded, times: _Times) -> float | None:

@@ -39,6 +39,9 @@ _BY_CORE: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "ten
 _NPU_ONLY: Final = ("mc2", "vector_trans", "ai_cpu", "tensor_move")
 """Categories that are told apart on NPUs alone."""
 
+_CUBE_WORK: Final = frozenset(_TITLES) - {"vector", "vector_trans", "ai_cpu", "tensor_move", "other", "mc2"}
+"""Categories that products of matrices dominate."""
+
 _VECTOR_WORK: Final = ("vector", "vector_trans")
 _CUBE_CORES: Final = ("AI_CORE", "MIX_AIC")
 _VECTOR_CORES: Final = ("AI_VECTOR_CORE", "MIX_AIV")
@@ -46,16 +49,17 @@ _CUBE_METRIC: Final = re.compile(r"mac(?:_\w+)?_(?:ratio|time\(us\))")
 """How long the cube of a core works in a kernel, as chips with one kind of core spell it."""
 
 
-def category_sums(side: Loaded) -> Sums:
+def category_sums(side: Loaded, *, by_rules: bool = False) -> Sums:
     """Kernel time and kernels per category and of all compute kernels (`operator_ns`); how many copies (`copy_ns`).
 
     A category without kernels is 0, but for those that are told apart on NPUs alone. Where `kinds_of_cores` tells cube
     and vector apart in all runs also `<category>:cube`, `<category>:vector`, `operator_cube_ns` and
-    `operator_vector_ns`; per fused kernel what `fused_sums` says.
+    `operator_vector_ns`; per fused kernel what `fused_sums` says. `by_rules`: on a GPU the rules of categories split
+    cube and vector work, for a comparison with an NPU that does.
     """
     side = side.that_knows(knowing.TIMES)
     kernels, compute = side.ask(queries.kernels), _compute_kernels(side)
-    cores = _cores_in_all_runs(side, compute)
+    cores = kinds_by_rules(compute) if by_rules and not _on_npu(compute) else _cores_in_all_runs(side, compute)
     split = cores != ""
     copied = kernels.taken(among(kernels["category"], ("copy", "memset")))
     category = compute["category"]
@@ -102,6 +106,23 @@ def is_split(side: Loaded) -> bool | None:
     if not _on_npu(compute):
         return None
     return bool((_cores_in_all_runs(side, compute) != "").any())
+
+
+def kinds_by_rules(kernels: Columns) -> Texts:
+    """Per row of a GPU's kernels what an NPU would do it on: `cube` for products of matrices, convolutions and
+    attention, `vector` for vector work; "" where the rules of categories do not say.
+
+    A kernel whose own name is that of vector work is such, also where a matrix product launches it.
+    """
+    from tracker.timeline.categories import category_of_kernel  # only a diff of two vendors needs it
+
+    own = {name: category_of_kernel(name) for name in dict.fromkeys(kernels.listed("name"))}
+    found = [
+        "vector" if category in _VECTOR_WORK or (category in _CUBE_WORK and own[name] in _VECTOR_WORK)
+        else "cube" if category in _CUBE_WORK else ""
+        for name, category in kernels.rows("name", "category")
+    ]  # fmt: skip
+    return objects(found)
 
 
 def _on_npu(compute: Columns) -> bool:

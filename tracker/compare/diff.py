@@ -13,12 +13,15 @@ from tracker.compare import (
     explain,
     levels,
     links,
+    memory,
+    memory_peak,
     metrics,
     operators,
     others,
     overall,
     verdicts,
 )
+from tracker.compare import recorded as recordings
 from tracker.compare.bottleneck import bottleneck
 from tracker.compare.filters import check_exchange, check_named
 from tracker.compare.notes import notes
@@ -44,45 +47,49 @@ def diff(store: Store | None, baseline: str, candidate: str, *, options: DiffOpt
             stack.enter_context(store.reading())
         steps = (options.baseline_steps, options.candidate_steps)
         left, right = load_all(store, (baseline, candidate), options, stack, steps=steps)
-        found = operators.compare(left, right, options)
+        recorded, options = recordings.compared(left, right, options)
+        found = recorded.operators(operators.compare(left, right, options))
         check_named("operator", options.op, _op_names(found), (left, right))
         if options.module:
             everything = others.modules(left, right, replace(options, op=None, module=None, minimum_ns=None))
             check_named("module", options.module, everything.listed("module"), (left, right))
         check_exchange(options, (left, right))
         exchange, exchange_details = others.communication(left, right, options)
-        memory, memory_details = others.memory(left, right, options)
+        allocated, allocated_details = memory.compare(left, right, options)
         measured = metrics.measure(left, right)
         kernels, kernel_types = others.kernels(left, right, options)
         kernels, kernel_metrics = metrics.of_kernels(measured, kernels)
-        judged = verdicts.judge(left, right, options)
+        judged = verdicts.judge(left, right, options, recorded)
+        tables = {
+            "environment": environment.compare(left, right),
+            "overall": overall.compare(left, right),
+            "ops": found.ops,
+            "op_details": found.details,
+            "kernels": kernels,
+            "kernel_types": kernel_types,
+            "kernel_metrics": kernel_metrics,
+            "communication": exchange,
+            "communication_details": exchange_details,
+            "communication_links": links.compare(left, right, options),
+            "memory": allocated,
+            "memory_details": allocated_details,
+            "memory_peak": memory_peak.compare_owners(left, right, options),
+            "memory_blocks": memory_peak.compare_blocks(left, right, options, allocated),
+            "modules": others.modules(left, right, options),
+            "api": others.api(left, right, options),
+            "counters": counters.compare(left, right),
+        }
         return Diff(
             baseline=left.side,
             candidate=right.side,
             metric=_metric(operators.own_time(left), operators.own_time(right)),
-            tables={
-                "environment": environment.compare(left, right),
-                "overall": judged.into("overall", overall.compare(left, right)),
-                "ops": judged.into("ops", found.ops),
-                "op_details": found.details,
-                "kernels": judged.into("kernels", kernels),
-                "kernel_types": kernel_types,
-                "kernel_metrics": kernel_metrics,
-                "communication": judged.into("communication", exchange),
-                "communication_details": exchange_details,
-                "communication_links": links.compare(left, right, options),
-                "memory": judged.into("memory", memory),
-                "memory_details": memory_details,
-                "modules": judged.into("modules", others.modules(left, right, options)),
-                "api": judged.into("api", others.api(left, right, options)),
-                "counters": counters.compare(left, right),
-            },
-            explanation=explain.explain(left, right, found, measured, options, judged),
+            tables={name: judged.into(name, recorded.marked(name, table)) for name, table in tables.items()},
+            explanation=explain.explain(left, right, found, measured, options, judged, recorded),
             options=options,
             bottlenecks=(bottleneck(left), bottleneck(right)),
-            tree_table=levels.compared(left, right, options, judged) if options.tree else None,
+            tree_table=recorded.tree(levels.compared(left, right, options, judged)) if options.tree else None,
             judgement=judged.judgement,
-            notes=(*notes(left, right, found, options), *measured.notes),
+            notes=(*recorded.notes(), *notes(left, right, found, options), *memory.note(left, right), *measured.notes),
         )
 
 

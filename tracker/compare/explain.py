@@ -12,20 +12,23 @@ from msgspec.structs import replace
 
 from tracker.columns import Columns, objects
 from tracker.compare import means
-from tracker.compare.answer import Reasons, answer
+from tracker.compare.answer import Caveat, Reasons, answer
 from tracker.compare.claims import claim
 from tracker.compare.keys import among, numbered, places, ranks
 from tracker.compare.metrics import op_reasons
 from tracker.compare.overall import run_numbers, step_numbers
+from tracker.compare.refusals import not_comparable, other_line
 from tracker.compare.renames import find_renames, status_of_names
 from tracker.compare.spread import standing_out, total_range
 from tracker.results import Cause, Explanation, Part
+from tracker.results.recording import remedies
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Set
 
     from tracker.compare.metrics import Measured
     from tracker.compare.operators import Operators
+    from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
     from tracker.compare.verdicts import Judged, Row
     from tracker.results import DiffOptions
@@ -40,13 +43,13 @@ _PARTS: Final = (
     ("compute_ns", "Computing"),
     ("exposed_communication_ns", "Exposed communication"),
     ("exposed_copy_ns", "Exposed copies"),
-    ("free_ns", "Free (scheduling)"),
+    ("free_ns", "Idle time"),
 )
 _HOST_PARTS: Final = (
     ("compute_ns", "Operators"),
     ("exposed_communication_ns", "Exposed communication"),
     ("exposed_copy_ns", "Exposed copies"),
-    ("free_ns", "Outside operators (data loading, Python, waiting)"),
+    ("free_ns", "Idle time (no operator: data loading, Python)"),
 )
 
 
@@ -57,6 +60,7 @@ def explain(
     measured: Measured,
     options: DiffOptions,
     judged: Judged,
+    recorded: Recorded,
 ) -> Explanation:
     """The explanation of a Diff."""
     before, after = step_numbers(baseline), step_numbers(candidate)
@@ -95,6 +99,7 @@ def explain(
             _reasons(before, after, parts, rollup, explained, on_device=not _host_only(baseline, candidate)),
             ranges,
             claim(judged, metric, findings),
+            _caveat(baseline, candidate, recorded),
         ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
         baseline_range_ns=ranges[0],
@@ -105,10 +110,27 @@ def explain(
     )
 
 
+def _caveat(baseline: Loaded, candidate: Loaded, recorded: Recorded) -> Caveat | None:
+    """Why the answer may not say which side is faster; None where it may."""
+    other = not_comparable(baseline, candidate)
+    if other:
+        return Caveat(other, with_numbers=False)
+    line = other_line(baseline, candidate)
+    if line:
+        return Caveat(line, with_reason=True)
+    unlike = recorded.of("run", "duration_ns")
+    if not unlike:
+        return None
+    what = "; ".join(one.sentence for one in unlike)
+    return Caveat(
+        f"Not judged: {what}. {remedies(unlike)}", with_numbers=not any(one.aspect.field == "steps" for one in unlike)
+    )
+
+
 def _rest_title(baseline: Loaded, candidate: Loaded) -> str:
     """What the total changed by beyond its operators: no operator ran, or on a device several at the same time."""
     host = _host_only(baseline, candidate)
-    what = "time outside operators" if host else "idle time, less what runs at the same time"
+    what = "idle time: no operator runs" if host else "idle time, less what runs at the same time"
     return f"rest ({what}; {_NO_SUMS})" if _several_runs(baseline, candidate) else f"rest ({what})"
 
 

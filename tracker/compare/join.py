@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _JUDGED_TEXTS = ("verdict", "calls_verdict", "reason")
 _TEXTS = frozenset(
     {
-        "attribute", "baseline_name", "category", "component", "core_type", "data_type", "group_role", "input_shapes",
+        "allocator", "attribute", "baseline_call_stack", "baseline_name", "call_stack", "candidate_call_stack",
+        "category", "component", "core_type", "data_type", "group_role", "input_shapes",
         "input_types", "kernel", "kind", "level", "metric", "module", "name", "op", "phase", "plane", "source",
         "status", "transport", "type", "why",
         *_JUDGED_TEXTS,

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from tracker.errors import UsageError
+from tracker.errors import FIRST_INGEST, UsageError
 from tracker.lazy import pd
 from tracker.profile import UNKNOWN_DEVICE
 from tracker.results import LOG_COLUMNS, LOG_TITLES, PROFILERS, Log, LogOptions
+from tracker.results.recording import Recording, rests_on
 from tracker.store import queries
+from tracker.units import device_part
 
 if TYPE_CHECKING:
     from tracker.store import Store
@@ -60,6 +62,12 @@ _MEASURES: Final = {
 }
 
 
+_FIELDS: Final = {
+    "throughput": "samples_per_second", "step": "duration_ns", "e2e": "e2e_ns", "memory": "peak_allocated_bytes",
+}  # fmt: skip
+"""Measure -> the metric of its series."""
+
+
 class _Key(Struct, frozen=True):
     """What makes a column: numbers of different keys are never compared."""
 
@@ -93,21 +101,23 @@ class _Key(Struct, frozen=True):
 
 
 class _Value(Struct, frozen=True):
-    """One number of one run."""
+    """One number of one run. `sign`: how it was recorded, as far as the number rests on it."""
 
     version: str
     key: _Key
     number: float
     expected: str
+    sign: tuple[str, ...] = ()
 
 
 class _Run(Struct, frozen=True):
-    """A run with what is known of it beside its numbers."""
+    """A run with what is known of it beside its numbers, and how it was recorded."""
 
     row: Mapping[str, Any]
     configuration: Mapping[str, str]
     tags: Mapping[str, str]
     settings: Mapping[str, str]
+    recording: Recording
 
     @property
     def is_profiled(self) -> bool:
@@ -163,7 +173,7 @@ def _workload(store: Store, name: str | None) -> str:
         if len(known) == 1:
             return known[0]
         if not known:
-            raise UsageError("there are no runs yet", remedy="tracker ingest adds some")
+            raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
         raise UsageError(f"there are several workloads: {', '.join(known)}", remedy="choose one with --workload")
     return name
 
@@ -174,6 +184,8 @@ def _runs(store: Store, workload: str) -> list[_Run]:
     known: dict[tuple[int, str], dict[str, str]] = {}
     for run_id, kind, key, value in zip(facts["run_id"], facts["kind"], facts["key"], facts["value"], strict=True):
         known.setdefault((int(run_id), str(kind)), {})[str(key)] = str(value)
+    with store.connect() as connection:
+        told = queries.recorded(connection, [int(number) for number in found["run_id"]])
     plain = found.astype(object).where(found.notna(), None)
     return [
         _Run(
@@ -181,6 +193,7 @@ def _runs(store: Store, workload: str) -> list[_Run]:
             known.get((int(row["run_id"]), "configuration"), {}),
             known.get((int(row["run_id"]), "tag"), {}),
             queries.settings_of(str(row["settings"])),
+            told[int(row["run_id"])].recording,
         )
         for row in plain.to_dict("records")
     ]
@@ -225,13 +238,15 @@ def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
         device = f"{run.row['vendor']} {run.row['device']}".strip()
         if any(parts.get(key) != value for key, value in options.config.items()):
             continue
-        if options.device is not None and options.device.lower() not in device.lower():
+        if options.device is not None and device_part(options.device) not in device_part(device):
             continue
         measure = _measure(run, options.metric)
         number = measure.of(run)
         if number is not None:
             key = _key(run, measure, device, parts)
-            yield _Value(str(run.row["version"]), key, number, run.tags.get(EXPECTED, ""))
+            rests = rests_on("run", _FIELDS[measure.name], run.recording.timeline)
+            version, expected = str(run.row["version"]), run.tags.get(EXPECTED, "")
+            yield _Value(version, key, number, expected, run.recording.sign(rests))
 
 
 def _measure(run: _Run, metric: str) -> _Measure:
@@ -272,9 +287,13 @@ def _column(
     medians = {name: median(value.number for value in found) for name, found in of_version.items()}
     higher = _MEASURES[key.measure].higher_is_better
     present = [name for name in versions if name in of_version]
-    start = medians.get(baseline) if baseline is not None else medians[present[0]]
-    before: str | None = None
-    for name in present:
+    signs = {name: {value.sign for value in found} for name, found in of_version.items()}
+    for at, name in enumerate(present):
+        # what was recorded with other settings is another number
+        alike = [other for other in present if signs[other] & signs[name]]
+        first = baseline if baseline is not None else present[0]
+        start = medians[first] if first in alike else None
+        before = next((other for other in reversed(present[:at]) if other in alike), None)
         numbers = [value.number for value in of_version[name]]
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
         previous = None if before is None else medians[before]
@@ -292,7 +311,6 @@ def _column(
             "expected": expected or None,
             "expected_gain": expected_gain(expected),
         }
-        before = name
 
 
 def _diff(baseline: float | None, candidate: float | None) -> float | None:

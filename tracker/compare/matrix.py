@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tracker.compare import operators, others, overall, verdicts
+from tracker.compare import recorded as recordings
 from tracker.compare.filters import check_named
 from tracker.compare.notes import warnings
 from tracker.compare.sides import load_all
@@ -46,7 +47,10 @@ def matrix(
     whole = replace(options, minimum_ns=None)  # a row may be small in two neighbours and large in a third side
     with ExitStack() as stack:
         sides = load_all(store, references, options, stack)
-        judged = [verdicts.judge(*pair, whole) for pair in pairwise(sides)]
+        found_of = [recordings.compared(*pair, whole)[0] for pair in pairwise(sides)]
+        if any(found.by_name for found in found_of):
+            whole = replace(whole, match="name")  # one key for all sides
+        judged = [verdicts.judge(*pair, whole, found) for pair, found in zip(pairwise(sides), found_of, strict=True)]
         tables = [
             pd.concat([_of_overall(*pair, found), _of_rows(*pair, found, by, whole)], ignore_index=True)
             for pair, found in zip(pairwise(sides), judged, strict=True)
@@ -67,7 +71,7 @@ def matrix(
             cells=cells,
             judged=tuple(" ".join(found.judgement.sentences) for found in judged),
             options=options,
-            notes=warnings(sides),
+            notes=tuple(dict.fromkeys([*(note for found in found_of for note in found.notes()), *warnings(sides)])),
         )
 
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 KERNEL: Final = ["name", "input_shapes", "core_type"]
 """What identifies a kernel here; `name` is the canonical one."""
 
-MAX_KERNELS: Final = 100
 _CHANGED: Final = 0.02  # a kernel whose calls take this much longer or shorter has a change to speak of
 _MOVED: Final = 0.1  # a metric that covers this share of the change of its kernel moved with it
 _UNCHANGED: Final = 0.02
@@ -111,18 +110,16 @@ def measure(baseline: Loaded, candidate: Loaded) -> Measured:
 
 
 def of_kernels(measured: Measured, kernels: Columns) -> tuple[Columns, Columns]:
-    """The `kernels` of a Diff with its column `why`, and `kernel_metrics`: of the kernels that changed most."""
+    """The `kernels` of a Diff with its column `why`, and `kernel_metrics`: of these kernels, in their order."""
     keys = list(kernels.rows(*KERNEL))
     kernels = kernels.having(why=objects([measured.why.get(key, "") for key in keys]))
     table = measured.table
-    own = list(table.rows(*KERNEL))
-    known = set(own)
-    place = {key: at for at, key in enumerate([key for key in dict.fromkeys(keys) if key in known][:MAX_KERNELS])}
-    places = np.array([place.get(key, MAX_KERNELS) for key in own], dtype=np.int64)
+    place = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+    places = np.array([place.get(key, len(place)) for key in table.rows(*KERNEL)], dtype=np.int64)
     share = table.reals("share")
     size = np.where(np.isnan(share), -1.0, np.abs(share))
     order = np.lexsort([ranks(table["metric"]), -size, places])
-    return kernels, table.taken(order[: int((places < MAX_KERNELS).sum())])
+    return kernels, table.taken(order[: int((places < len(place)).sum())])
 
 
 def op_reasons(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from tracker.compare import knowing, means
+from tracker.compare import knowing, means, others
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.keys import places
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from tracker.columns import Columns
+    from tracker.compare.collective_pairs import Pairing
     from tracker.compare.operators import Operators
     from tracker.compare.sides import Loaded
     from tracker.results import DiffOptions
@@ -58,6 +59,7 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
     found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
+    found += _paired_collectives(others.pairing_of(baseline, candidate, options))
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))
 
@@ -131,9 +133,22 @@ def _paired_groups(baseline: Loaded, candidate: Loaded) -> list[str]:
     ]
 
 
+def _paired_collectives(pairing: Pairing) -> list[str]:
+    """Which collectives were summed up to a coarser key, so that both sides have them."""
+    payload, group = pairing.dropped
+    found = []
+    for kinds, words in ((payload, "size and type"), (group, "process group")):
+        if kinds:
+            found.append(f"Collectives paired without their {words}, which the sides do not share: {', '.join(kinds)}.")
+    return found
+
+
 def _not_split(baseline: Loaded, candidate: Loaded) -> list[str]:
     """Which side on an NPU does not part cube and vector work, while the other one does."""
     split = [is_split(side) for side in (baseline, candidate)]
+    if sorted(map(str, split)) == ["None", "True"]:
+        label = (baseline if split[0] is None else candidate).side.label
+        return [f"Cube and vector work of {label} is what the names of its operators and kernels say."]
     if split not in ([True, False], [False, True]):
         return []
     label = (baseline if split[1] else candidate).side.label

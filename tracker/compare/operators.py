@@ -16,7 +16,7 @@ from msgspec import Struct
 from tracker.columns import Columns, known, objects
 from tracker.compare import join, knowing, means
 from tracker.compare.filters import matching
-from tracker.compare.keys import Arrays, numbered, taken
+from tracker.compare.keys import Arrays, Numbered, numbered, taken
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -117,11 +117,24 @@ def _join_ops(sides: Sequence[Loaded], parts: Sequence[Columns]) -> Arrays:
         calls = np.bincount(own.number, np.nan_to_num(own.rows.reals("calls")), own.count)
         table["total_calls"] = np.where(np.bincount(own.number, minlength=own.count) > 0, calls, np.nan)
         table["ns"] = table.pop("own_ns")
+        table.update(_extremes(own))
+    for table, side in zip(tables, sides, strict=True):
+        total = table[own_time(side).replace("self", "total")]
+        table["average_ns"] = total / np.where(table["calls"] > 0, table["calls"], np.nan)
     joined = join.split_calls(join.matched(keys, rows, tables))
     mapped = means.distinct_texts(rows[0], "baseline_name")
     joined["baseline_name"] = objects([name or None for name in mapped])
     joined["input_types"] = _changed(*(means.distinct_texts(own, "input_types") for own in rows))
+    before, after = joined["baseline_host_self_ns"], joined["candidate_host_self_ns"]
+    joined |= {"host_delta_ns": after - before, "host_diff": join.ratio(before, after)}
     return join.with_difference(joined, "ns")
+
+
+def _extremes(own: Numbered) -> dict[str, F64]:
+    """The shortest and the longest call; nan where ops stand for everything below them, of which nobody knows it."""
+    if "min_ns" not in own.rows.arrays:
+        return {name: np.full(own.count, np.nan) for name in ("min_ns", "max_ns")}
+    return means.extremes(own, "min_ns", "max_ns")
 
 
 def _changed(before: Texts, after: Texts) -> Texts:

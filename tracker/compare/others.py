@@ -1,4 +1,4 @@
-"""Kernels, communication, memory, modules and host API calls of two sides."""
+"""Kernels, communication, modules and host API calls of two sides."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, means
+from tracker.compare.collective_pairs import Pairing, calls_of, pair, paired
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
 from tracker.compare.kernel_rows import canonical
 from tracker.compare.keys import Numbered, numbered, places, ranks, together
 from tracker.compare.operators import own_time
 from tracker.compare.placed import paired_cores, paired_planes
-from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_KEY, OP_KEY
+from tracker.results import API_KEY, COMMUNICATION_KEY, KERNEL_TYPE_KEY, MODULE_KEY
 from tracker.store import queries
 
 if TYPE_CHECKING:
@@ -101,26 +102,44 @@ def _timed(
 
 
 def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[Columns, Columns]:
-    """The `communication` and `communication_details` of a Diff: tasks are matched by name and plane."""
+    """The `communication` and `communication_details` of a Diff: collectives are matched as `collective_pairs` says,
+    their tasks by name and plane.
+    """
     sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
-    asked_of = (queries.communication, queries.communication_tasks)
-    if all(side.lacks(question) for side in sides for question in asked_of):
+    if all(side.lacks(question) for side in sides for question in (queries.communication, queries.communication_tasks)):
         return join.nothing("communication"), join.nothing("communication_details")
-    roles = roles_by_size(*sides)
-
-    def asked(question: queries.Question[...], sides: Sequence[Loaded]) -> list[Columns]:
-        return [
-            _of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)
-        ]
-
-    tables = asked(queries.communication, sides)
+    tables = _collectives(sides, queries.communication, options)
+    names = _pairing(sides, tables, options).names
+    tables = [paired(table, own) for table, own in zip(tables, names, strict=True)]
     _, whole = _timed(sides, tables, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
-    before, after = asked(queries.communication_tasks, sides)
+    tasks = _collectives(sides, queries.communication_tasks, options)
+    before, after = (paired(table, own) for table, own in zip(tasks, names, strict=True))
     _, parts = _timed(sides, paired_planes(before, after, key), [*key, "plane"])
     details = join.finished("communication_details", join.with_difference(parts, "ns"))
     return _known_sizes(join.finished("communication", whole)), _known_sizes(details)
+
+
+def pairing_of(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Pairing:
+    """How the collectives of two sides are paired in `communication`."""
+    sides = knowing.both(baseline, candidate, knowing.COLLECTIVES)
+    if any(side.lacks(queries.communication) for side in sides):
+        return Pairing(({}, {}))
+    return _pairing(sides, _collectives(sides, queries.communication, options), options)
+
+
+def _collectives(sides: tuple[Loaded, Loaded], question: queries.Question[...], options: DiffOptions) -> list[Columns]:
+    """The chosen rows of collectives or their tasks of both sides, with the roles that groups without one are given."""
+    roles = roles_by_size(*sides)
+    return [_of_kind(with_roles(side.ask(question), names), options) for side, names in zip(sides, roles, strict=True)]
+
+
+def _pairing(sides: Sequence[Loaded], tables: Sequence[Columns], options: DiffOptions) -> Pairing:
+    calls = [calls_of(side, table) for side, table in zip(sides, tables, strict=True)]
+    vendors = [{*side.runs.listed("vendor")} - {None, ""} for side in sides]
+    other = bool(vendors[0] and vendors[1]) and not vendors[0] & vendors[1]
+    return pair(*calls, by_name=options.match == "name", other_vendor=other)
 
 
 def _known_sizes(table: Columns) -> Columns:
@@ -133,27 +152,6 @@ def _of_kind(table: Columns, options: DiffOptions) -> Columns:
     sizes = {name: table.integers(name, missing=-1) for name in ("group_size", "size_class_bytes")}
     table = table.having(**sizes, ns=table["total_ns"])
     return matching(matching(table, "kind", options.kind), "group_role", options.group)
-
-
-def memory(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple[Columns, Columns]:
-    """The `memory` and `memory_details` of a Diff: bytes that ops allocated, and in which component."""
-    sides, tables = knowing.both(baseline, candidate, knowing.MEMORY), []
-    if all(side.lacks(queries.memory) for side in sides):
-        return join.nothing("memory"), join.nothing("memory_details")
-    for side, renames in zip(sides, (options.op_map, {}), strict=True):
-        table = side.ask(queries.memory).renamed({"op": "name"})
-        if renames:
-            table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
-        if options.match == "name":
-            table = table.having(input_shapes=objects([""] * len(table)))
-        tables.append(matching(table, "name", options.op))
-    rows, _ = numbered(tables, OP_KEY[:2])
-    types = means.distinct_texts(together(rows, "input_types"), "input_types")
-    tables = [own.rows.having(input_types=types[own.number]) for own in rows]
-    whole = join.summed(sides, tables, OP_KEY, ["bytes", "calls"])
-    parts = join.summed(sides, tables, [*OP_KEY, "component"], ["bytes", "calls", "held_ns", "unreleased_bytes"])
-    whole, parts = (join.with_difference(joined, "bytes", unit="bytes") for joined in (whole, parts))
-    return join.finished("memory", whole), join.finished("memory_details", parts)
 
 
 def modules(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tracker.columns import Columns, objects
 from tracker.compare import join, knowing, means
-from tracker.compare.categories import category_metrics, category_sums
+from tracker.compare.categories import category_metrics, category_sums, is_split
 from tracker.compare.group_pairs import roles_by_size
 from tracker.compare.groups import group_metrics, group_sums, with_absent
 from tracker.compare.peaks import component_peaks, peak_metrics
@@ -30,8 +30,8 @@ _TIMES: Final = (
 _EXPOSED: Final = Metric("exposed_communication_ns", "Exposed communication", 1, in_e2e=True)
 _REST: Final = (
     Metric("exposed_copy_ns", "Exposed copies (memcpy, SDMA)", 1, in_e2e=True),
-    Metric("free_ns", "Free (scheduling)", 1, in_e2e=True),
-    Metric("free_share", "Free, share of E2E", 1, unit="ratio"),
+    Metric("free_ns", "Idle time", 1, in_e2e=True),
+    Metric("free_share", "Idle time, share of E2E", 1, unit="ratio"),
     Metric("communication_ns", "Communication, overlapped or not", in_e2e=True),
     Metric("overlap_ns", "Communication overlapped with computing", 1, in_e2e=True),
     Metric("copy_ns", "Copies, overlapped or not", in_e2e=True),
@@ -62,7 +62,8 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     sides = (baseline, candidate)
     peaks = [component_peaks(side) for side in sides]
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
-    kernels = [category_sums(side) for side in sides]
+    split = [is_split(side) for side in sides]
+    kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
     groups = with_absent(
         [
             group_sums(side, of_side.get(_EXPOSED.name), roles)

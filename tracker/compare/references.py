@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 
+from tracker.compare.revisions import version_of
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.store import Store, queries
@@ -15,6 +17,7 @@ _RUN: Final = re.compile(r"run:(?P<id>\d+)(?::rank(?P<rank>\d+))?")
 _LATEST: Final = re.compile(r"latest(?:~(?P<offset>\d+))?")
 _RUNS: Final = re.compile(r"run:\d+(,run:\d+)+")
 SIDES: Final = "a version, VERSION@DEVICE, run:ID, run:ID,run:ID, run:ID:rankN, latest, latest~N, pinned, or a path"
+_FEWEST_OF_HASH: Final = 7
 FILES: Final = "files"
 """What stands for the workload of a side that is a path."""
 
@@ -27,7 +30,9 @@ def needs_store(reference: str) -> bool:
 def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[tuple[int, ...], int | None]:
     """The ids of the runs that `reference` names in `store`, oldest first, and the one rank it names, if any."""
     if _RUN.fullmatch(reference) or _RUNS.fullmatch(reference):
-        return _by_number(store, reference)
+        return _by_number(store, reference, workload)
+    if reference.startswith("run:"):
+        raise UsageError(f"{reference!r} is no run", remedy="write run:41, run:41,run:42 or run:41:rank3")
     if match := _LATEST.fullmatch(reference):
         return (queries.latest(store, int(match["offset"] or 0), workload=workload),), None
     if reference == "pinned":
@@ -41,12 +46,48 @@ def resolve(store: Store, reference: str, workload: str | None = None) -> tuple[
     return queries.run_ids_of_version(store, reference, workload=workload), None
 
 
-def _by_number(store: Store, reference: str) -> tuple[tuple[int, ...], int | None]:
+def settled(store: Store | None, reference: str, workload: str | None = None) -> str:
+    """`reference` as `resolve` and `is_path` take it: `./name` for a path that is no version, the version that a git
+    revision means, else `reference` itself.
+    """
+    if not reference.strip() or is_path(reference) or _is_reserved(reference):
+        return reference
+    known = () if store is None else queries.versions.columns(store, workload).listed("version")
+    label, at, device = reference.rpartition("@")
+    if reference in known or (at and label in known):
+        return reference
+    if exists(reference):
+        return f"./{reference}"
+    if store is None or (reference.isdecimal() and len(reference) < _FEWEST_OF_HASH):
+        return reference
+    if version := version_of(store, reference, workload):
+        return version
+    version = version_of(store, label, workload) if at else None
+    return reference if version is None else f"{version}@{device}"
+
+
+def _is_reserved(reference: str) -> bool:
+    return reference == "pinned" or any(word.fullmatch(reference) for word in (_RUN, _RUNS, _LATEST))
+
+
+def means(store: Store, reference: str, run_ids: Sequence[int], workload: str | None = None) -> bool:
+    """Whether `reference`, as a side of a diff, is exactly these runs, whole."""
+    try:
+        found = resolve(store, reference, workload) if needs_store(reference) else None
+    except UsageError:  # several workloads have it
+        return False
+    return found is not None and found[1] is None and sorted(found[0]) == sorted(run_ids)
+
+
+def _by_number(store: Store, reference: str, workload: str | None) -> tuple[tuple[int, ...], int | None]:
     """`resolve` for `run:ID`, `run:ID:rankN` and `run:ID,run:ID`."""
     named = [match for part in reference.split(",") if (match := _RUN.fullmatch(part))]
     run_ids = sorted({int(match["id"]) for match in named})
     for run_id in run_ids:
         queries.require_run(store, run_id)
+    for run_id, (of, _) in (queries.labels_of(store, run_ids) if workload is not None else {}).items():
+        if of != workload:
+            raise UsageError(f"run:{run_id} is of workload {of!r}, not {workload!r}", remedy="leave out --workload")
     rank = named[0]["rank"]
     return tuple(run_ids), int(rank) if rank else None
 
@@ -54,13 +95,19 @@ def _by_number(store: Store, reference: str) -> tuple[tuple[int, ...], int | Non
 def is_path(reference: str) -> bool:
     """Whether `reference` is a path: it looks like one, or is a file, or a folder named with a slash.
 
-    A bare folder name is a label; `./name` is the folder. `feature/x` is a label unless it is there.
+    A bare folder name is a label first, see `settled`; `./name` is the folder. `feature/x` is a label unless it is
+    there.
     """
     is_there = exists(reference)
     is_file = is_there and user_path(reference).is_file()
     if not is_there and (reference.startswith((".", "/", "~")) or reference.endswith((".json", ".json.gz"))):
         raise UsageError(f"{reference}: no such file or folder", remedy=f"a side is {SIDES}")
     return is_file or (is_there and ("/" in reference or reference.startswith((".", "~"))))
+
+
+def names_path(reference: str) -> bool:
+    """Whether `reference` is a path where it is no version."""
+    return is_path(reference) or (not _is_reserved(reference) and exists(reference))
 
 
 def exists(reference: str) -> bool:

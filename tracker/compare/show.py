@@ -8,18 +8,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tracker.compare import counters, levels, links, means
+from tracker.compare import counters, knowing, levels, links, means
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.metrics import kind_of
+from tracker.compare.module_times import module_times
 from tracker.compare.notes import left_out, warnings
-from tracker.compare.references import needs_store
+from tracker.compare.references import needs_store, settled
 from tracker.compare.sides import load_all
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
+from tracker.profile import NO_OP, UNLINKED_OP
 from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
+from tracker.units import NS_PER_MS, format_ns
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -28,9 +32,8 @@ if TYPE_CHECKING:
 
 _COPIES = ("copy", "memset")
 _METRIC_KERNEL = ("name", "canonical_name", "type", "core_type", "input_shapes")
-_METRIC_KERNELS = 50
+_NAMED = 10
 _TYPE_NUMBERS = {"calls": "sum", "total_ns": "sum", "min_ns": "min", "max_ns": "max"}
-_MODULE_NUMBERS = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
 
 
 def show(store: Store | None, reference: str, *, options: ShowOptions | None = None) -> Shown:
@@ -43,9 +46,11 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
     with ExitStack() as stack:
         if store is not None and needs_store(reference):
             stack.enter_context(store.reading())
+        reference = settled(store, reference, options.workload)
         (side,) = load_all(store, (reference,), options, stack, steps=(options.steps,), or_pruned=True)
         if len(side.run_ids) > 1:
-            names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:10])
+            more = f" or {len(side.run_ids) - _NAMED} others" if len(side.run_ids) > _NAMED else ""
+            names = ", ".join(f"run:{run_id}" for run_id in side.run_ids[:_NAMED]) + more
             remedy = f"show one of {names}" if needs_store(reference) else _one_of(reference)
             raise UsageError(f"{reference} is {len(side.run_ids)} runs", remedy=remedy)
         by = ("run", *options.grains)
@@ -55,9 +60,9 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
         return Shown(
             run={"reference": reference, **_plain(side.runs.frame.iloc[0]), **_chosen_times(side, captures)},
             overall=_drop_run(captures),
-            steps=_drop_run(side.steps.frame),
+            steps=_with_spread(side),
             **tables,
-            modules=_modules(tables["ops"], options),
+            modules=module_times(tables["ops"], options.grains),
             memory_curve=_drop_run(_memory_curve(side)),
             facts=_drop_run(side.about(queries.facts).frame),
             sources=_drop_run(queries.sources(side.store, side.run_ids)),
@@ -65,12 +70,42 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             communication_links=_drop_run(links.of_side(side, options, by, in_steps=False)),
             counters=_drop_run(counters.of_side(side, by).frame),
             kernel_types=_kernel_types(tables["kernels"], options),
+            memory_peak=_memory_peak(side, options),
+            memory_blocks=_memory_blocks(side, options),
             options=options,
             is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options).frame if options.tree else None,
-            notes=(*left_out((side,)), *warnings((side,))),
+            notes=(*left_out((side,)), *warnings((side,)), *_without_range(side, tables["ops"], options)),
         )
+
+
+def _with_spread(side: Loaded) -> pd.DataFrame:
+    """The steps with `shortest_ns` and `longest_ns`: of a row that is the mean of several steps NA, unless the source
+    names the shortest and the longest of them.
+    """
+    steps = _drop_run(side.steps.frame)
+    alone = steps["steps"] == 1
+    steps = steps.assign(shortest_ns=steps["duration_ns"].where(alone), longest_ns=steps["duration_ns"].where(alone))
+    if alone.all():
+        return steps
+    counted = counters.of_side(side, ("run", "rank")).frame
+    spread = counted[(counted["source"] == "model_summary") & (counted["name"] == "ProfileStep")]
+    for row in spread.itertuples():
+        at = ~alone & (steps["rank"] == row.rank)
+        steps.loc[at, ["shortest_ns", "longest_ns"]] = [round(row.min * NS_PER_MS), round(row.max * NS_PER_MS)]
+    return steps
+
+
+def _without_range(side: Loaded, ops: pd.DataFrame, options: ShowOptions) -> list[str]:
+    """How much device time of an Nsight Systems capture lies in no range, where other work does."""
+    own = ops["device_self_ns"].fillna(0)
+    outside, whole = int(own[ops["name"] == NO_OP].sum()), int(own[ops["name"] != UNLINKED_OP].sum())
+    is_filtered = options.op or options.module or options.minimum_ns is not None
+    if is_filtered or side.runs.listed("format") != ["nsys_sqlite"] or not 0.01 * whole < outside < whole:
+        return []
+    part = f"{format_ns(outside)} of {format_ns(whole)} device time ({outside / whole * 100:.1f} %)"
+    return [f"{part} was launched in no NVTX range and belongs to no operator, module or phase: it is the row {NO_OP}"]
 
 
 def _one_of(path: str) -> str:
@@ -113,7 +148,7 @@ def _tables(side: Loaded, options: ShowOptions, by: Sequence[str]) -> dict[str, 
         "kernels": kernels[~is_copy].reset_index(drop=True),
         "copies": kernels[is_copy].reset_index(drop=True),
         "communication": _large(communication, ["total_ns"], least),
-        "memory": asked(queries.memory, *of_op("op")),
+        "memory": _with_allocators(asked(queries.memory, *of_op("op")), asked(queries.memory_allocators, *of_op("op"))),
         "api": _large(asked(queries.api), ["total_ns"], least),
     }
 
@@ -126,7 +161,7 @@ def _captures(side: Loaded) -> pd.DataFrame:
 
 
 def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -> pd.DataFrame:
-    """The metrics of the kernels with most time, in their order, over the whole capture."""
+    """The metrics of the kernels, in the order of these, over the whole capture."""
     by = tuple(grain for grain in options.grains if grain == "rank")
     frame = _drop_run(side.about(queries.kernel_metrics, by=by, ranks=side.ranks).frame)
     key = [*by, *_METRIC_KERNEL]
@@ -137,7 +172,7 @@ def _kernel_metrics(side: Loaded, options: ShowOptions, kernels: pd.DataFrame) -
         frame = frame.head(0)
     known = frame[key].drop_duplicates()
     order = sorted(zip(*(known[name] for name in key), strict=True), key=lambda kernel: place.get(kernel, len(place)))
-    order = [kernel for kernel in order if kernel in place][:_METRIC_KERNELS]
+    order = [kernel for kernel in order if kernel in place]
     number = {kernel: at for at, kernel in enumerate(order)}
     at = pd.Series([number.get(kernel, -1) for kernel in zip(*(frame[name] for name in key), strict=True)], dtype=int)
     frame = frame.assign(_at=at)[at >= 0].sort_values(["_at", "metric"], kind="stable").drop(columns="_at")
@@ -200,6 +235,42 @@ def _memory_curve(side: Loaded) -> pd.DataFrame:
     return curve[kept]
 
 
+def _with_allocators(memory: pd.DataFrame, fine: pd.DataFrame) -> pd.DataFrame:
+    """`memory` with the allocator of most bytes of each row, and how many others there are."""
+    key = [name for name in fine.columns if name not in {"allocator", "calls", "bytes", "held_ns", "unreleased_bytes"}]
+    ordered = fine.sort_values(["bytes", "allocator"], ascending=[False, True], kind="stable")
+    first = ordered.drop_duplicates(key)[[*key, "allocator"]]
+    counts = fine.groupby(key, sort=False, dropna=False).size().rename("more_allocators").reset_index()
+    found = memory.merge(first.merge(counts, on=key), on=key, how="left")
+    found["allocator"] = found["allocator"].where(found["allocator"] != "").astype("string")
+    found["more_allocators"] = found["more_allocators"].astype("Int64") - 1
+    return found
+
+
+def _memory_peak(side: Loaded, options: ShowOptions) -> pd.DataFrame:
+    """What was held at the peaks; nothing of chosen steps, since a peak is one of the whole capture."""
+    frame = _of_memory(side, queries.memory_owners, options)
+    return frame if side.chosen_steps is None else frame.head(0)
+
+
+def _memory_blocks(side: Loaded, options: ShowOptions) -> pd.DataFrame:
+    """The largest single allocations, of the chosen steps."""
+    frame = _of_memory(side, queries.memory_blocks, options)
+    if side.chosen_steps is None:
+        return frame
+    return frame[frame["step"].isin(side.chosen_steps)].reset_index(drop=True)
+
+
+def _of_memory(side: Loaded, question: queries.Question[...], options: ShowOptions) -> pd.DataFrame:
+    """The rows of the chosen ranks that pass the filters; the line of code last."""
+    table = knowing.of_captures(side.about(question), side.captures)
+    table = matching(matching(table, "op", options.op), "module", options.module)
+    frame = _drop_run(table.frame)
+    stacks = frame.pop("call_stack")
+    lines = [code_line(stack) or None for stack in stacks.fillna("")]
+    return frame.assign(code_line=pd.array(lines, dtype="string"), call_stack=stacks)
+
+
 def _large(frame: pd.DataFrame, columns: list[str], minimum_ns: int | None) -> pd.DataFrame:
     """The rows in which one of `columns` is at least `minimum_ns`."""
     if minimum_ns is None:
@@ -219,17 +290,3 @@ def _plain(row: pd.Series) -> dict[str, Any]:
         else getattr(value, "item", lambda v=value: v)()
         for key, value in row.items()
     }
-
-
-def _modules(ops: pd.DataFrame, options: ShowOptions) -> pd.DataFrame:
-    """Own and total time of the ops of each module and phase. Totals of nested ops overlap; self times add up."""
-    key = [*[column for column in ("rank", "step") if column in options.grains], "module", "phase"]
-    named = ops[(ops["module"] != "") | (ops["phase"] != "")]
-    grouped = named.groupby(key)[_MODULE_NUMBERS].sum(min_count=1).reset_index()
-    order = grouped[["device_self_ns", "host_self_ns"]].fillna(0)
-    grouped = grouped.assign(_a=order["device_self_ns"], _b=order["host_self_ns"])
-    return (
-        grouped.sort_values(["_a", "_b", *key], ascending=[False, False, *[True] * len(key)])
-        .drop(columns=["_a", "_b"])
-        .reset_index(drop=True)
-    )

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tracker.columns import Columns
 from tracker.compare import knowing
 from tracker.compare.asked import Asked, Named, few_rows, named
-from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve
+from tracker.compare.references import FILES, SIDES, exists, is_path, needs_store, resolve, settled
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.results import Selection, Side
@@ -36,6 +36,9 @@ _TABLES: Final[Mapping[queries.Question[...], str]] = {
     queries.communication_tasks: "has_communication",
     queries.communication_links: "has_communication",
     queries.memory: "has_memory",
+    queries.memory_allocators: "has_memory",
+    queries.memory_owners: "has_memory",
+    queries.memory_blocks: "has_memory",
     queries.api: "has_api",
     queries.kernel_metrics: "has_metrics",
     queries.memory_curve: "has_curve",
@@ -188,16 +191,14 @@ def load(
         return replace(side, warnings=tuple(warned))
     if store is None:
         raise UsageError(f"{reference!r} is not a path on disk", remedy="check the path, or name a database with --db")
-    try:
-        run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
-    except UsageError as error:
-        if exists(reference):
-            raise UsageError(error.problem, remedy=f"./{reference} is the folder of that name") from None
-        raise
+    run_ids, rank = asked.named.get(reference) or resolve(store, reference, options.workload)
     left, warnings = _with_details(store, run_ids, asked)
+    if exists(reference):
+        warnings = (*warnings, f"{reference} is the version; ./{reference} is the folder of that name.")
     if not left and not or_pruned:
         raise UsageError(
-            f"{reference}: {warnings[0]}", remedy="tracker history and tracker findings know the run without it"
+            f"{reference}: {warnings[0]}",
+            remedy="tracker findings has what it showed; to compare it, ingest its profile again",
         )
     loaded = _loaded(store, reference, (run_ids if or_pruned else left, rank), options, steps, asked)
     return replace(loaded, warnings=warnings)
@@ -215,6 +216,7 @@ def load_all(
     """The sides that the `references` name, as `load` gives each; `steps`: of each side, empty for all of all. Those in
     one database and of the same ranks and steps ask it together; what one asks again it knows.
     """
+    references = [settled(store, reference, options.workload) for reference in references]
     stored = [reference for reference in references if reference.strip() and needs_store(reference)]
     asked = named(store, stored, lambda store, reference: resolve(store, reference, options.workload))
     sides = [

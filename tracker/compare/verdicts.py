@@ -15,7 +15,8 @@ from msgspec import Struct
 
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
-from tracker.compare.references import FILES
+from tracker.compare.recorded import told_of
+from tracker.compare.refusals import TOO_FEW_RUNS, why_not
 from tracker.detectors import rule
 from tracker.detectors.baseline import ENOUGH
 from tracker.judgement import Thresholds, Verdicts, older_runs, verdicts_of
@@ -24,17 +25,17 @@ from tracker.judgement.verdicts import SERIES_KEY
 from tracker.results import VERDICT_COLUMNS, DiffOptions, Judgement
 from tracker.results.verdicts import INCOMPARABLE, JUMPS, TOO_FEW
 from tracker.store.chosen import Known
-from tracker.units import counted, format_bytes, format_diff, format_numbers
+from tracker.units import counted, format_bytes, format_diff
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tracker.columns import Flags, Texts
+    from tracker.compare.recorded import Recorded
     from tracker.compare.sides import Loaded
 
 _NAMED: Final = 3
 _FINDINGS: Final = (rule.REGRESSED, rule.ADDED, rule.SUSPECT, rule.IMPROVED, rule.REMOVED)
-_TOO_FEW_RUNS: Final = f"1 run against 1: ratios only; give {ENOUGH} or more runs of each version for verdicts."
 FIELD_OF: Final = {"step_ns": "duration_ns"}
 """Metric of an overall row -> metric of its series, where they differ."""
 _RUN: Final = "run"
@@ -47,7 +48,7 @@ class Judged(Struct, frozen=True, eq=False):
     """How two sides were judged. `found`: None where they were not; `metric`: the time of ops.
 
     `left_out`: names of tables of which a row is only a part of a series. `of_ops`: the ops of the diff are series.
-    `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %.
+    `step_ratio`: by how much a step must change to be a finding, 0.05 = 5 %. `recorded`: how the sides were recorded.
     """
 
     judgement: Judgement
@@ -57,14 +58,20 @@ class Judged(Struct, frozen=True, eq=False):
     left_out: frozenset[str]
     of_ops: bool
     step_ratio: float | None = None
+    recorded: Recorded | None = None
 
     def into(self, name: str, table: Columns) -> Columns:
         """The rows `name` of a Diff with their VERDICT_COLUMNS filled; a row that shares its series with others is not
         judged.
         """
-        if self.found is None or name in self.left_out or not len(table):
+        if name not in _SERIES or self.found is None or name in self.left_out or not len(table):
             return table
-        return self.filled(table, _SERIES[name](self, table))
+        found = self.filled(table, _SERIES[name](self, table))
+        if name != "overall" or self.recorded is None or not self.recorded.found:
+            return found
+        why = [self.recorded.why_not(_RUN, FIELD_OF.get(metric, metric)) for metric in table["metric"]]
+        words = zip(found.listed("verdict"), found.listed("reason"), why, strict=True)
+        return found.having(reason=objects([own if word or own else other or None for word, own, other in words]))
 
     def filled(self, table: Columns, keys: Sequence[Key]) -> Columns:
         """The rows with their VERDICT_COLUMNS filled from the series `keys`, one per row; NO_SERIES for none, and a row
@@ -80,6 +87,11 @@ class Judged(Struct, frozen=True, eq=False):
             is_number = said.dtype == np.float64
             taken = np.where(rows < 0, np.nan if is_number else None, said[rows])
             filled[column] = taken if is_number else _texts(taken)
+        if self.recorded is not None and self.recorded.found:
+            pairs = {key[:2]: self.recorded.why_not(*key[:2]) for key in set(keys) if key != NO_SERIES}
+            why = [pairs.get(key[:2]) or None for key in keys]
+            words = zip(filled["verdict"], filled["reason"], why, strict=True)
+            filled["reason"] = objects([own if word or not other else other for word, own, other in words])
         return table.having(**filled)
 
     def op_key(self, name: str, input_shapes: str) -> Key:
@@ -141,14 +153,16 @@ def _by_contribution(row: Row) -> tuple[bool, float, str]:
     return bool(np.isnan(size)), -size, row["name"]
 
 
-def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
+def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: Recorded) -> Judged:
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    known = Known()
+    known = Known(recordings=told_of(baseline))
+    if candidate.store is baseline.store:
+        known.recordings.update(told_of(candidate))
     older = _older(baseline, candidate, known)
-    reason = _why_not(baseline, candidate, older)
-    refusal = TOO_FEW if reason == _TOO_FEW_RUNS else INCOMPARABLE
+    reason = why_not(baseline, candidate, older, recorded)
+    refusal = TOO_FEW if reason == TOO_FEW_RUNS else INCOMPARABLE
     judgement, found = Judgement(judged=False, sentences=(reason,), refusal=refusal), None
     step_ratio = None
     if not reason:
@@ -166,13 +180,17 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Judged:
         runs = _strength(baseline.side.runs, candidate.side.runs, older, found.thresholds.confirm)
         jumps = _jumps(found, own_time(candidate), "op_name" if by_name else "op")
         limits = _set(found.thresholds)
-        sentences = (f"{runs}.{told}", _shared(found), *jumps, *limits, *_not_told(left_out, options))
+        step = recorded.why_not(_RUN, "duration_ns")
+        not_judged = [f"The step and all that the host timed are not judged: {step}."] if step else []
+        sentences = (f"{runs}.{told}", *not_judged, _shared(found), *jumps, *limits, *_not_told(left_out, options))
         centre = found.centre
         shared = float(np.expm1(centre.shift)) if centre.series else None
         judgement = Judgement(True, sentences, shared, centre.series, tuple(counts.items()))
         of_step = found.thresholds.limits((_RUN, ""), ["step"], device_timed=candidate.side.timeline == "device")
         step_ratio = float(np.max(of_step.min_ratio))
-    return Judged(judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops, step_ratio)
+    return Judged(
+        judgement, found, own_time(candidate), options.match == "name", left_out, whole_ops, step_ratio, recorded
+    )
 
 
 def _left_out(options: DiffOptions, whole_ops: bool) -> frozenset[str]:
@@ -187,61 +205,6 @@ def _older(baseline: Loaded, candidate: Loaded, known: Known) -> tuple[tuple[int
     if not baseline.side.runs == candidate.side.runs == 1 or baseline.store is not candidate.store:
         return ()
     return older_runs(baseline.store, (*baseline.run_ids, *candidate.run_ids), known)
-
-
-def _why_not(baseline: Loaded, candidate: Loaded, older: Sequence[Sequence[int]]) -> str:
-    """One sentence, or "" where the two sides can be judged."""
-    refusals = (
-        _overlap(baseline, candidate),
-        *(_part(side) for side in (baseline, candidate)),
-        *(_mixture(side) for side in (baseline, candidate)),
-        _other_line(baseline, candidate),
-        "Not judged: one side was timed on the device, the other on the host."
-        if own_time(baseline) != own_time(candidate)
-        else "",
-        _TOO_FEW_RUNS if baseline.side.runs == candidate.side.runs == 1 and not older else "",
-    )
-    return next(filter(None, refusals), "")
-
-
-def _overlap(baseline: Loaded, candidate: Loaded) -> str:
-    both = sorted({*baseline.run_ids} & {*candidate.run_ids})
-    if baseline.store is not candidate.store or not both:
-        return ""
-    if set(baseline.run_ids) == set(candidate.run_ids):
-        return "Not judged: both sides are the same runs."
-    return f"Not judged: on both sides is run {format_numbers(both)}."
-
-
-def _part(side: Loaded) -> str:
-    if side.chosen_steps is not None:
-        return f"Not judged: {side.side.label} is only chosen steps of its runs."
-    if side.ranks is not None or side.is_selection:
-        return f"Not judged: {side.side.label} is only chosen ranks of its runs."
-    return ""
-
-
-def _mixture(side: Loaded) -> str:
-    mixed = [words for column, words in _LINE.items() if len({*side.runs.listed(column)}) > 1]
-    return f"Not judged: {side.side.label} mixes {mixed[0]}s." if mixed else ""
-
-
-def _other_line(baseline: Loaded, candidate: Loaded) -> str:
-    other = [_different(baseline, candidate, what) for what in ("workload", "device", "configuration")]
-    told = " and ".join(filter(None, other))
-    return f"Never judged as a regression: {told}." if told else ""
-
-
-_LINE: Final = {"workload": "workload", "device": "device", "vendor": "device", "configuration": "configuration"}
-"""Column of the runs of a side -> what must be the same in all of them, in words."""
-
-
-def _different(baseline: Loaded, candidate: Loaded, what: str) -> str:
-    one, other = (getattr(side.side, what) for side in (baseline, candidate))
-    # files belong to no workload, so that they may be of any
-    if one == other or (what == "workload" and FILES in (one, other)):
-        return ""
-    return f"different {what} ({one or 'none'} and {other or 'none'})"
 
 
 def _counts(found: Verdicts, metric: str, kind: str) -> dict[str, int]:

@@ -61,7 +61,7 @@ _CAN: Final[dict[Action, frozenset[str]]] = {
     "expect": OPEN,
     "invalid": frozenset(TRANSITIONS) - {"invalid", "normal"},
     "unmute": frozenset({"muted"}),
-    "mute": OPEN - {"muted"},
+    "mute": OPEN,
 }
 """From which states an action leads on."""
 
@@ -128,8 +128,9 @@ class _Walk:
         elif event.action == "unmute":
             self.unmute(event.reason)
         elif event.action == "mute":
+            before = self.finding.muted_before if state == "muted" else state  # a second mute replaces the end
             self.to(
-                "muted", "muted", event.reason, muted_before=state, until_ns=event.until_ns,
+                "muted", "muted", event.reason, muted_before=before, until_ns=event.until_ns,
                 until_version=event.until_version,
             )  # fmt: skip
         else:

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from tracker.intake import IngestOptions
+from tracker.intake import IngestOptions, Piece
 from tracker.profile import UNKNOWN_DEVICE, Capture
+from tracker.units import is_plain
 
 VERSION: Final = "VERSION"
 WORKLOAD: Final = "WORKLOAD"
@@ -39,7 +40,8 @@ def words(
         "--flow-category": options.flow_category,
     }
     switches = ["--allow-partial"] if options.allow_partial else []
-    sound = [str(place) for path in paths for place in _sound(path, readable, broken)]
+    # a relative name that begins with - would be taken for an option
+    sound = [_named(place) for path in paths for place in _sound(path, readable, broken)]
     return (
         "tracker",
         "ingest",
@@ -47,6 +49,50 @@ def words(
         *(word for name, value in given.items() if value for word in (name, value)),
         *switches,
     )
+
+
+def _named(place: Path) -> str:
+    return f"./{place}" if str(place).startswith("-") else str(place)
+
+
+def per_folder(
+    paths: Sequence[Path],
+    readable: Sequence[Path],
+    broken: Sequence[Path],
+    groups: Sequence[Sequence[Piece]],
+    captures: Sequence[Capture],
+    options: IngestOptions,
+) -> tuple[tuple[str, ...], ...]:
+    """A command for each folder of a version, where folders side by side hold runs of their own: the folder's name is
+    proposed as the version. () where one command takes all.
+
+    The folders are `paths`, or where one is named those in it. A run over two of them, and files that state their
+    version, need one command.
+    """
+    folders = [path for path in paths if path.is_dir()]
+    if len(folders) == len(paths) == 1:
+        depth = len(paths[0].parts)
+        folders = sorted({Path(*found.parts[: depth + 1]) for found in readable if len(found.parts) > depth + 1})
+    elif len(folders) < len(paths):
+        return ()
+    own = {folder: [found for found in readable if folder in found.parents] for folder in folders}
+    if len(folders) < 2 or not all(own.values()) or sum(map(len, own.values())) != len(set(readable)):
+        return ()
+    if len({folder.name for folder in folders}) < len(folders) or _label(captures, "version", VERSION) is None:
+        return ()
+    homes = {path: folder for folder, found in own.items() for path in map(str, found)}
+    if any(len({homes.get(piece.path) for piece in group}) > 1 for group in groups):
+        return ()
+    found = []
+    for folder in folders:
+        line = words([folder], own[folder], broken, captures, options)
+        found.append(tuple(folder.name if word == VERSION and name_can_be(folder.name) else word for word in line))
+    return tuple(found)
+
+
+def name_can_be(label: str) -> bool:
+    """Whether a version can be called so, and a command line can name it."""
+    return bool(label) and is_plain(label) and not label.startswith(("-", ".")) and label not in ("latest", "pinned")
 
 
 def _label(captures: Sequence[Capture], name: str, placeholder: str) -> str | None:

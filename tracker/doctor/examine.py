@@ -80,6 +80,9 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
     groups = _grouped(book)
     formed = runs.formed(groups, book.pieces, book.captures)
     looks_like, others = unclaimed.gather(book.passed, paths, book.misnamed)
+    labelled = [*map(sidecars.labelled, book.pieces)]
+    commands = command.per_folder(paths, book.readable, book.broken, groups, labelled, options)
+    left = [path for path in book.passed if path not in book.misnamed]
     return Findings(
         paths=tuple(str(path) for path in paths),
         captures=tuple(book.captures),
@@ -94,7 +97,9 @@ def examine(paths: Sequence[Path], options: IngestOptions | None = None) -> Find
             *runs.notes(formed, book.pieces),
             *sidecars.notes(groups, book.sidecars, book.broken),
         ),
-        command=command.words(paths, book.readable, book.broken, [*map(sidecars.labelled, book.pieces)], options),
+        command=command.words(paths, book.readable, book.broken, labelled, options),
+        commands=commands,
+        not_recognised=tuple(readers.to_name(left, book.readable)),
     )
 
 

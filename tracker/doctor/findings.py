@@ -6,6 +6,10 @@ from collections.abc import Mapping
 
 from msgspec import Struct, field
 
+from tracker.readers import NotRecognised
+from tracker.results.screens import Result
+from tracker.units import counted
+
 
 class Lack(Struct, frozen=True):
     """Something that stays empty in the database: what, why, and what to do to have it ("": nothing helps)."""
@@ -77,10 +81,12 @@ class Unclaimed(Struct, frozen=True):
     examples: tuple[str, ...]
 
 
-class Findings(Struct, frozen=True):
-    """All that was found. `passed_over`: number of other files. `command`: the words of the next command, () for none.
+class Findings(Result, frozen=True):
+    """All that was found. `passed_over`: number of other files. `command`: the words of the next command, () for none;
+    `commands`: one per folder, where folders side by side hold runs of their own, each of a version; else ().
 
-    `notes`: sentences about what a user should know before an ingest.
+    `notes`: sentences about what a user should know before an ingest. `not_recognised`: all files that no reader takes
+    and that do not belong to a profile, with why.
     """
 
     paths: tuple[str, ...]
@@ -91,3 +97,11 @@ class Findings(Struct, frozen=True):
     passed_over: int = 0
     notes: tuple[str, ...] = field(default=())
     command: tuple[str, ...] = ()
+    commands: tuple[tuple[str, ...], ...] = ()
+    not_recognised: tuple[NotRecognised, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The paths, and how much of them can be read."""
+        unreadable = counted(len(self.failures), "unreadable file")
+        return f"{', '.join(self.paths)}: {counted(len(self.captures), 'capture')}, {unreadable}"

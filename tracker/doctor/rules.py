@@ -244,7 +244,7 @@ RULES: Final = (
             Cause(_family("cann"), _NO_SUCH),
             Cause(_always, "the profile holds no allocations", _MEMORY),
         ),
-        ("memory",),
+        ("memory", "memory_allocator", "memory_peak", "memory_block"),
     ),
     Rule(
         "memory over time",

@@ -111,7 +111,7 @@ class Job:
         if not self.delivers:
             return
         queue = places.folder(self.environ)
-        entry = {"profile": profile}
+        entry = {"profile": profile, **places.database(self.environ)}
         if wait_for is not None:
             entry["wait_for"] = os.path.abspath(wait_for)
         spool.add(queue, entry, now_ns=time.time_ns())

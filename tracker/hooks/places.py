@@ -40,6 +40,12 @@ def names(environ: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(hashlib.sha256(text).hexdigest()[:12] for text in texts))
 
 
+def database(environ: Mapping[str, str]) -> dict[str, str]:
+    """What an entry says of the database that it is for, without its user; nothing where no variable names it."""
+    named = environ.get("TRACKER_DB", "")
+    return {"database": databases.identity(named).partition("?")[0]} if named else {}
+
+
 def folder(environ: Mapping[str, str]) -> str:
     """The spool of this machine and database, in a shared root of this user; there or not."""
     host = "".join(char if char.isalnum() or char in "-_." else "_" for char in spool.host_name())

@@ -26,7 +26,7 @@ from tracker import readers
 from tracker.errors import SourceError, TrackerError, UsageError
 from tracker.intake._process import Process, can_fork, pipe, processors, start_process
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces
-from tracker.readers import Found
+from tracker.readers import Found, NotRecognised, Search
 
 MIN_BYTES: Final = 96 << 20
 """Beside the largest profile: for less it costs more to start processes than they save."""
@@ -72,17 +72,29 @@ _AHEAD: Final[dict[tuple[Found, ...], _Begun]] = {}
 
 
 class All(Struct, frozen=True):
-    """The captures of all profiles, each file once, in order; `warnings` as in `readers.Search`."""
+    """The captures of all profiles, each file once, in order; `warnings` and `passed` as in `readers.Search`.
+
+    `failed`: why some could not be read, where the options say to keep going.
+    """
 
     pieces: list[Piece]
     warnings: tuple[str, ...]
+    passed: tuple[NotRecognised, ...] = ()
+    failed: tuple[TrackerError, ...] = ()
 
 
 def read_all(paths: Sequence[Path], options: IngestOptions) -> All:
     """All that is under `paths`."""
-    items, warnings = _find_all(paths, options)
+    below = _find_all(paths, options)
     read = options.read_with or _read_here
-    return All([piece for pieces in read(items, options) for piece in pieces], warnings)
+    pieces: list[Piece] = []
+    failed: list[TrackerError] = list(below.problems)
+    for content in read(below.found, options):
+        if isinstance(content, TrackerError):
+            failed.append(content)
+        else:
+            pieces += content
+    return All(pieces, below.warnings, below.passed, tuple(failed))
 
 
 @contextmanager
@@ -91,31 +103,57 @@ def ahead(paths: Sequence[Path], options: IngestOptions) -> Iterator[None]:
 
     That must happen inside of this context and under the same options; what is not read is given up at its end.
     """
-    found, _ = _find_all(paths, options)
+    found = _find_all(paths, options).found
     count = _processes_for(found, options)
     if count < 2 and not _is_worth_a_copy(found, options):
         yield
         return
     with _reading(found, options, count, may_fork=True) as contents:
-        _AHEAD[tuple(found)] = _Begun(_alone(options), contents)
+        _AHEAD[found] = _Begun(_alone(options), contents)
         try:
             yield
         finally:
-            _AHEAD.pop(tuple(found), None)
+            _AHEAD.pop(found, None)
 
 
-def _find_all(paths: Sequence[Path], options: IngestOptions) -> tuple[list[Found], tuple[str, ...]]:
+def _find_all(paths: Sequence[Path], options: IngestOptions) -> Search:
     found: dict[Path, Found] = {}
     warnings: dict[str, None] = {}
+    passed: dict[NotRecognised, None] = {}
+    problems: list[SourceError] = []
     for path in paths:
-        below = readers.search(path, options.format)
+        if path in options.places and not any(
+            seen.claims or seen.problem for seen in readers.survey(path, options.format)
+        ):
+            reason = "no profile in this folder" if path.is_dir() else readers.why(path)
+            passed[NotRecognised(str(path), reason)] = None
+            continue
+        try:
+            below = readers.search(path, options.format, keep_going=options.keep_going)
+        except SourceError as error:
+            if not options.keep_going:
+                raise
+            problems.append(error)
+            continue
         warnings |= dict.fromkeys(below.warnings)
+        passed |= dict.fromkeys(below.passed)
+        problems += below.problems
         for item in below.found:
             found.setdefault(item.path.resolve(), item)
-    return list(found.values()), tuple(warnings)
+    return Search(tuple(found.values()), tuple(warnings), tuple(passed), tuple(problems))
 
 
-def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
+def _content(item: Found, options: IngestOptions) -> list[Piece] | TrackerError:
+    """The captures of a profile; where the options say to keep going, why it cannot be read."""
+    try:
+        return read_pieces(item, options)
+    except (SourceError, UsageError) as error:
+        if not options.keep_going:
+            raise
+        return error
+
+
+def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
     count = _processes_for(found, options)
     begun = _AHEAD.pop(tuple(found), None)
     if begun is not None:
@@ -126,7 +164,7 @@ def _read_here(found: Sequence[Found], options: IngestOptions) -> Iterator[list[
         finally:  # neither is needed any longer: the processes that have read, those that read otherwise
             begun.contents.readers_at_work.give_up()
     if count < 2:
-        yield from (read_pieces(item, options) for item in found)
+        yield from (_content(item, options) for item in found)
     else:
         yield from read_at_once(found, options, count)
 
@@ -151,8 +189,10 @@ def _bytes(path: Path) -> int:
     return sum(file.stat().st_size for file in files if file.is_file())
 
 
-def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> Iterator[list[Piece]]:
-    """The captures of each profile, in order, read by `count` processes; the first that cannot be read ends it.
+def read_at_once(found: Sequence[Found], options: IngestOptions, count: int) -> Iterator[list[Piece] | TrackerError]:
+    """The captures of each profile, in order, read by `count` processes.
+
+    The first that cannot be read ends it, or gives its error where the options say to keep going.
 
     What a process dies over is read here, where it says why.
     """
@@ -190,14 +230,14 @@ def _reading(
             threads.shutdown(wait=False, cancel_futures=True)
 
 
-def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piece]]:
+def _received(contents: _Contents, options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
     contents.ear.report = options.on_progress
     for item, future in contents.of:
         contents.ear.waits_for = item
         content = future.result()
-        if isinstance(content, TrackerError):
+        if isinstance(content, TrackerError) and not options.keep_going:
             raise content
-        yield read_pieces(item, options) if content is None else content
+        yield _content(item, options) if content is None else content
         if options.on_progress is not None:
             size = max(1, _bytes(item.path))
             options.on_progress(item.path.name, size, size)

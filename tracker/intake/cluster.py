@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from tracker.about import HOW_TO_INSTALL
 from tracker.errors import SourceError, TrackerError, UsageError, without_place
 from tracker.hooks import spool
 from tracker.intake.packing import content_of
@@ -38,8 +39,8 @@ _GONE_S: Final = 60
 """So long a cluster may be without a worker, as between two that its queueing system starts."""
 
 _ADDRESS: Final = re.compile(r"(?:tcp|tls|ucx|ws|wss)://[^/]+:\d{1,5}(?:/.*)?")
-_INSTALL: Final = "pip install 'tracker[dask]'"
-_SAME: Final = "install the same version there as here"
+_INSTALL: Final = "pip install distributed"
+_SAME: Final = f"install the same version there as here: {HOW_TO_INSTALL}"
 _HOW_TO_READ: Final = ("flow_category", "allow_partial", "skip_bad_rows", "max_bytes")
 
 RULES: Final = (SCHEMA, RULES_VERSION)
@@ -123,8 +124,10 @@ def _task() -> Any:
     return read
 
 
-def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece]]:
-    """The captures of each profile, in order; the first one that cannot be read ends it with its error."""
+def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
+    """The captures of each profile, in order; the first one that cannot be read ends it with its error, or gives it
+    where the options say to keep going.
+    """
     how = {name: getattr(options, name) for name in _HOW_TO_READ} | {"one_process": True}
     task = _task()
     futures = [
@@ -134,7 +137,13 @@ def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterat
         for number, item in enumerate(found):
             content = _result(client, futures[number], item)
             futures[number].release()
-            yield _pieces(content, item, options)
+            try:
+                pieces: list[Piece] | TrackerError = _pieces(content, item, options)
+            except SourceError as error:
+                if not options.keep_going:
+                    raise
+                pieces = error
+            yield pieces
             if options.on_progress is not None:
                 options.on_progress(item.path.name, number + 1, len(found))
     finally:

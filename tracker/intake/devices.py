@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from msgspec.structs import replace
@@ -9,7 +10,9 @@ from msgspec.structs import replace
 from tracker.errors import UsageError
 from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 
-_VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "ascend": "Huawei", "intel": "Intel"}
+_VENDORS: Final = {"nvidia": "NVIDIA", "amd": "AMD", "huawei": "Huawei", "intel": "Intel"}
+# Ascend910B, Ascend 910B, ascend-910b4, Ascend910_93
+_ASCEND: Final = re.compile(r"(?:huawei[\s_-]+)?ascend[\s_-]*(?P<chip>\d{3}\w{0,12}(?:-\d)?)", re.IGNORECASE)
 
 
 def parse_device(text: str, stated: Device = UNKNOWN_DEVICE) -> Device:
@@ -19,17 +22,31 @@ def parse_device(text: str, stated: Device = UNKNOWN_DEVICE) -> Device:
 
     >>> parse_device("NVIDIA H100"), parse_device("cpu")
     (Device(vendor='NVIDIA', model='H100'), Device(vendor='', model='cpu'))
-    >>> parse_device("Ascend910B", Device("Huawei", "unknown"))
-    Device(vendor='Huawei', model='Ascend910B')
+    >>> parse_device("ascend 910b"), parse_device("H100", Device("NVIDIA", "unknown"))
+    (Device(vendor='Huawei', model='Ascend910B'), Device(vendor='NVIDIA', model='H100'))
     """
     words = text.split()
     if not words:
         raise UsageError("the device is empty", remedy="give --device MODEL, for example --device 'NVIDIA H100'")
     vendors = {stated.vendor.lower(): stated.vendor} | _VENDORS
-    if len(words) > 1 and vendors.get(words[0].lower()):
-        return Device(vendors[words[0].lower()], " ".join(words[1:]))
-    named = Device("", " ".join(words))
-    return named if named in (CPU, UNKNOWN_DEVICE) else replace(named, vendor=stated.vendor)
+    vendor = vendors.get(words[0].lower(), "") if len(words) > 1 else ""
+    named = spelled(Device(vendor, " ".join(words[1:] if vendor else words)))
+    return named if named.vendor or named in (CPU, UNKNOWN_DEVICE) else replace(named, vendor=stated.vendor)
+
+
+def spelled(device: Device) -> Device:
+    """`device` in the spelling of the files, as far as that can be told: no vendor in front of the model, and the chips
+    of Ascend as CANN writes them.
+
+    >>> spelled(Device("", "ascend_910b")), spelled(Device("NVIDIA", "NVIDIA  A100-SXM4-40GB"))
+    (Device(vendor='Huawei', model='Ascend910B'), Device(vendor='NVIDIA', model='A100-SXM4-40GB'))
+    """
+    if chip := _ASCEND.fullmatch(device.model):
+        return Device("Huawei", f"Ascend{chip['chip'].upper()}")
+    words = device.model.split()
+    if len(words) > 1 and device.vendor and words[0].lower() == device.vendor.lower():
+        words = words[1:]
+    return Device(device.vendor, " ".join(words))
 
 
 def unnamed(device: Device) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -58,12 +58,17 @@ def why_apart(one: Sequence[Piece], other: Sequence[Piece]) -> str | None:
         "a file names no rank": not ranks[0] or not ranks[1],
         "the same rank": bool(set(ranks[0]) & set(ranks[1])),
         "another job": None not in jobs and jobs[0] != jobs[1],
-        "other labels": a.labels != b.labels or a.configuration != b.configuration,
+        "other labels": a.labels != b.labels or _contradict(a.configuration, b.configuration),
         "another world size": a.world_size != b.world_size,
         "another device": a.device != b.device,
         "not at the same time": not _windows_overlap(a, b),
     }
     return next((why for why, holds in apart.items() if holds), None)
+
+
+def _contradict(a: Mapping[str, str], b: Mapping[str, str]) -> bool:
+    """Whether two files state different values of one key; one that leaves it out contradicts nothing."""
+    return any(b.get(key, value) != value for key, value in a.items())
 
 
 def _windows_overlap(a: Capture, b: Capture) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
@@ -19,10 +20,13 @@ from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
+from tracker.readers import told
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tracker.errors import TrackerError
+    from tracker.readers import NotRecognised
     from tracker.store import RunRecord, SavedRun, Store
 
     SaveRuns = Callable[[Store, Sequence[tuple[RunRecord, Sequence[Capture], Sequence[str]]]], list[SavedRun]]
@@ -31,6 +35,9 @@ if TYPE_CHECKING:
 class IngestResult(Struct, frozen=True):
     """One run as it stands after an ingest. `created`: new; `joined`: ranks came to a run that was there; `already`:
     nothing changed; `restored`: details that were dropped are back.
+
+    The first result of a call names the files that no reader takes (`not_recognised`), and with `keep_going` why others
+    could not be read (`failed`).
     """
 
     run_id: int
@@ -47,6 +54,8 @@ class IngestResult(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     captures: tuple[Read, ...] = ()
     restored: bool = False
+    not_recognised: tuple[NotRecognised, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 class Read(Struct, frozen=True):
@@ -83,7 +92,15 @@ def ingest(
     store.rest()
     read = read_all(paths, options)
     pieces = read.pieces
-    formed = [(group, _asked(group, version, workload, options)) for group in form_runs(pieces, as_run=options.as_run)]
+    if not pieces and read.failed:
+        raise _all_failed(read.failed)
+    if not pieces and options.places:
+        raise UsageError(f"the layout has no profile; {told(read.passed)}", remedy="check --layout and the path")
+    formed = [
+        (group, _asked(group, version, workload, options))
+        for alike in _by_place(pieces, options)
+        for group in form_runs(alike, as_run=options.as_run)
+    ]
     if version is None:
         formed.sort(key=lambda one: date_of(one[0]))
     groups = [_finish(group, asked.options) for group, asked in formed]
@@ -107,9 +124,35 @@ def ingest(
         _result(group, record, saved, options) for group, (record, _, _), saved in zip(groups, batch, done, strict=True)
     ]
     beside = (*read.warnings, *filter(None, [formats_beside(pieces)]))
-    if results and beside:
-        results[0] = replace(results[0], warnings=(*beside, *results[0].warnings))
+    if results:
+        results[0] = replace(
+            results[0],
+            warnings=(*beside, *results[0].warnings),
+            not_recognised=read.passed,
+            failed=tuple(str(error) for error in read.failed),
+        )
     return results
+
+
+def _by_place(pieces: Sequence[Piece], options: IngestOptions) -> list[list[Piece]]:
+    """The pieces by what the layout says of them, which it adds to what lies beside them; one list without a layout."""
+    if not options.places:
+        return [list(pieces)]
+    groups: dict[bytes, list[Piece]] = {}
+    for piece in pieces:
+        place = Path(piece.place)
+        said = next((options.places[one] for one in (place, *place.parents) if one in options.places), NOTHING)
+        own = replace(piece, said=over(piece.said or NOTHING, said))
+        groups.setdefault(msgspec.json.encode(said, order="deterministic"), []).append(own)
+    return list(groups.values())
+
+
+def _all_failed(errors: Sequence[TrackerError]) -> TrackerError:
+    """The one reason, or all of them where there are several."""
+    if len(errors) == 1:
+        return errors[0]
+    lines = "".join(f"\n  {error}" for error in errors)
+    return UsageError(f"none of {len(errors)} profiles can be read:{lines}", remedy="tracker doctor examines each")
 
 
 def _ready_to_save(options: IngestOptions) -> SaveRuns:
@@ -219,6 +262,8 @@ def _result(group: Sequence[Piece], record: RunRecord, saved: SavedRun, options:
     unused = [name for name, value in given.items() if value]
     if saved.already and unused:
         warnings.append(f"already in, so {', '.join(unused)} changed nothing; tracker runs edit and tag do")
+    if saved.configured:
+        warnings.append(f"run:{saved.run_id} {saved.configured}")
     if saved.beside is not None:
         warnings.append(_how_to_join(saved.run_id, saved.beside))
     return IngestResult(

@@ -19,6 +19,7 @@ from tracker.intake.forming import formats_beside
 from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import Packed, Profile
+from tracker.readers import NotRecognised
 from tracker.readers import pack as pack_reader
 from tracker.readers.pack.writing import packed_bytes
 
@@ -31,7 +32,7 @@ class Pack(Struct, frozen=True):
 
     `read_bytes`: the size of the files that it was made from; `warnings`: what their readers warned of -> the profiles
     that it concerns; none: all of them. `unsaid`: what neither the user nor the files say of all of it, though an
-    ingest needs it: `version`, `workload`.
+    ingest needs it: `version`, `workload`. `not_recognised`: files that no reader takes.
     """
 
     content: bytes
@@ -41,6 +42,7 @@ class Pack(Struct, frozen=True):
     read_bytes: int
     warnings: Mapping[str, tuple[str, ...]]
     unsaid: tuple[str, ...] = ()
+    not_recognised: tuple[NotRecognised, ...] = ()
 
 
 def pack(
@@ -70,6 +72,7 @@ def pack(
         read_bytes=sum(sizes.values()),
         warnings=_warnings(chosen, read.warnings),
         unsaid=tuple(name for name in ("version", "workload") if not all(_says(piece, name) for piece in chosen)),
+        not_recognised=read.passed,
     )
 
 

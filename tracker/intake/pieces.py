@@ -11,15 +11,16 @@ from msgspec.structs import replace
 
 from tracker import config, readers, timeline
 from tracker.intake import sidecar
-from tracker.intake.devices import parse_device
+from tracker.intake.devices import parse_device, spelled
 from tracker.intake.sidecar import NOTHING, Sidecar
 from tracker.profile import UNKNOWN_DEVICE, Capture
 
 if TYPE_CHECKING:
+    from tracker.errors import TrackerError
     from tracker.profile import Packed, Profile
     from tracker.readers import Found, ReadOptions
 
-    ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"]]]
+    ReadWith = Callable[[Sequence[Found], "IngestOptions"], Iterable[list["Piece"] | TrackerError]]
 
 
 class IngestOptions(Struct, frozen=True):
@@ -30,7 +31,9 @@ class IngestOptions(Struct, frozen=True):
     neither these options nor the sidecar of a profile say something. `on_progress(label, done, total)`: bytes read of
     the file `label`. `one_process`: no other process is asked to read. `read_with`: reads the
     profiles, somewhere else or at once, in their order; None: on this machine. `judge`: False where the caller judges
-    the runs of many ingests at once.
+    the runs of many ingests at once. `keep_going`: profiles that cannot be read are left out and named in the result.
+    `places`: what a layout of folders says of the profiles at or below a path; what lies beside a profile goes before
+    it. With places, a path without any profile is not recognised, and no error.
     """
 
     commit: str | None = None
@@ -50,6 +53,8 @@ class IngestOptions(Struct, frozen=True):
     on_progress: Callable[[str, int, int], None] | None = None
     read_with: ReadWith | None = None
     judge: bool = True
+    keep_going: bool = False
+    places: Mapping[Path, Sidecar] = field(default_factory=dict)
 
 
 class Piece(Struct, frozen=True):
@@ -145,7 +150,7 @@ def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool
         rank=rank if capture.rank is None and is_first else capture.rank,
         world_size=capture.world_size or said.world_size or otherwise.world_size,
         host=capture.host or said.host or otherwise.host or "",
-        device=parse_device(device, capture.device) if device and not is_named else capture.device,
+        device=parse_device(device, capture.device) if device and not is_named else spelled(capture.device),
         facts={**otherwise.facts, **said.facts, **capture.facts},
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracker.errors import SourceError, UsageError
@@ -29,19 +29,23 @@ def record_of(group: Sequence[Piece], version: str | None, workload: str | None,
     from tracker.store.incoming import RunRecord
 
     own, otherwise = _of_sidecars(group, version, workload, options), options.otherwise
+    said = {**otherwise.configuration, **own.configuration, **options.configuration}
+    configuration = {**_stated_by_files(group, ignoring=said), **said}
     starts = [piece.capture.started_at_ns for piece in group if piece.capture.started_at_ns is not None]
     return RunRecord(
         workload=workload or own.workload or otherwise.workload or _stated(group, "workload"),
         version=version or own.version or otherwise.version or _stated(group, "version"),
         commit=options.commit or (None if version else _commit(group, own, otherwise)),
         note=options.note or own.note or otherwise.note,
-        configuration=_configuration(group, own, options),
+        configuration=configuration,
         tags={**otherwise.tags, **own.tags, **options.tags},
         facts=_common_facts(group),
         device=device_of(group, options.device),
         started_at_ns=min(starts, default=None),
         ranks_expected=options.expect_ranks or own.expect_ranks or otherwise.expect_ranks,
         rules_version=min(piece.rules_version for piece in group),
+        # a job that begins to name its world size may have been of one rank before
+        stated=frozenset(configuration.keys() - said.keys() - {"world_size"}),
     )
 
 
@@ -100,19 +104,23 @@ def device_of(group: Sequence[Piece], named: str | None) -> Device:
     return group[0].capture.device
 
 
-def _configuration(group: Sequence[Piece], own: sidecar.Sidecar, options: IngestOptions) -> dict[str, str]:
-    """What must be equal to be compared: the world size where a source says it, what else all its files say alike, and
-    over these what the sidecars say, and the user's own `--config`.
+def _stated_by_files(group: Sequence[Piece], *, ignoring: Collection[str]) -> dict[str, str]:
+    """The world size where a file says it, and what else files say; a file that leaves a key out contradicts nothing.
+
+    UsageError where files of one run state two values of a key that is not in `ignoring`.
     """
     sizes = {piece.capture.world_size for piece in group if piece.capture.world_size is not None}
     known = {"world_size": str(sizes.pop())} if len(sizes) == 1 else {}
-    first = group[0].capture.configuration
-    stated = {
-        key: value
-        for key, value in first.items()
-        if all(piece.capture.configuration.get(key) == value for piece in group)
-    }
-    return {**known, **stated, **options.otherwise.configuration, **own.configuration, **options.configuration}
+    found: dict[str, tuple[str, str]] = {}
+    for piece in group:
+        for key, value in piece.capture.configuration.items():
+            first, place = found.setdefault(key, (value, piece.place))
+            if first != value and key not in ignoring:
+                raise UsageError(
+                    f"{place} states {key} {first}, {piece.place} of the same run {value}",
+                    remedy=f"give --config {key}=VALUE, or leave out --as-run",
+                )
+    return {**known, **{key: value for key, (value, _) in found.items()}}
 
 
 def _common_facts(group: Sequence[Piece]) -> dict[str, str]:

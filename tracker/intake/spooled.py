@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker import config
 from tracker.errors import SourceError, StoreError, TrackerError, our_fault
@@ -40,11 +41,13 @@ _REMEDY: Final = "see what wrote it; the profile can be ingested by its path"
 class Entry(Struct, frozen=True, kw_only=True):
     """The content of an entry: see `tracker.hooks.spool.add`. `said`: as options of the ingest; `otherwise`: as
     `IngestOptions.otherwise`. `wait_for`: a file that is there once the profile is complete. `error`: of the last try.
+    `database`: for which it was queued, without its user; '' for the default one, or where it is not known.
     """
 
     profile: str
     schema: int = 1
     host: str = ""
+    database: str = ""
     queued_at_ns: int = 0
     attempts: int = 0
     tried_at_ns: int = 0
@@ -82,6 +85,7 @@ class Waiting(Struct, frozen=True):
     attempts: int
     why: str
     given_up: bool
+    database: str = ""
     is_barred: bool = False
     next_try_ns: int = 0
     kept_until_ns: int | None = None
@@ -95,6 +99,7 @@ def take_spooled(
     again: bool = False,
     judge: bool = True,
     max_bytes: int = config.MAX_BYTES,
+    unsaid: Sidecar = NOTHING,
     begins: Callable[[str], bool] = lambda profile: True,
 ) -> list[Spooled]:
     """Ingest what waits in the spools at or below `folder` into `store`; what became of each entry that was tried.
@@ -103,8 +108,9 @@ def take_spooled(
     the end, unless `judge` says that the caller does it. Left alone: what another process is taking, what is still
     being analysed, what lies on another machine or may not be read here, and what was tried too short a time ago: one
     minute after the first try, twice as long after each further one, at most a day. `again`: that as well, and what was
-    given up. `begins` is told of each profile before it is read, and says whether to go on. A database that fails ends
-    it with its StoreError, and counts against no entry; nor does a signal.
+    given up. `unsaid`: version and workload of entries that say none, nor their sidecars. `begins` is told of each
+    profile before it is read, and says whether to go on. A database that fails ends it with its StoreError, and counts
+    against no entry; nor does a signal.
     """
     now = time.time_ns() if now_ns is None else now_ns
     done: list[Spooled] = []
@@ -118,10 +124,18 @@ def take_spooled(
             for path, entry in _ready(place, now, again):
                 if not begins(str(path) if isinstance(entry, SourceError) else entry.profile):
                     break
-                done.append(_take(store, path, entry, max_bytes, now))
+                done.append(_take(store, path, _labelled(entry, unsaid), max_bytes, now))
     if judge:
         judge_runs(store, [run_id for one in done for run_id in one.run_ids])
     return done
+
+
+def _labelled(entry: Entry | SourceError, unsaid: Sidecar) -> Entry | SourceError:
+    """An entry with the version and workload that hold where neither its job nor a sidecar says any."""
+    if isinstance(entry, SourceError) or unsaid == NOTHING:
+        return entry
+    version, workload = entry.otherwise.version or unsaid.version, entry.otherwise.workload or unsaid.workload
+    return replace(entry, otherwise=replace(entry.otherwise, version=version, workload=workload))
 
 
 def _places(folder: Path) -> list[Path]:
@@ -175,7 +189,16 @@ def _waiting(path: Path) -> Waiting:
         why = f"waits for {entry.wait_for}"
     next_ns = 0 if given_up else _next_ns(entry)
     return Waiting(
-        path, entry.profile, entry.queued_at_ns, entry.attempts, why, given_up, barred, next_ns, kept_until_ns=kept
+        path,
+        entry.profile,
+        entry.queued_at_ns,
+        entry.attempts,
+        why,
+        given_up,
+        entry.database,
+        barred,
+        next_ns,
+        kept_until_ns=kept,
     )
 
 

@@ -1,8 +1,9 @@
 from .accepted import Acceptance, acceptance_of, known_at, size_of, words_of
 from .act import Wish, act, settle
 from .calibrating import calibrate
-from .explain import explain
+from .explain import explain, findings_of
 from .gates import gate_of_findings
+from .recorded import has_shapes
 from .setting import Where, apply_calibration, overruled, set_thresholds, unset_thresholds
 from .show import history
 from .tell import findings
@@ -23,7 +24,9 @@ __all__ = [
     "calibrate",
     "explain",
     "findings",
+    "findings_of",
     "gate_of_findings",
+    "has_shapes",
     "history",
     "known_at",
     "lines_of",

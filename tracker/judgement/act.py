@@ -17,6 +17,9 @@ from tracker.results import FindingsOptions
 from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
+_LIST = "tracker findings --state all --all lists them"
+_NONE = "there are none yet: tracker runs lists what there is"
+
 
 class Wish(Struct, frozen=True):
     """What a user wants of findings, and why. A mute ends at `until_ns`, or with the first run of `until_version`."""
@@ -81,14 +84,14 @@ def _acted(wish: Wish) -> Acted:
 
 def _named(rows: dict[int, dict[Any, Any]], number: int) -> dict[Any, Any]:
     if number not in rows:
-        raise UsageError(f"there is no finding {number}", remedy="tracker findings lists them")
+        raise UsageError(f"there is no finding {number}", remedy=_LIST if rows else _NONE)
     return rows[number]
 
 
 def _of_incident(rows: Sequence[dict[Any, Any]], number: int, wish: Wish) -> list[dict[Any, Any]]:
     own = [row for row in rows if row["incident_id"] == number]
     if not own:
-        raise UsageError(f"there is no incident {number}", remedy="tracker findings lists them")
+        raise UsageError(f"there is no incident {number}", remedy=_LIST if rows else _NONE)
     able = [row for row in own if row["state"] in OPEN and refusal(row["state"], _acted(wish)) is None]
     if not able:
         raise UsageError(

@@ -13,8 +13,9 @@ from tracker.detectors.within import MODES_OF
 from tracker.judgement.accepted import bad_runs
 from tracker.judgement.families import family_of
 from tracker.judgement.follow.jumps import in_order, reason_of_jump
-from tracker.judgement.follow.watched import Watched, is_centred
+from tracker.judgement.follow.watched import is_centred
 from tracker.judgement.judging import Values
+from tracker.judgement.recorded import one_per_key, recordings_of, split
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
@@ -55,15 +56,23 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
         return {}
     with older.store.connect() as connection:
         past = values_of_runs(connection, [run.run_id for run in older.last], older.known)
+        told = older.known.recorded(connection, [run.run_id for run in older.last])
+    for side in (newer, other):
+        with side.store.connect() as connection:
+            told += side.known.recorded(connection, side.run_ids)
     asked = sorted(keys)
     rows: Sequence[Key] = asked
     if any(is_centred(family_of(kind, metric, part)) for kind, metric, _, _, part in asked):
         rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])  # they say what all of them share
-    watched = _watched(rows, (past, newer.found, other.found), thresholds)
+    values, calls = beside((past, newer.found, other.found), rows)
+    made = split(rows, values, calls, recordings_of(rows, values, told))
+    watched = in_order(Values.of_split(made), range(values.shape[1]), thresholds)
     bad = bad_runs(older.store, older.line, older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)
-    places = {key: row for row, key in enumerate(rows)}
     newer_runs, other_runs = range(count, end), range(end, watched.raw.shape[1])
+    # a level of runs that were recorded differently is none of the series
+    chosen = one_per_key(made, newer_runs, [None] * len(made.keys)).tolist()
+    places = dict(zip(rows, chosen, strict=True))
     device_timed = all(timeline == "device" for timeline in newer.found.timelines)
     reasons = {}
     for key in asked:
@@ -99,12 +108,6 @@ def _all_of(side: ChosenSide, run_ids: Sequence[int]) -> _Older | None:
     end = max((at + 1 for at, run in enumerate(runs) if run.run_id in set(run_ids)), default=0)
     last = runs[max(0, end - MODES_OF) : end]
     return None if line is None else _Older(side.store, side.known, line, runs, last)
-
-
-def _watched(keys: Sequence[Key], sides: Sequence[ChosenRuns], thresholds: Thresholds) -> Watched:
-    """The runs of all `sides`, behind each other, without what all operators of each share."""
-    values, calls = beside(sides, keys)
-    return in_order(Values.of_keys(keys, values, calls), range(values.shape[1]), thresholds)
 
 
 def beside(sides: Sequence[ChosenRuns], keys: Sequence[Key]) -> tuple[F64, F64]:

@@ -124,7 +124,7 @@ def _workload(store: Store, wanted: set[int]) -> str:
 def _values(store: Store, place: Place) -> tuple[Values, pd.DataFrame]:
     """What the runs say, and the series of its rows; without modules and phases, which are sums of the others."""
     with store.connect() as connection:
-        watched, ids = watched_line(connection, place.line, place.runs)
+        watched, ids = watched_line(connection, place.line, place.runs, recordings=False)
     frame = queries.line_series(store, place.line).set_index("series_id").loc[ids].reset_index()
     kept = ~frame["kind"].isin(["module", "phase"]).to_numpy()
     frame = frame[kept].reset_index(drop=True)

@@ -15,7 +15,7 @@ from tracker.judgement import incidents
 from tracker.judgement.causes import Row
 from tracker.judgement.follow import Watched
 from tracker.judgement.keep import inverse_diff, watched_line
-from tracker.judgement.tell import found_rows, line_of
+from tracker.judgement.tell import found_rows, line_of, rank_of
 from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_CONTRIBUTION, MIN_RATIO, Limit, Thresholds, told
 from tracker.lazy import pd
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
@@ -29,7 +29,12 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
     everything = found_rows(store, FindingsOptions())
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
-        raise UsageError(f"there is no finding {finding_id}", remedy="tracker findings --state all lists them")
+        raise UsageError(
+            f"there is no finding {finding_id}",
+            remedy="tracker findings --state all lists them"
+            if everything
+            else "there are none yet: tracker runs lists what there is",
+        )
     line = line_of(finding)
     with store.connect() as connection:
         runs = judged.runs_of(connection, line)
@@ -50,6 +55,14 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         events=events[list(EXPLAIN_COLUMNS["events"])],
         environment=_frame(environment, FINDINGS_COLUMNS["environment"]),
     )
+
+
+def findings_of(store: Store, incident_id: int) -> list[int]:
+    """The findings of an incident that no other one covers, the whole run first; UsageError where there is none."""
+    own = [row for row in found_rows(store, FindingsOptions()) if row["incident_id"] == incident_id]
+    if not own:
+        raise UsageError(f"there is no incident {incident_id}", remedy="tracker findings --state all lists them")
+    return [int(row["finding_id"]) for row in sorted(own, key=rank_of) if row["under"] is None]
 
 
 def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[Row]:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from tracker.store.samples import SUMMARY, UNPROFILED
 
-Family = tuple[str, str] | tuple[str, str, str]
-"""Kind and metric; of run-level series that were not measured under a profiler's trace, also how they were."""
+Family = tuple[str, str] | tuple[str, str, str] | tuple[str, str, str, int]
+"""Kind and metric; of run-level series that were not measured under a profiler's trace, also how they were; where runs
+of a line were recorded differently, also which recording (see `recorded`)."""
 
 RUN: Final = "run"
 WAYS: Final = ("", SUMMARY, UNPROFILED)
@@ -35,13 +36,21 @@ OWN_CLOCK: Final = frozenset({"api"})
 BETTER_IF_MORE: Final = frozenset({"samples_per_second"})
 
 
-def family_of(kind: str, metric: str, part: str) -> Family:
-    """The family of a series.
+def family_of(kind: str, metric: str, part: str, tag: int = 0, *, tagged: bool = False) -> Family:
+    """The family of a series. `tag`: which recording, where it is `tagged`.
 
     >>> family_of("communication", "total_ns", "dp"), family_of("run", "duration_ns", "unprofiled")
     (('communication', 'total_ns'), ('run', 'duration_ns', 'unprofiled'))
     """
-    return (kind, metric, part) if kind == RUN and part else (kind, metric)
+    way = part if kind == RUN else ""
+    if tagged:
+        return (kind, metric, way, tag)
+    return (kind, metric, way) if way else (kind, metric)
+
+
+def is_tagged(family: Family) -> bool:
+    """Whether only some runs of a line, recorded alike, can say anything of the series of a family."""
+    return len(family) > 3
 
 
 def way_of(family: Family) -> str:
@@ -56,8 +65,29 @@ def telling(values: NDArray[np.float64], rows: NDArray[np.int64], columns: Seque
 
 def leaf_of(families: Sequence[Family]) -> Family | None:
     """The family of leaves: ops where there are any, else kernels; device time before host time."""
-    found = sorted((LEAVES.index(kind), metric, kind) for kind, metric, *_ in set(families) if kind in LEAVES)
-    return (found[0][2], found[0][1]) if found else None
+    found = leaves_of(families)
+    return found[0] if found else None
+
+
+def leaves_of(families: Sequence[Family]) -> list[Family]:
+    """The family of leaves, of each recording that has its own; those that all runs share go before others."""
+    known = {family for family in families if family[0] in LEAVES}
+    if not known:
+        return []
+
+    def place(family: Family) -> tuple[bool, int, str]:
+        return is_tagged(family), LEAVES.index(family[0]), family[1]
+
+    first = min(map(place, known))
+    return sorted((family for family in known if place(family) == first), key=lambda family: family[3:])
+
+
+def ranked_leaves(families: Sequence[Family]) -> list[Family]:
+    """All families of leaves, those first that `leaves_of` prefers."""
+    found: list[Family] = []
+    while more := leaves_of([family for family in families if family not in found]):
+        found += more
+    return found
 
 
 def more_is_better(families: Sequence[Family]) -> NDArray[np.bool_]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
 import numpy as np
@@ -16,6 +16,7 @@ from tracker.lazy import pd
 from tracker.results import SERIES_KINDS, HistoryOptions
 from tracker.store import Store, judged, queries, thresholds
 from tracker.store.judged import JudgedVersion, Line, LineRun
+from tracker.store.queries.recordings import Recorded, recorded
 
 _LIST = "tracker history '*' lists them"
 _LINE = ("workload_id", "configuration_id", "device_id")
@@ -29,7 +30,9 @@ _LONGEST = 18
 
 
 class Place(Struct, frozen=True):
-    """A line with its names, its active runs, what was judged of it, and the limits that hold in it."""
+    """A line with its names, its active runs and how they were recorded (`told`), what was judged of it, and the limits
+    that hold in it.
+    """
 
     line: Line
     workload: str
@@ -38,6 +41,7 @@ class Place(Struct, frozen=True):
     runs: tuple[LineRun, ...]
     judged: dict[int, JudgedVersion]
     limits: Thresholds
+    told: Mapping[int, Recorded] = {}
 
     @property
     def pinned(self) -> str | None:
@@ -68,7 +72,8 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
             runs = tuple(judged.runs_of(connection, line))
             known = judged.judged_of(connection, line)
             limits = Thresholds(thresholds.of_line(connection, line))
-            found.append(Place(line, workload, configuration, name, runs, known, limits))
+            told = recorded(connection, [run.run_id for run in runs])
+            found.append(Place(line, workload, configuration, name, runs, known, limits, told))
     return found
 
 
@@ -84,6 +89,8 @@ def _of_number(store: Store, rows: Columns, key: str | None) -> Columns:
         return rows
     own = {tuple(line) for line in queries.series_lines(store, [int(key or "")])[list(_LINE)].to_numpy().tolist()}
     found = rows.taken(np.array([line in own for line in rows.rows(*_LINE)], dtype=bool))
+    if not len(found) and not own:
+        raise UsageError(f"there is no series {key}", remedy="tracker history '*' --workload WORKLOAD lists them")
     return found if len(found) else rows
 
 

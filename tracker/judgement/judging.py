@@ -24,11 +24,15 @@ from tracker.judgement.families import (
     WAYS,
     Family,
     family_of,
+    is_tagged,
     leaf_of,
+    leaves_of,
     more_is_better,
+    ranked_leaves,
     telling,
     way_of,
 )
+from tracker.judgement.recorded import Split, factors_for, split
 from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.judgement.yardstick import factors_of, noise_of
 from tracker.store.samples import UNPROFILED
@@ -63,8 +67,16 @@ class Values(Struct, frozen=True):
         older: Sequence[Sequence[int]] = (),
     ) -> Values:
         """With the families and names of series keys: (kind, metric, name, input_shapes, part)."""
-        families = [family_of(key[0], key[1], key[4]) for key in keys]
-        return cls(families, [key[2] for key in keys], values, calls, older)
+        return cls.of_split(split(keys, values, calls, ()), older)
+
+    @classmethod
+    def of_split(cls, made: Split, older: Sequence[Sequence[int]] = ()) -> Values:
+        """With a row per series and recording; see `recorded`."""
+        families = [
+            family_of(key[0], key[1], key[4], tag, tagged=key[:2] in made.columns)
+            for key, tag in zip(made.keys, made.tags.tolist(), strict=True)
+        ]
+        return cls(families, [key[2] for key in made.keys], made.values, made.calls, older)
 
     def of(self, family: Family) -> I64:
         """The rows of a family."""
@@ -74,6 +86,20 @@ class Values(Struct, frozen=True):
     def leaf(self) -> Family | None:
         """The family whose series say what all of them share."""
         return leaf_of(list(self.by_family()))
+
+    @property
+    def leaves(self) -> list[Family]:
+        """That family, of each recording that has its own."""
+        return leaves_of(list(self.by_family()))
+
+    def leaf_of_both(self, baseline: Sequence[int], candidate: Sequence[int]) -> Family | None:
+        """The leaves that runs of both sides have, those of all recordings before others; without any, `leaf`."""
+        families = ranked_leaves(list(self.by_family()))
+        if not any(map(is_tagged, families)):
+            return self.leaf
+        sides = (baseline, candidate)
+        both = (one for one in families if all(telling(self.values, self.of(one), side) for side in sides))
+        return next(both, self.leaf)
 
     def older_factors(self, family: Family | None, step: float) -> list[F64]:
         """What all operators of the `older` runs share, by the series of a family; see `yardstick.factors_of`."""
@@ -140,20 +166,24 @@ def compare(
     """
     step = step_of(line, baseline, candidate)
     columns = _nothing(len(line.families))
-    families, leaf = [family for family in line.by_family() if family[0] != RUN], line.leaf
+    families = [family for family in line.by_family() if family[0] != RUN]
+    leaf = line.leaf_of_both(baseline, candidate)
     inside = np.sort(np.concatenate([np.zeros(0, dtype=np.int64), *map(line.of, families)]))
     sides = [telling(line.values, inside, side) for side in (baseline, candidate)]
     centre = no_centre(len(sides[0]), len(sides[1]))
     # the leaves first: they say what the others share
     for family in sorted(families, key=lambda family: family != leaf) if sides[0] and sides[1] else ():
         rows = line.of(family)
-        shared: Centre | bool = centre if family[1].endswith("_ns") else False
+        own = [telling(line.values, rows, side) for side in sides] if is_tagged(family) else sides
+        if not own[0] or not own[1]:
+            continue  # recorded on one side only: neither added nor removed
+        shared: Centre | bool = factors_for(centre, sides, own) if family[1].endswith("_ns") else False
         shared = True if family == leaf or family[0] in OWN_CLOCK else shared
         limits = thresholds.limits(family, [line.names[row] for row in rows])
-        judged, of_family = _judge_family(line, rows, sides[0], sides[1], step, shared, limits)
+        judged, of_family = _judge_family(line, rows, own[0], own[1], step, shared, limits)
         for name, column in columns.items():
             column[rows] = judged[name]
-        centre = of_family if family == leaf else centre
+        centre = factors_for(of_family, own, sides) if family == leaf else centre
     factors = np.zeros(line.values.shape[1])
     factors[sides[0]], factors[sides[1]] = centre.baseline, centre.candidate
     _doubt(columns, unclear)
@@ -252,8 +282,11 @@ def _noise(line: Values, rows: I64, step: float, *, centred: bool) -> Spread | N
     if not line.older:
         return None
     family = line.families[rows[0]]
-    sharing = family if family[0] in OWN_CLOCK else line.leaf
-    return noise_of(line.values, line.older, rows, line.older_factors(sharing, step) if centred else None)
+    sharing = [family] if family[0] in OWN_CLOCK else line.leaves
+    # a run has the leaves of one recording, and a factor of 0 in the others
+    of_leaves = [line.older_factors(own, step) for own in sharing or [None]]
+    factors: list[F64] = [sum(own[1:], own[0]) for own in zip(*of_leaves, strict=True)]
+    return noise_of(line.values, line.older, rows, factors if centred else None)
 
 
 def _explained(columns: Columns, leaves: I64) -> float:
@@ -276,6 +309,7 @@ def judge_runs(
     """
     for way in WAYS:
         rows = line.of_way(way)
+        rows = rows[[_is_on_both(line, row, (baseline, list(candidate))) for row in rows.tolist()]]
         one, other = (telling(line.values, rows, side) for side in (baseline, list(candidate)))
         if not len(rows) or not one or not other:
             continue
@@ -285,6 +319,12 @@ def judge_runs(
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if way == UNPROFILED else explained
         yield rows, _judge_run(line, rows, one, other, centre, named, device_timed=device_timed, limits=limits)
+
+
+def _is_on_both(line: Values, row: int, sides: Sequence[Sequence[int]]) -> bool:
+    """Whether runs of both sides were recorded so that they can say something of a run-level series."""
+    family = line.families[row]
+    return not is_tagged(family) or all(telling(line.values, line.of(family), side) for side in sides)
 
 
 def _judge_run(

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import astuple
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
@@ -19,10 +20,12 @@ from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
+from tracker.judgement.recorded import Split, series_id, split, split_runs, told_of_line
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, findings, judged, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
+from tracker.store.queries.recordings import recorded
 
 DIRECTIONS: Mapping[int, str] = {1: "regression", -1: "improvement"}
 _SIGNS = {word: sign for sign, word in DIRECTIONS.items()}
@@ -90,25 +93,41 @@ def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[A
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
+        *told_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
         *((action.key, action.action, action.when_ns) for action in actions),
     )
     return runs, actions, fingerprint
 
 
-def watched_line(connection: Connection, line: Line, runs: Sequence[LineRun]) -> tuple[Watched, list[int]]:
-    """The runs of a line, ready to be followed, and the number of each of its series."""
+def watched_line(
+    connection: Connection, line: Line, runs: Sequence[LineRun], *, recordings: bool = True
+) -> tuple[Watched, list[int]]:
+    """The runs of a line, ready to be followed, and the number of each of its rows (see `recorded.series_id`).
+
+    `recordings`: runs that were recorded differently have rows of their own; else a row is a series.
+    """
+    watched, made, ids = _watched_line(connection, line, runs, recordings=recordings)
+    return watched, made.numbers(ids).tolist()
+
+
+def _watched_line(
+    connection: Connection, line: Line, runs: Sequence[LineRun], *, recordings: bool
+) -> tuple[Watched, Split, NDArray[np.int64]]:
+    """The runs of a line, ready to be followed; which rows these are; and the series of those keys."""
     series = judged.series_of(connection, line)
     values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
     there = np.asarray(~np.isnan(values).all(axis=1))
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
-    known = Values.of_keys(keys, values[there], calls[there])
+    values, calls, run_ids = values[there], calls[there], [run.run_id for run in runs]
+    made = split_runs(connection, keys, values, calls, run_ids) if recordings else split(keys, values, calls, ())
+    known = Values.of_split(made)
     versions = list(dict.fromkeys(run.version_id for run in runs))
     watched = [
         WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device")
         for run in runs
     ]
     limits = Thresholds(thresholds.of_line(connection, line))
-    return watched_of(known, watched, limits), series.ids[there].tolist()
+    return watched_of(known, watched, limits), made, series.ids[there]
 
 
 def made_findings(
@@ -123,46 +142,58 @@ def made_findings(
     """
     if not runs:
         return [], None
-    watched, series = watched_line(connection, line, runs)
-    rows = {number: row for row, number in enumerate(series)}
-    actions = [action for action in findings.actions_of(connection, line) if action.key[0] in rows]
+    watched, made, ids = _watched_line(connection, line, runs, recordings=True)
+    series = made.numbers(ids).tolist()
+    rows_of: dict[int, list[int]] = {}
+    for row, number in enumerate(series):
+        rows_of.setdefault(series_id(number), []).append(row)
+    place = {run.run_id: at for at, run in enumerate(runs)}
+    said = recorded(connection, place)
+    actions = [action for action in findings.actions_of(connection, line) if action.key[0] in rows_of]
+
+    def row_of(action: Action) -> int:
+        """The row of the recording of the run with which the finding began."""
+        own, first = rows_of[action.key[0]], place.get(action.key[3])
+        tag = 0 if first is None else made.tag_of(made.keys[own[0]], first)
+        return next((row for row in own if int(made.tags[row]) == tag), own[0])
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts)
+        told = told_of_line(said, [run.run_id for run in runs[:count]])
+        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *told)
 
     found, kept = resume(
-        watched, np.array(series, dtype=np.int64), [_user_action(action, rows, runs) for action in actions],
+        watched, np.array(series, dtype=np.int64), [_user_action(action, row_of(action), runs) for action in actions],
         fingerprint, known=known, now_ns=now_ns,
     )  # fmt: skip
     until = {action.key: action.until_version for action in actions if action.action == "mute"}
-    return [_made(tracked, watched, series[tracked.row], runs, until) for tracked in found], kept
+    return [_made(tracked, watched, series_id(series[tracked.row]), runs, until) for tracked in found], kept
 
 
-def _user_action(action: Action, rows: Mapping[int, int], runs: Sequence[LineRun]) -> UserAction:
-    series_id, direction, change, first_run = action.key
+def _user_action(action: Action, row: int, runs: Sequence[LineRun]) -> UserAction:
+    _, direction, change, first_run = action.key
     versions = list(dict.fromkeys(run.version for run in runs))
     until = versions.index(action.until_version) if action.until_version in versions else None
     if action.until_version is not None and until is None:
         until = len(versions)  # a version that has no run yet
     acted = Acted(_ACTIONS[action.action], action.who, action.when_ns, action.reason, action.until_ns, until)
-    return UserAction((rows[series_id], _SIGNS[direction], _CHANGES[change]), first_run, action.after_run_id, acted)
+    return UserAction((row, _SIGNS[direction], _CHANGES[change]), first_run, action.after_run_id, acted)
 
 
 def _made(
     tracked: Tracked,
     watched: Watched,
-    series_id: int,
+    number: int,
     runs: Sequence[LineRun],
     until: Mapping[tuple[int, str, str, int], str | None],
 ) -> MadeFinding:
-    """`until`: the versions that findings are muted until, by their key."""
+    """`number`: of its series; `until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
     first = _dated(tracked, watched)
     good = max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
-        "series_id": series_id,
+        "series_id": number,
         "direction": DIRECTIONS[tracked.sign],
         "change": tracked.change,
         "first_run_id": runs[tracked.first].run_id,
@@ -177,7 +208,7 @@ def _made(
         **gates,
         "until_ns": finding.until_ns if finding.state == "muted" else None,
     }
-    key = (series_id, columns["direction"], tracked.change, columns["first_run_id"])
+    key = (number, columns["direction"], tracked.change, columns["first_run_id"])
     columns["until_version"] = until.get(key) if finding.state == "muted" else None
     if more_is_better([watched.families[tracked.row]])[0]:
         # what was judged is the inverse of what is shown

@@ -18,6 +18,7 @@ from tracker.store import Store, judged, thresholds
 from tracker.store.judged import Line
 from tracker.store.labels import MAX_LABEL, configuration_title
 from tracker.store.thresholds import EVERYWHERE, Threshold
+from tracker.units import device_key
 
 
 class Where(Struct, frozen=True):
@@ -114,7 +115,7 @@ def _placed(store: Store, limits: Sequence[Threshold], where: Where) -> tuple[li
         found = [place for place in found if place.configuration == title] or found
         configuration = _only({place.line.configuration_id: place for place in found}, "configuration", "--config")
     if where.device is not None:
-        found = [place for place in found if place.device.lower() == where.device.lower()] or found
+        found = [place for place in found if device_key(place.device) == device_key(where.device)] or found
         device = _only({place.line.device_id: place for place in found}, "device", "--device")
     own = [replace(limit, configuration_id=configuration, device_id=device) for limit in limits]
     return [place.line for place in found], own

@@ -15,6 +15,7 @@ from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
 from tracker.judgement.families import LEAVES, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
+from tracker.judgement.recorded import sentence_of_line
 from tracker.judgement.update import stale
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
@@ -54,6 +55,8 @@ def _history(store: Store, options: HistoryOptions) -> History:
         changed = changes(store, place)
         environment.append(changed)
         notes += _notes(place)
+        with store.connect() as connection:
+            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, place.told)])
         centre = _centre(store, place)
         for series in frame.itertuples():
             own = samples[samples["series_id"] == series.series_id]
@@ -79,7 +82,8 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
         raise UsageError("--top takes no name", remedy="leave out the name, or --top")
     if all(place.pinned is None for place in found):
         raise UsageError(
-            "no version is pinned that series could have drifted from", remedy="tracker versions pin LABEL"
+            "no version is pinned that series could have drifted from",
+            remedy="pin one: tracker versions pin LABEL --workload WORKLOAD",
         )
     frames = []
     for place in found:
@@ -99,7 +103,7 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
 
 
 def _notes(place: Place) -> list[str]:
-    late = [task.version.label for task in stale(place.runs, place.judged, place.limits)]
+    late = [task.version.label for task in stale(place.runs, place.judged, place.limits, place.told)]
     notes = []
     if place.limits.rows:
         notes.append(f"Judged by thresholds of your own: {place.limits.told()}.")
@@ -143,7 +147,7 @@ def _points(
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
-    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits)}
+    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits, place.told)}
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []
@@ -159,15 +163,20 @@ def _points(
                 "commit": said.loc[version_id, "commit"],
                 "note": said.loc[version_id, "note"],
                 "runs": len(runs),
-                "value": runs["per_step"].median() if len(runs) else pd.NA,
+                "value": _median(runs["per_step"]),
                 "minimum": runs["per_step"].min() if len(runs) else pd.NA,
                 "maximum": runs["per_step"].max() if len(runs) else pd.NA,
-                "calls": runs["calls_per_step"].median() if len(runs) else pd.NA,
+                "calls": _median(runs["calls_per_step"]),
                 "change_point": version_id in begins,
                 "environment": _words(words.get_group(version)) if version in words.groups else "",
             }
         )
     return pd.DataFrame(rows)
+
+
+def _median(numbers: pd.Series) -> Any:
+    """The median of the numbers that are there; NA without any, of which NumPy 1 would warn."""
+    return numbers.median() if numbers.notna().any() else pd.NA
 
 
 def _words(changed: pd.DataFrame) -> str:

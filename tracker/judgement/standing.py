@@ -10,6 +10,7 @@ from tracker.lazy import pd
 from tracker.results import FINDINGS_COLUMNS, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.judged import Line, LineRun
+from tracker.units import device_part
 
 _SERIES: Final = {
     "step": "step_ns",
@@ -52,7 +53,7 @@ def standing(store: Store, options: FindingsOptions, lines: Lines) -> pd.DataFra
     rows = []
     for row in wanted.to_dict("records"):
         device = f"{row['vendor']} {row['device']}".strip()
-        if options.device is not None and options.device.lower() not in device.lower():
+        if options.device is not None and device_part(options.device) not in device_part(device):
             continue
         line = Line(row["workload_id"], row["configuration_id"], row["device_id"])
         if runs := lines.runs_of(line):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from tracker.errors import UsageError
+from tracker.errors import FIRST_INGEST, UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.judgement.families import RUN, unit_of
@@ -15,6 +15,7 @@ from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.store import Store, queries, thresholds
 from tracker.store.judged import Line, LineRun
+from tracker.units import device_part
 
 Row = dict[str, Any]
 
@@ -40,7 +41,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     for row in shown:
         incident = shares.get(row["incident_id"])
         row["share_of_change"] = None if incident is None else incident.share_of(row)
-    shown.sort(key=lambda row: (order.get(row["incident_id"], len(order)), *_rank(row)))
+    shown.sort(key=lambda row: (order.get(row["incident_id"], len(order)), *rank_of(row)))
     environment = [row for one in newest_first for row in one.environment]
     return Findings(
         _frame([one.row for one in newest_first], "incidents"),
@@ -62,12 +63,12 @@ def found_rows(
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
     lines = lines or Lines(store)
     if lines.all.empty:
-        raise UsageError("there are no runs yet", remedy="tracker ingest PROFILE")
+        raise UsageError("there are no runs yet", remedy=FIRST_INGEST)
     rows = [_clean(row) for row in queries.findings(store, finding_ids, workload=options.workload).to_dict("records")]
     for row in rows:
         row["device"] = f"{row['vendor']} {row['device']}".strip()
     if options.device is not None:
-        rows = [row for row in rows if options.device.lower() in row["device"].lower()]
+        rows = [row for row in rows if device_part(options.device) in device_part(row["device"])]
     newest, confirm = _of_lines(store, rows, lines)
     for row in rows:
         runs = newest[line_of(row)]
@@ -109,7 +110,7 @@ def _delta(row: Row, before: float | None, after: float | None) -> float | None:
 
 
 def _wanted(row: Row, options: FindingsOptions) -> bool:
-    states = options.states or (CONFIRMED_STATES if options.only_new else OPEN_STATES)
+    states = options.states or _default_states(options)
     return (
         row["state"] in states
         and (not options.only_new or row["is_new"] or (row["state"] == "suspect" and row["is_newest"]))
@@ -117,6 +118,13 @@ def _wanted(row: Row, options: FindingsOptions) -> bool:
         and options.kind in (None, row["kind"])
         and options.direction in (None, row["direction"])
     )
+
+
+def _default_states(options: FindingsOptions) -> tuple[str, ...]:
+    """What is open; with `only_new` without what is open for long, of one version also what is over."""
+    if options.only_new:
+        return (*CONFIRMED_STATES, "suspect")
+    return (*OPEN_STATES, *_OVER) if options.version is not None else OPEN_STATES
 
 
 def _last_run(row: Row) -> int | None:
@@ -136,6 +144,7 @@ def _of_lines(store: Store, rows: Sequence[Row], lines: Lines) -> tuple[dict[Lin
     return newest, confirm
 
 
+_OVER: Final = ("recovered", "expected", "vanished")
 _NEW: Final = frozenset({"new", "reopened"})
 """States of what may be news: it is where a run of the newest version is among those that confirmed it. The version
 that a finding began with may be an older one: where a version has one run, later ones confirm.
@@ -180,7 +189,7 @@ def _roll_up(rows: Sequence[Row]) -> None:
 _ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")
 
 
-def _rank(row: Row) -> tuple[Any, ...]:
+def rank_of(row: Row) -> tuple[Any, ...]:
     """Whole runs first, then what is in them, the largest part of the step first."""
     return _ORDER.index(row["kind"]), -abs(row["contribution"] or 0.0), -abs(row["delta"] or 0.0), row["finding_id"]
 

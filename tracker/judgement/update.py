@@ -7,7 +7,7 @@ another pin touches no more than it changes, and doing it again changes nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -19,16 +19,18 @@ from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.apart import are_there, write_apart
 from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
-from tracker.judgement.families import RUN, leaf_of
+from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
+from tracker.judgement.recorded import one_per_key, split_runs, told_of_line
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.profile import known_medians
 from tracker.store import Store, bulk, judged, judgements, thresholds
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
+from tracker.store.queries.recordings import Recorded, recorded
 
 
 class Version(Struct, frozen=True):
@@ -42,13 +44,14 @@ class Version(Struct, frozen=True):
 
 class Task(Struct, frozen=True):
     """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
-    most LOOK_BACK.
+    most LOOK_BACK. `told`: how its runs and those were recorded.
     """
 
     version: Version
     before: tuple[Version, ...]
     pinned: Version | None
     limits: Thresholds
+    told: Mapping[int, Recorded] = {}
 
     @property
     def previous(self) -> Version | None:
@@ -64,7 +67,8 @@ class Task(Struct, frozen=True):
     def fingerprint(self) -> bytes:
         """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
         runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in self.sides]
-        return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs)
+        told = told_of_line(self.told, [run.run_id for side in self.sides for run in side.runs]) if self.told else ()
+        return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs, *told)
 
 
 class _Made(Struct, frozen=True):
@@ -96,8 +100,8 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     return count
 
 
-def tasks(runs: Sequence[LineRun], limits: Thresholds) -> list[Task]:
-    """What there is to judge in a line, by version."""
+def tasks(runs: Sequence[LineRun], limits: Thresholds, told: Mapping[int, Recorded]) -> list[Task]:
+    """What there is to judge in a line, by version. `told`: how its runs were recorded."""
     found: dict[int, list[LineRun]] = {}
     for run in runs:
         found.setdefault(run.version_id, []).append(run)
@@ -109,16 +113,19 @@ def tasks(runs: Sequence[LineRun], limits: Thresholds) -> list[Task]:
             tuple(versions[max(0, place - LOOK_BACK) : place]),
             pinned if pinned is not version else None,
             limits,
+            told,
         )
         for place, version in enumerate(versions)
     ]
 
 
-def stale(runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds) -> list[Task]:
-    """The tasks whose result is not there, or rests on something else than now."""
+def stale(
+    runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds, told: Mapping[int, Recorded]
+) -> list[Task]:
+    """The tasks whose result is not there, or rests on something else than now; see `tasks`."""
     return [
         task
-        for task in tasks(runs, limits)
+        for task in tasks(runs, limits, told)
         if task.version.version_id not in known
         or known[task.version.version_id].fingerprint != task.fingerprint
         or any(run.stale for run in task.version.runs)
@@ -130,12 +137,13 @@ def _update_line(store: Store, line: Line) -> int:
         runs = judged.runs_of(connection, line)
         known = judged.judged_of(connection, line)
         limits = Thresholds(thresholds.of_line(connection, line))
+        told = recorded(connection, [run.run_id for run in runs])
     for run in runs:
         if run.stale:
             store.transact(partial(judgements.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in runs}
     count = 0
-    for version_id in (task.version.version_id for task in stale(runs, known, limits)):
+    for version_id in (task.version.version_id for task in stale(runs, known, limits, told)):
         count += write_apart(store, line, partial(_make, version_id=version_id), _holds, _write)
     for version_id in sorted(gone):
         store.transact(partial(_forget, line=line, version_id=version_id))
@@ -145,7 +153,9 @@ def _update_line(store: Store, line: Line) -> int:
 def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
     """The judgement of one version, as its runs are now; None where somebody else made it, or it has no runs now."""
     limits = Thresholds(thresholds.of_line(connection, line))
-    task = _task_of(judged.runs_of(connection, line), limits, version_id)
+    runs = judged.runs_of(connection, line)
+    told = recorded(connection, [run.run_id for run in runs])
+    task = next((task for task in tasks(runs, limits, told) if task.version.version_id == version_id), None)
     known = judged.judged_of(connection, line).get(version_id)
     if task is None or (known is not None and known.fingerprint == task.fingerprint):
         return None
@@ -159,10 +169,6 @@ def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
         centre,
     )
     return _Made(task, None if known is None else known.fingerprint, result, rows)
-
-
-def _task_of(runs: Sequence[LineRun], limits: Thresholds, version_id: int) -> Task | None:
-    return next((task for task in tasks(runs, limits) if task.version.version_id == version_id), None)
 
 
 def _holds(connection: Connection, line: Line, made: _Made) -> bool:
@@ -196,11 +202,12 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
     there = np.asarray(~np.isnan(values).all(axis=1))  # a line keeps the series of all its versions
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
     values, calls = values[there], calls[there]
-    known = Values.of_keys(keys, values, calls)
+    made = split_runs(connection, keys, values, calls, [run.run_id for run in runs])
+    known = Values.of_split(made)
     candidate = columns[task.version.version_id]
-    table = pd.DataFrame({"series_id": series.ids[there]})
-    table["value"], table["calls"] = (_median(known_of[:, candidate]) for known_of in (values, calls))
-    table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)
+    table = pd.DataFrame({"series_id": series.ids[there][made.origin]})
+    table["value"], table["calls"] = (_median(part[made.origin][:, candidate]) for part in (values, calls))
+    table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)[made.origin]
     keep = np.zeros(len(table), dtype=bool)
     centre = None
     for name, side in (("previous", task.previous), ("pinned", task.pinned)):
@@ -211,6 +218,10 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
         keep |= _add(table, name, compared)
         centre = compared.centre.shift if name == "previous" else centre
     _add_best(table, known, [columns[side.version_id] for side in task.before], candidate, task)
+    if made.is_split:
+        judged_by = table["previous_verdict"].where(table["previous_verdict"].notna(), table["pinned_verdict"])
+        chosen = one_per_key(made, candidate, [None if pd.isna(word) else word for word in judged_by])
+        table, keep = table.iloc[chosen], keep[chosen]
     return centre, _rows(table[keep].sort_values("series_id"))
 
 
@@ -272,10 +283,10 @@ def _add_best(
     for column in ("diff", "p", "q"):
         table[f"best_{column}"] = np.nan
     table["best_verdict"], table["best_version_id"] = None, np.nan
-    leaf = leaf_of(known.families)
-    if len(before) < WINDOW or leaf is None:
+    leaves = known.leaves
+    if len(before) < WINDOW or not leaves:
         return
-    shared = shared_factor(known.values[known.of(leaf)])
+    shared = sum((shared_factor(known.values[known.of(leaf)]) for leaf in leaves), np.zeros(known.values.shape[1]))
     ids = np.array([side.version_id for side in task.before])
     step = step_of(known, candidate, candidate)
     for family in dict.fromkeys(known.families):

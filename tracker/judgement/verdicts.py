@@ -8,16 +8,19 @@ from itertools import accumulate, chain, pairwise
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
+from tracker.judgement.recorded import one_per_key, recordings_of, split
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.store import Store, thresholds
 from tracker.store.chosen import ChosenRuns, Key, Known, all_keys, values_of_runs
 from tracker.store.judged import Line
+from tracker.store.queries.recordings import Recorded
 from tracker.store.thresholds import Threshold
 
 SERIES_KEY: Final = ("kind", "metric", "name", "input_shapes", "part")
@@ -64,10 +67,12 @@ def verdicts_of(
         mine = candidate_run_ids if other is store else ()
         read[store].read(connection, [*baseline_run_ids, *mine, *chain.from_iterable(older)])
     sides = []
+    told: list[Recorded] = []
     limits: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
     for side, run_ids in ((store, baseline_run_ids), (other, candidate_run_ids)):
         with side.connect() as connection:
             sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
+            told += read[side].recorded(connection, run_ids)
             for line in read[side].lines_of(connection, run_ids):
                 if (side, line) not in limits:
                     limits[side, line] = thresholds.of_line(connection, line)
@@ -75,25 +80,33 @@ def verdicts_of(
     keys = all_keys([side.found.keys for side in sides])
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
-    compared = _compared(keys, sides, past, list(map(len, older)), own)
+        earlier = list(chain.from_iterable(older))
+        told_before = read[store].recorded(connection, earlier)
+    every = [*told, *told_before]
+    compared = _compared(keys, sides, past, list(map(len, older)), own, every)
     return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), compared.columns, compared.centre, own)
 
 
 def _compared(
-    keys: Sequence[Key], sides: Sequence[ChosenSide], past: ChosenRuns, versions: Sequence[int], limits: Thresholds
+    keys: Sequence[Key],
+    sides: Sequence[ChosenSide],
+    past: ChosenRuns,
+    versions: Sequence[int],
+    limits: Thresholds,
+    told: Sequence[Recorded],
 ) -> Compared:
     """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR.
 
-    `past`: older runs, so many of each of the older `versions`.
+    `past`: older runs, so many of each of the older `versions`. `told`: how each run of all three was recorded.
     """
     baseline, candidate = sides
-    told = (baseline.found, candidate.found, past)
-    values, calls = beside(told, keys)
+    values, calls = beside((baseline.found, candidate.found, past), keys)
+    made = split(keys, values, calls, recordings_of(keys, values, told))
     count = len(baseline.run_ids)
     ends = list(accumulate(versions, initial=count + len(candidate.run_ids)))
     judge = partial(
         compare,
-        Values.of_keys(keys, values, calls, [range(*bounds) for bounds in pairwise(ends)]),
+        Values.of_split(made, [range(*bounds) for bounds in pairwise(ends)]),
         range(count),
         range(count, ends[0]),
         device_timed=[timeline == "device" for timeline in candidate.found.timelines],
@@ -101,5 +114,10 @@ def _compared(
     )
     compared = judge()
     changed = compared.changed
-    jumps = jumping(baseline, candidate, [keys[row] for row in changed], limits) if changed else {}
-    return judge(unclear={row: jumps[keys[row]] for row in changed if keys[row] in jumps}) if jumps else compared
+    jumps = jumping(baseline, candidate, {made.keys[row] for row in changed}, limits) if changed else {}
+    if jumps:
+        compared = judge(unclear={row: jumps[made.keys[row]] for row in changed if made.keys[row] in jumps})
+    if not made.is_split:
+        return compared
+    chosen = one_per_key(made, range(count, ends[0]), compared.columns["verdict"].tolist())
+    return replace(compared, columns={name: column[chosen] for name, column in compared.columns.items()})

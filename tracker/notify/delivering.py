@@ -1,6 +1,7 @@
 """Send what is due, each channel on its own: one that fails, or hangs, delays no other.
 
-A message is claimed before it is sent, for a time: whoever dies with it loses it to the next. So it is sent at least
+A message is claimed before it is sent, for a time: whoever dies with it loses it to the next: at once on the
+same machine, else when the time is over. So it is sent at least
 once, and by one sender at a time.
 """
 
@@ -10,7 +11,6 @@ import os
 import queue
 import threading
 import time
-import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from typing import Final
 from sqlalchemy import Connection
 
 from tracker.config import Alerts, Channel
+from tracker.notify.claimants import is_dead, new_claimant
 from tracker.notify.digests import FORGOTTEN
 from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports.message import of_json
@@ -78,7 +79,7 @@ class _Round:
 
     def __init__(self, store: Store, channels: Mapping[str, Channel], send: Send, now_ns: int) -> None:
         self.store, self.channels, self.send, self.began_ns = store, channels, send, now_ns
-        self.who = f"{os.getpid()}-{uuid.uuid4().hex[:12]}"
+        self.who = new_claimant()
         self.done: queue.SimpleQueue[tuple[Undelivered, str | None]] = queue.SimpleQueue()
         self.sending: dict[str, _Begun] = {}
         self.started = time.monotonic()
@@ -92,6 +93,7 @@ class _Round:
         return self.began_ns + int(time.monotonic() - self.started) * NS_PER_S
 
     def run(self) -> Delivered:
+        self.store.transact(partial(notifications.release_claims, is_dead=is_dead, now_ns=self.now_ns))
         self.dead += self.store.transact(partial(notifications.give_up, now_ns=self.now_ns))
         with self.store.connect() as connection:
             waiting = due(notifications.undelivered(connection), self.now_ns)

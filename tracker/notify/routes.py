@@ -9,6 +9,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from tracker.config import Alerts, Rule
+from tracker.units import device_part
 
 When = Literal["at once", "grouped", "daily"]
 
@@ -44,12 +45,15 @@ def matches(pattern: str, text: str) -> bool:
 
 
 def fits_device(pattern: str, device: str) -> bool:
-    """Whether `pattern` fits the device, with its vendor or without.
+    """Whether `pattern` fits the device, with its vendor or without, however both are spelled.
 
     >>> [fits_device(pattern, "NVIDIA H100 80GB") for pattern in ("H100*", "nvidia*", "H100", "A100*")]
     [True, True, False, False]
+    >>> fits_device("Ascend 910B", "Huawei Ascend910B")
+    True
     """
-    return matches(pattern, device) or matches(pattern, device.partition(" ")[2])
+    names = (device, device.partition(" ")[2])
+    return any(matches(pattern, name) or matches(device_part(pattern), device_part(name)) for name in names)
 
 
 def routes(alerts: Alerts, subject: Subject) -> dict[str, Route]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
@@ -119,7 +119,7 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
 
     plugin = found.plugin
     form = channel.form or default_form(found.name, plugin.body_maxlen)
-    formats = plugin._formats()
+    formats = _formats(plugin)
     markdown = form != "json" and apprise.NotifyFormat.MARKDOWN in formats and found.name not in _BYTES | _AS_HTML
     escaped = form != "json" and found.name in _AS_HTML
     written = _written(found, message, form, is_marked_up=markdown or escaped, markdown=markdown)
@@ -136,6 +136,11 @@ def _notify(found: _Open, channel: Channel, message: Message) -> bool:
             body_format=None if form == "json" else "markdown" if markdown else "html" if escaped else "text",
         )
     )
+
+
+def _formats(plugin: Any) -> Sequence[Any]:
+    """What a plugin can send; before apprise 2 each had one format."""
+    return plugin._formats() if hasattr(plugin, "_formats") else (plugin.notify_format,)
 
 
 def default_form(service: str, body_maxlen: int) -> str:

@@ -324,16 +324,19 @@ class Extras(Struct, frozen=True):
 
     `block_num`: blocks per DeviceEvents row (or MISSING), or empty. `op_phase`: per HostOps row the part of a training
     step that the source itself names, a word of PHASES or none (0), or empty; it goes down to the ops inside.
-    `allocation_op`: per Allocations row the op that the source itself names, where no op is known around it, or empty.
+    `allocation_op`: per Allocations row the op that the source itself names, or none (0), or empty.
+    `allocation_ns`: per Allocations row when memory was really allocated, where `time_ns` is when its op asked
+    for it (a queue is between them), or empty.
     `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
     `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels. `no_copies`: the other way
-    round.
+    round. `waiting_threads`: ranges are of their thread alone, also where it waits for another one that does the work.
     """
 
     block_num: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     op_phase: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     allocation_op: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
+    allocation_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
     collective_times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
     collective_tasks: CollectiveTasks = field(default_factory=lambda: empty(CollectiveTasks))
@@ -346,6 +349,7 @@ class Extras(Struct, frozen=True):
     no_collectives: bool = False
     no_kernels: bool = False
     no_copies: bool = False
+    waiting_threads: bool = False
 
 
 class Events(Struct, frozen=True):

@@ -111,6 +111,22 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
         "step": "int", "op_key": "int", "component": "text", "calls": "int", "bytes": "bytes", "held_ns": "ns",
         "unreleased_bytes": "bytes",
     },
+    # what each row of "memory" consists of: the innermost op, which made the call
+    "memory_allocator": {
+        "step": "int", "op_key": "int", "component": "text", "allocator": "text", "calls": "int", "bytes": "bytes",
+        "held_ns": "ns", "unreleased_bytes": "bytes",
+    },
+    # what was held when a component held most; all rows of a component have one peak_ns and peak_step
+    "memory_peak": {
+        "component": "text", "op_key": "int", "allocator": "text", "call_stack": "text", "calls": "int",
+        "bytes": "bytes", "largest_bytes": "bytes", "first_ns": "ns", "first_step": "int", "peak_ns": "ns",
+        "peak_step": "int",
+    },
+    # the largest allocations one by one; is_released: 1, 0, or MISSING where nobody says
+    "memory_block": {
+        "step": "int", "op_key": "int", "component": "text", "allocator": "text", "call_stack": "text",
+        "bytes": "bytes", "time_ns": "ns", "held_ns": "ns", "is_released": "int",
+    },
     "memory_curve": {
         "component": "text", "time_ns": "ns", "allocated_bytes": "bytes", "reserved_bytes": "bytes",
     },

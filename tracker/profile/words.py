@@ -16,6 +16,25 @@ UNLINKED_OP: Final = "(unlinked)"
 NO_OP: Final = "(no op)"
 """Name of the op that stands for device events whose launch lies in no op."""
 
+NOT_LISTED: Final = "(not listed)"
+"""Name of the op, and of the kernel, that stands for the rows that a shortened table of a source leaves out."""
+
+NOT_LISTED_COLLECTIVES: Final = "(collectives not listed)"
+"""The same for kernels of collectives, where the source says how many there were."""
+
+BEFORE_CAPTURE: Final = "(before the capture or unknown)"
+"""Name of the op that stands for memory whose allocation the capture does not show."""
+
+MAX_BLOCKS: Final = 200
+"""So many of the largest allocations of each rank and component are kept one by one."""
+
+OWNER_RULES: Final = "1"
+"""Which op owns an allocation (`timeline.owners`) has a version, which goes up with every change of the rule."""
+OWNER_SETTING: Final = "memory_owners"
+"""The setting of a capture that holds the OWNER_RULES of its rows. One that states none counted each allocation to the
+innermost op, its allocator: memory is compared by the allocator unless both sides state the same.
+"""
+
 MODULE_CALLS: Final = "module"
 """`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
 

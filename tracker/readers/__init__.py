@@ -24,14 +24,17 @@ from msgspec import Struct
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
 from tracker.readers._facts import short_word
+from tracker.readers._passed_over import NotRecognised, to_name, why
 from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
+from tracker.units import counted
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
-    "NAMES", "PARTIAL", "Found", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim", "find",
-    "is_sidecar", "load", "misnamed", "read", "read_head", "search", "short_word", "survey", "unfinished",
+    "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim",
+    "find", "is_sidecar", "load", "misnamed", "read", "read_head", "search", "short_word", "survey", "to_name", "told",
+    "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -78,10 +81,16 @@ class Found(Struct, frozen=True, order=True):
 
 
 class Search(Struct, frozen=True):
-    """What lies at or below a path. `warnings`: of files that are passed over but named as profiles."""
+    """What is at or below a path.
+
+    `warnings`: of files that are passed over but named as profiles; `passed`: the other files that no reader takes.
+    `problems`: what cannot be examined, or what several readers claim, where the search was to go on after it.
+    """
 
     found: tuple[Found, ...]
     warnings: tuple[str, ...] = ()
+    passed: tuple[NotRecognised, ...] = ()
+    problems: tuple[SourceError, ...] = ()
 
 
 class Seen(Struct, frozen=True):
@@ -123,11 +132,11 @@ def find(path: Path | str, format: str | None = None) -> list[Found]:
     return list(search(path, format).found)
 
 
-def search(path: Path | str, format: str | None = None) -> Search:
+def search(path: Path | str, format: str | None = None, *, keep_going: bool = False) -> Search:
     """All profiles at or below `path`, ordered by path; a SourceError where there is none, or a folder is unreadable.
 
     A file must be claimed. In a folder, what no reader claims is passed over, with a warning where it is `misnamed`;
-    a claimed folder is not looked into.
+    a claimed folder is not looked into. `keep_going`: what is wrong is a problem of the result, and no error.
     """
     path = _existing(path)
     if format is not None:
@@ -136,15 +145,42 @@ def search(path: Path | str, format: str | None = None) -> Search:
         return Search((_found(path, claim(path, format)),))
     found: set[Found] = set()
     warnings: list[str] = []
+    passed: list[Path] = []
+    problems: list[SourceError] = []
     for seen in _walk(path, _names(format)):
-        if seen.claims or seen.problem:
-            found.add(_only(seen))
+        if (problem := _problem_of(seen)) is not None:
+            problems.append(problem)
+            if not keep_going:
+                raise problem
+        elif seen.claims:
+            found.add(Found(seen.path, seen.claims[0]))
         elif warning := misnamed(seen.path, format):
             warnings.append(warning)
-    if not found:
+        elif not is_sidecar(seen.path) and _instead(seen.path) is None:
+            passed.append(seen.path)
+    left = tuple(to_name(passed, [one.path for one in found]))
+    if not found and not problems:
         named = f" ({warnings[0].removeprefix(f'{path}{os.sep}')})" if warnings else ""
-        raise SourceError(path, "", f"no profile in this folder{named}", remedy=_known_formats())
-    return Search(tuple(sorted(found)), tuple(warnings))
+        others = f"; {told(left, path)}" if left else ""
+        raise SourceError(path, "", f"no profile in this folder{named}{others}", remedy=_known_formats())
+    return Search(tuple(sorted(found)), tuple(warnings), left, tuple(problems))
+
+
+def told(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
+    """A line like `2 files not recognised: a.txt (unknown content), b.json (empty)`, '' for none.
+
+    Paths below `root` are relative to it; files beyond `limit` are counted.
+    """
+    if not passed:
+        return ""
+    start = "" if root is None else f"{root}{os.sep}"
+    names = [f"{one.path.removeprefix(start)} ({one.why})" for one in passed[:limit]]
+    more = f" and {len(passed) - limit} more" if len(passed) > limit else ""
+    return f"{counted(len(passed), 'file')} not recognised: {', '.join(names)}{more}"
+
+
+def _problem_of(seen: Seen) -> SourceError | None:
+    return seen.problem or (ambiguous(seen.path, seen.claims) if len(seen.claims) > 1 else None)
 
 
 def misnamed(path: Path, format: str | None = None) -> str:
@@ -184,10 +220,26 @@ def ambiguous(path: Path, claims: Sequence[str]) -> SourceError:
 def read(found: Found, options: ReadOptions | None = None) -> Profile:
     """What `found` holds, by its reader."""
     try:
-        return load(found.format).read(found.path, options or ReadOptions())
+        profile = load(found.format).read(found.path, options or ReadOptions())
     except (OverflowError, RecursionError) as error:  # what no reader could tell the place of: sums, for example
         problem = "nested too deeply" if isinstance(error, RecursionError) else "a number is beyond 64 bits"
         raise SourceError(found.path, "", problem, remedy="export the profile again") from error
+    return profile if profile.packed else _with_names(profile, found.path)
+
+
+def _with_names(profile: Profile, path: Path) -> Profile:
+    """`profile`, and what the names of its path state of the configuration where it says nothing itself.
+
+    One key alone may mean something else in a name; two of one name are a layout of benchmarks.
+    """
+    from msgspec.structs import replace
+
+    from tracker.readers._stated import configuration_in_names
+
+    if not (named := configuration_in_names(path, at_least=2)):
+        return profile
+    captures = (replace(one, configuration={**named, **one.configuration}) for one in profile.captures)
+    return replace(profile, captures=tuple(captures))
 
 
 def unfinished(seen: Seen) -> str:
@@ -304,14 +356,6 @@ def _look(path: Path, names: tuple[str, ...]) -> Seen:
         return Seen(path, problem=error)
     except OSError as error:  # a folder that a reader may not list
         return Seen(path, problem=_closed(path, error))
-
-
-def _only(seen: Seen) -> Found:
-    if seen.problem:
-        raise seen.problem
-    if len(seen.claims) > 1:
-        raise ambiguous(seen.path, seen.claims)
-    return Found(seen.path, seen.claims[0])
 
 
 def _found(path: Path, name: str) -> Found:

@@ -78,6 +78,21 @@ def read_head(path: Path, size: int = 4096) -> bytes:
     return head[:size]
 
 
+def first_character(head: bytes) -> bytes:
+    """The first character of a text that is no blank and no byte order mark."""
+    return head.removeprefix(BOM).lstrip()[:1]
+
+
+def suffix_of(path: Path) -> str:
+    """The end of a file's name in small letters, without the `.gz` behind it.
+
+    >>> suffix_of(Path("a/kernel_details.CSV.gz"))
+    '.csv'
+    """
+    name = path.name.lower().removesuffix(".gz")
+    return Path(name).suffix
+
+
 def source_of(path: Path, options: ReadOptions) -> Source:
     """Path, size and digest of a file; a SourceError where it is larger than the limit."""
     from tracker.profile import Source

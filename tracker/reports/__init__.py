@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tracker.reports.message import Limits, Written
     from tracker.results import Calibration, Diff, History, Log, Matrix, Message, Shown
     from tracker.results.gates import Gate
+    from tracker.results.screens import Result
 
 NAMES = ("csv", "github", "json", "junit", "markdown", "prometheus", "text", "xlsx")
 
@@ -134,6 +135,25 @@ def render_status(status: results.Status, format: str = "text", **look: Unpack[L
     if format not in ("text", "json"):
         raise UsageError(f"no status in the format {format!r}", remedy="choose text or json")
     return _render("status", status, format, **look)
+
+
+def screen(result: Result, width: int) -> str:
+    """The text report of any result, so many characters wide, without colours."""
+    from tracker import doctor, results
+
+    whats = {
+        results.Diff: "diff", results.Matrix: "matrix", results.Shown: "show", results.Log: "log",
+        results.History: "history", results.Findings: "findings", results.ExplainedFinding: "explained",
+        results.Calibration: "calibration", results.Status: "status", doctor.Findings: "doctor",
+    }  # fmt: skip
+    what = whats.get(type(result))
+    if what is None:
+        return result.headline
+    return str(_render(what, result, "text", width=width, tell=_say_nothing))
+
+
+def _say_nothing(_: str) -> None:
+    """A screen has no room for what did not fit into it."""
 
 
 def able(what: str) -> list[str]:

@@ -19,6 +19,10 @@ _REASONS: Final = {
     "communication": "no collectives ran, or the source does not tell them apart",
     "link": "only Ascend's profiler says over which links collectives go, at Level1 and above",
     "memory": "the source states no allocations; PyTorch's profilers do with profile_memory=True",
+    "memory_peak": "the source does not say at which addresses memory was allocated, or a run was ingested by an older "
+    "tracker; a diff needs it of both sides",
+    "memory_block": "the source states no allocations, or a run was ingested by an older tracker; a diff needs them of "
+    "both sides",
     "module": "the source states no modules; PyTorch's profilers do with with_modules=True or with_stack=True",
     "api": "the source states no calls of the device's runtime; a diff needs them inside steps",
     "counter": "the profiler wrote no tables of its own; a diff needs them of both sides",

@@ -60,7 +60,13 @@ def _causes(causes: Sequence[Cause]) -> list[Row]:
 
 def _bottleneck_fields() -> list[Field]:
     texts = [field("Side", "text", "side"), field("Class", "text", "class")]
-    shares = ("data_loading_share", "device_utilisation", "possible_gain_share", "outside_steps_share")
+    shares = (
+        "data_loading_share",
+        "device_utilisation",
+        "possible_gain_share",
+        "outside_steps_share",
+        "communication_share",
+    )
     numbers = [field(name.replace("_", " ").title(), "percent", name) for name in shares]
     return [*texts, *numbers, field("Not Known", "text", "missing"), field("Thresholds", "text", "thresholds")]
 

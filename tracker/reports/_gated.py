@@ -7,7 +7,7 @@ from typing import Final
 
 from tracker.reports._human import readable, values
 from tracker.reports._human_verdicts import q_text
-from tracker.reports.shared import Style, command
+from tracker.reports.shared import Style, command, command_of
 from tracker.results import Diff, Findings
 from tracker.results.gates import Gate, GatedRow
 from tracker.units import format_diff, printable
@@ -30,10 +30,12 @@ def gate_of(result: Diff | Findings, style: Style) -> Gate:
 
 def title(result: Diff | Findings) -> str:
     """The command that asks for it."""
-    if isinstance(result, Diff):
-        return command("tracker", "diff", result.baseline.label, result.candidate.label)
     workload = result.options.workload
-    return command("tracker", "findings", *(["--workload", workload] if workload else []))
+    where = ["--workload", workload] if workload else []
+    if isinstance(result, Diff):
+        return command_of(("tracker", "diff"), [result.baseline.label, result.candidate.label], where)
+
+    return command("tracker", "findings", *where)
 
 
 def name(row: GatedRow) -> str:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.reports import _human_verdicts
 from tracker.reports.shared import is_small, records
-from tracker.results import ADDED, BOTH, REMOVED, Diff, Side
+from tracker.results import BOTH, UNMATCHED, Diff, Side
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ Row = dict[str, Any]
 Unit = tuple[int, str]
 
 GRAIN: Final = ("stage", "rank", "step")
-READABLE: Final = {UNLINKED_OP: "(unlinked) no launch in the capture", NO_OP: "(no op) launched outside any op"}
+READABLE: Final = {
+    UNLINKED_OP: "(unlinked) no launch in the capture",
+    NO_OP: "(no op) launched outside any op",
+    NOT_LISTED: "(not listed) left out of the source's table",
+}
 
 
 class Column(Struct, frozen=True):
@@ -120,7 +124,7 @@ def share(value: float | None) -> str:
 
 
 def calls_cell(baseline: float | None, candidate: float | None) -> str:
-    """The calls of both sides; of the one side that has some where a row is ADDED or REMOVED."""
+    """The calls of both sides; of the one side that has some where a row is on one side only."""
     if baseline is None or candidate is None:
         return number(candidate if baseline is None else baseline)
     return pair(number(baseline), number(candidate))
@@ -182,15 +186,15 @@ def tone(row: Row, delta: float | None) -> str:
     """By its verdict where it was judged, else `worse` or `better` by the sign of the change, unless it is small."""
     if row.get("verdict"):
         return _human_verdicts.TONES.get(row["verdict"], "")
-    if not delta or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
+    if not delta or row.get("status") == UNMATCHED or (row.get("status", BOTH) == BOTH and is_small(row.get("diff"))):
         return ""
     return "worse" if delta > 0 else "better"
 
 
 def diff_cell(row: Row) -> str:
-    """DIFF in per cent, or ADDED or REMOVED."""
+    """DIFF in per cent, or ADDED, REMOVED or UNMATCHED."""
     status = row.get("status", BOTH)
-    return str(status) if status in (ADDED, REMOVED) else format_diff(row.get("diff"))
+    return str(status) if status not in (BOTH, None) else format_diff(row.get("diff"))
 
 
 def group_words(row: Row) -> str:

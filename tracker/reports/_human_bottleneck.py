@@ -10,6 +10,7 @@ from tracker.results import Bottleneck, Diff, Shown
 
 CLASSES: Final = {
     "input": "input bound",
+    "communication": "communication bound",
     "host": "host bound",
     "mixed": "neither host nor device bound (mixed)",
     "device": "device bound",
@@ -63,10 +64,10 @@ def words(found: Bottleneck) -> str:
     `input bound: data loading is 39.6 % of the step time (above 5 %), at most that much can be won; the device works
     57.5 % of the step time (below 80 %).`; what of the capture it does not speak of follows.
     """
-    parts = [text for text in (_loading(found), _device(found)) if text]
+    parts = [text for text in (_loading(found), _communication(found), _device(found)) if text]
     text = verdict(found) + (f": {'; '.join(parts)}" if parts else "")
     unknown = f" Not known: {', '.join(found.missing)}." if found.missing else ""
-    alone = " Only the test for data loading applies." if found.device_utilisation is None and parts else ""
+    alone = " Only the test for data loading applies." if found.device_utilisation is None and _loading(found) else ""
     return f"{text}.{_outside(found) if parts else ''}{unknown}{alone}"
 
 
@@ -86,6 +87,16 @@ def _loading(found: Bottleneck) -> str:
     side = "above" if loading > limit else "not above"
     gain = ", at most that much can be won" if loading > limit else ""
     return f"data loading is {share(loading)} of the step time ({side} {_per_cent(limit)}){gain}"
+
+
+def _communication(found: Bottleneck) -> str:
+    """Nothing of a job that hardly communicates."""
+    exposed = found.communication_share
+    if not exposed:
+        return ""
+    limit = found.thresholds["communication_bound_above"]
+    side = "above" if exposed > limit else "not above"
+    return f"exposed communication is {share(exposed)} of {_WHOLES[found.utilisation_of]} ({side} {_per_cent(limit)})"
 
 
 def _device(found: Bottleneck) -> str:
@@ -116,6 +127,7 @@ def record(found: Bottleneck | None) -> dict[str, Any] | None:
         "possible_gain_share": plain(found.possible_gain_share),
         "utilisation_of": found.utilisation_of,
         "outside_steps_share": plain(found.outside_steps_share),
+        "communication_share": plain(found.communication_share),
         "missing": list(found.missing),
         "thresholds": plain(found.thresholds),
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from tracker.reports import _human_communication, _human_links, _human_metrics, _human_verdicts
+from tracker.reports import _human_communication, _human_links, _human_memory, _human_metrics, _human_verdicts
 from tracker.reports._empty import explained
 from tracker.reports._human import (
     NAME,
@@ -20,6 +20,7 @@ from tracker.reports._human import (
     Table,
     Unit,
     calls_cell,
+    level,
     make,
     metric_words,
     number,
@@ -34,7 +35,7 @@ from tracker.reports._human import (
     values,
     verdict_columns,
 )
-from tracker.reports.shared import asked, command, records
+from tracker.reports.shared import asked, command, command_of, records
 from tracker.results import BOTH, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
 
@@ -46,13 +47,16 @@ NOTE: Final = (
     "tracker history and findings show medians over the steps instead."
 )
 
+SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity, not the step's time."
+
 _TELLING: Final = 10.0
 """Part / change of the total up to which a quotient is told."""
 
 
 def note(diff: Diff) -> str:
     """How the numbers were made."""
-    return NOTE.format(metric=metric_words(diff))
+    on_device = "device" in (diff.baseline.timeline, diff.candidate.timeline)
+    return NOTE.format(metric=metric_words(diff)) + (f" {SPAN}" if on_device else "")
 
 
 def environment(diff: Diff, limit: int | None) -> Table:
@@ -162,12 +166,6 @@ def kernel_types(diff: Diff, limit: int | None) -> Table:
     return _compared("Kernel types by change of total time", keys, diff.tables["kernel_types"], limit)
 
 
-def memory(diff: Diff, limit: int | None) -> Table:
-    """Ops by change of the bytes that they allocate."""
-    keys = {"name": Column("operator", **NAME), "input_shapes": Column("input shapes", **UNDER)}
-    return _compared("Memory allocated by operators", keys, diff.tables["memory"], limit, "bytes")
-
-
 def modules(diff: Diff, limit: int | None) -> Table:
     """Modules by change of the time of their ops."""
     keys = {"module": Column("module", **NAME), "phase": Column("phase", left=True)}
@@ -200,7 +198,9 @@ TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
     "metric": _human_metrics.diff_metrics,
     "communication": _human_communication.diff_communication,
     "link": _human_links.diff_links,
-    "memory": memory,
+    "memory": _human_memory.diff_memory,
+    "memory_peak": _human_memory.diff_peak,
+    "memory_block": _human_memory.diff_blocks,
     "module": modules,
     "api": api,
     "counter": _human_metrics.diff_counters,
@@ -210,6 +210,8 @@ TABLES: Final[Mapping[str, Callable[[Diff, int | None], Table]]] = {
 
 def tables(diff: Diff, section: str, limit: int | None, only: Sequence[str]) -> list[Table]:
     """The tables of a section, as far as they have rows or the reader asked for the section."""
+    if section == "memory_peak" and section not in only and not _human_memory.peak_changed(diff):
+        return []
     found = [TABLES[section](diff, limit)]
     if section == "link" and section in only:
         found.append(_human_links.diff_link_matrix(diff, limit))
@@ -269,16 +271,16 @@ def causes(explanation: Explanation, limit: int | None, *, by_name: bool = False
     columns = [Column("operator", **NAME)] if by_name else [Column("operator", **NAME), Column("input shapes", **UNDER)]
     columns += [
         Column("change"),
-        Column("of the change"),
+        Column("of the\nchange"),
         Column("by calls", drop=1),
-        Column("by time per call", drop=1),
+        Column("by time\nper call", drop=1),
     ]
     told = _told_of(listed)
     columns += [
-        Column("calls", drop=2),
-        *([Column(told, left=True, drop=0 if told == "verdict" else 3)] if told else []),
+        Column("calls", drop=3),
+        *([Column(told, left=True, drop=2 if told == "verdict" else 4)] if told else []),
     ]
-    columns.append(Column("where", **PLACE))
+    columns = level([*columns, Column("where", **PLACE)])
     rows = [(_cause_tone(cause), _cause_cells(cause, unit, by_name, told)) for cause in listed]
 
     def closing(label: str, value: float | None, tone: str = "sum") -> tuple[str, list[str]]:
@@ -347,7 +349,8 @@ def renames(explanation: Explanation) -> list[str]:
 def hint(diff: Diff) -> str:
     """The command that gives all details."""
     sides = (diff.baseline.label, diff.candidate.label)
-    return f"Details: {command('tracker', 'diff', *sides, *_asked(diff), '--format', 'xlsx', '-o', 'diff.xlsx')}"
+    words = (*_asked(diff), "--format", "xlsx", "-o", "diff.xlsx")
+    return f"Details: {command_of(('tracker', 'diff'), sides, words)}"
 
 
 def _asked(diff: Diff) -> list[str]:

@@ -40,6 +40,8 @@ def summary(findings: Findings) -> str:
 
 def next_step(findings: Findings) -> str:
     """The command that comes next."""
+    if findings.commands:
+        return f"Next: {' && '.join(command(*words) for words in findings.commands)}"
     if findings.command:
         return f"Next: {command(*findings.command)}"
     return "Nothing here can be ingested."

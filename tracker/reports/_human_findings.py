@@ -9,7 +9,20 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracker.detectors import rule
-from tracker.reports._human import NAME, UNDER, Column, Row, Table, calls_cell, make, number, readable, share, signed
+from tracker.reports._human import (
+    NAME,
+    UNDER,
+    WORDS,
+    Column,
+    Row,
+    Table,
+    calls_cell,
+    make,
+    number,
+    readable,
+    share,
+    signed,
+)
 from tracker.reports._human_history import form, sparkline
 from tracker.reports.shared import command, records
 from tracker.results import ExplainedFinding, Findings
@@ -22,7 +35,7 @@ KINDS: Final = {
 """Kinds of series, in words."""
 
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
-_WORDS: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
+_CHANGED: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
     "operators_ns": "operators found", "free_ns": "idle time", "exposed_communication_ns": "exposed communication",
     "exposed_copy_ns": "exposed copies",
@@ -114,11 +127,17 @@ def _filters(findings: Findings) -> str:
     return command(*(part for name, value in named if value for part in (name, value)))
 
 
+def _where(findings: Findings) -> list[str]:
+    """The workload and device that were chosen, as on the command line."""
+    named = (("--workload", findings.options.workload), ("--device", findings.options.device))
+    return [part for name, value in named if value for part in (name, value)]
+
+
 def hint(findings: Findings) -> str:
     """The command for more."""
     rows = records(findings.findings)
     if not rows:
-        return "Everything that ever was: " + command("tracker", "findings", "--state", "all")
+        return "Everything that ever was: " + command("tracker", "findings", *_where(findings), "--state", "all")
     return "Why, gate by gate: " + command("tracker", "explain", str(rows[0]["finding_id"]))
 
 
@@ -152,7 +171,7 @@ def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], li
     good = incident["good_version"]
     since = f" (good until {good})" if good and good != incident["version"] else ""
     title = (
-        f"Incident {incident['incident_id']}: {_WORDS[incident['direction']]} in {incident['version']}{since}, "
+        f"Incident {incident['incident_id']}: {_CHANGED[incident['direction']]} in {incident['version']}{since}, "
         f"{new}{incident['severity']}: {where}"
     )
     lines = [explanation(incident)]
@@ -191,9 +210,9 @@ def explanation(incident: Row) -> str:
 def _rows(title: str, rows: Sequence[Row], limit: int | None, *, suspicion: bool = False) -> Table:
     columns = [
         Column("id"), Column("finding", **NAME), Column("of", **UNDER),
-        Column("since" if suspicion else "state", left=True), Column("calls", drop=3), Column("before"),
-        Column("after"), Column("change"), Column("DIFF"), Column("of the change", drop=2),
-        Column("cause", left=True, elastic=True, drop=1),
+        Column("since" if suspicion else "state", left=True), Column("calls", drop=3),
+        Column("before", drop=2), Column("after", drop=2), Column("change"), Column("DIFF"),
+        Column("of the change", drop=1), Column("cause", **WORDS, fold=True),
     ]  # fmt: skip
     shown = rows if limit is None else rows[:limit]
     cells = [(_tone(row), _cells(row, suspicion=suspicion)) for row in shown]
@@ -242,7 +261,7 @@ def explained_header(found: ExplainedFinding) -> list[str]:
     name = " ".join(filter(None, (readable(row["name"]), row["input_shapes"], row["part"])))
     where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     shown = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
-    word = _VERDICTS.get((row["direction"], row["change"])) or _WORDS[row["direction"]]
+    word = _VERDICTS.get((row["direction"], row["change"])) or _CHANGED[row["direction"]]
     good = row["good_version"]
     since = f", good until {good}" if good and good != row["version"] else ""
     incident = f", incident {row['incident_id']}" if row["incident_id"] is not None else ""

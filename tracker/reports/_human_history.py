@@ -204,11 +204,11 @@ def _calls(point: Row) -> str:
 def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
     against = "pinned" if history.pinned else "previous"
     columns = [
-        Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=1),
+        Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=2),
         Column("first"), Column("last"), Column(f"vs {history.pinned or 'previous'}"), Column("verdict", left=True),
     ]  # fmt: skip
     if history.pinned:
-        columns.insert(-2, Column("step", drop=2))
+        columns.insert(-2, Column("step", drop=1))
     keys = _differing(series)
     columns[3:3] = [Column(key.replace("_", "\n", 1), left=True) for key in keys]
     rows: list[tuple[str, list[str]]] = []

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from tracker.reports._human import NAME, Column, Row, Table, number, readable, share, side_line, signed
 from tracker.reports._human_verdicts import TONES
 from tracker.reports._layout import GAP, shorten
-from tracker.reports.shared import asked, command, records
+from tracker.reports.shared import asked, command_of, records
 from tracker.results import Matrix
 from tracker.units import (
     MISSING_TEXT,
@@ -39,16 +39,48 @@ _NAMED: Final = 3
 def header(matrix: Matrix) -> list[str]:
     """A line per side, then what the runs of each can tell."""
     lines = [side_line(f"{at + 1}", side) for at, side in enumerate(matrix.sides)]
+    whole = numbered([side.label for side in matrix.sides])
     lines += [
-        f"{after.label} against {before.label}: {sentence}"
-        for before, after, sentence in zip(matrix.sides, matrix.sides[1:], matrix.judged, strict=False)
+        f"{after} against {before}: {sentence}"
+        for before, after, sentence in zip(whole, whole[1:], matrix.judged, strict=False)
     ]
     return [*lines, *(f"Note: {note}" for note in matrix.notes)]
 
 
 def labels(matrix: Matrix) -> list[str]:
-    """The name of each side as it stands over its column: the end of a path, shortened."""
-    return [shorten(side.label.rstrip("/").rpartition("/")[2] or side.label, _LABEL) for side in matrix.sides]
+    """The name of each side as it stands over its column, shortened; no two are equal."""
+    return distinct([side.label for side in matrix.sides])
+
+
+def distinct(names: Sequence[str]) -> list[str]:
+    """Paths by their last part, those of one name by as many parts as tell them apart; what stands twice is numbered.
+
+    >>> distinct(["runs/old/t.json", "runs/new/t.json", "v3"]), distinct(["x/a.json", "b/a.json", "x/a.json"])
+    (['old/t.json', 'new/t.json', 'v3'], ['a.json (1)', 'b/a.json', 'a.json (3)'])
+    """
+    parts = [name.rstrip("/").split("/") for name in names]
+    heads = [part[-1] if parts.count(part) > 1 else _telling(part, parts) for part in parts]
+    short = [shorten(head, _LABEL) for head in heads]
+    # what only its cut middle tells apart stays whole
+    texts = [head if short.count(text) > heads.count(head) else text for head, text in zip(heads, short, strict=True)]
+    return numbered(texts)
+
+
+def _telling(path: list[str], paths: Sequence[list[str]]) -> str:
+    """As many of the last parts of `path` as no other path ends with."""
+    others = [other for other in paths if other != path]
+    counts = range(1, len(path))
+    count = next((n for n in counts if all(other[-n:] != path[-n:] for other in others)), len(path))
+    return "/".join(path[-count:])
+
+
+def numbered(names: Sequence[str]) -> list[str]:
+    """Whole labels; equal ones with their place, so that a file tells their columns apart.
+
+    >>> numbered(["v1", "v2", "v1"])
+    ['v1 (1)', 'v2', 'v1 (3)']
+    """
+    return [f"{name} ({at})" if names.count(name) > 1 else name for at, name in enumerate(names, start=1)]
 
 
 def rows_of(matrix: Matrix, limit: int | None) -> list[Row]:
@@ -218,5 +250,6 @@ def hint(matrix: Matrix) -> str:
         ("--by", None if matrix.by == "op" else matrix.by),
         ("--match", None if chosen.match == "shape" else chosen.match),
     )
-    sides = (side.label for side in matrix.sides)
-    return f"Details: {command('tracker', 'diff', *sides, *words, '--format', 'xlsx', '-o', 'diff.xlsx')}"
+    sides = [side.label for side in matrix.sides]
+    words += ["--format", "xlsx", "-o", "diff.xlsx"]
+    return f"Details: {command_of(('tracker', 'diff'), sides, words)}"

@@ -106,7 +106,9 @@ def metrics(shown: Shown, limit: int | None) -> Table:
 
 
 def counter_overview(shown: Shown, limit: int | None) -> Table:
-    """A line per table and measurement of the profiler: over how many things, the mean, and where it is largest."""
+    """A line per table and measurement of the profiler: over how many things, its mean where it is of one,
+    and where it is largest.
+    """
     frame = shown.counters
     columns = [*_grain_columns(frame), Column("source", left=True), Column("measurement", **NAME), Column("of")]
     columns += [Column("mean"), Column("smallest"), Column("largest"), Column("largest of", **NAME)]
@@ -117,8 +119,8 @@ def counter_overview(shown: Shown, limit: int | None) -> Table:
         largest = records(group.sort_values(["max", "name"], ascending=[False, True]).head(1))[0]
         if not largest["max"] and not group["min"].min():
             continue  # nothing but zeros
-        mean = (group["mean"] * group["calls"]).sum() / group["calls"].sum()
-        line = [largest["source"], largest["attribute"], number(len(group)), figure(float(mean))]
+        mean = largest["mean"] if len(group) == 1 else None  # a mean over things of several names says nothing
+        line = [largest["source"], largest["attribute"], number(len(group)), figure(mean)]
         line += [figure(float(group["min"].min())), figure(largest["max"]), readable(largest["name"])]
         rows.append(("", [*_grain_cells(largest), *line]))
     listed = rows if limit is None else rows[:limit]

@@ -8,11 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.profile import UNLINKED_OP
-from tracker.reports import _human_communication, _human_links, _human_metrics
+from tracker.reports import _human_communication, _human_links, _human_memory, _human_metrics
 from tracker.reports._human import (
     GRAIN,
     NAME,
-    READABLE,
     UNDER,
     WORDS,
     Column,
@@ -28,21 +27,22 @@ from tracker.reports._human import (
     share,
     top,
 )
-from tracker.reports.shared import asked, command, records
+from tracker.reports.shared import records
 from tracker.results import Shown
 from tracker.units import (
     MISSING_TEXT,
     NS_PER_S,
     counted,
-    format_numbers,
     steps_words,
 )
 
 if TYPE_CHECKING:
     import pandas as pd
 
+_SPAN: Final = "E2E is the device's span: from the first start to the last end of its activity"
 _RANKS_BESIDE: Final = 4  # more ranks than this are summed up as minimum, median, maximum
 _HEADER_FACTS: Final = 12
+_NS: Final = "ns"
 
 BREAKDOWN: Final = (
     ("duration_ns", "duration", "ns"),
@@ -50,7 +50,7 @@ BREAKDOWN: Final = (
     ("compute_ns", "  compute", "ns"),
     ("exposed_communication_ns", "  exposed communication", "ns"),
     ("exposed_copy_ns", "  exposed copy", "ns"),
-    ("free_ns", "  free (scheduling)", "ns"),
+    ("free_ns", "  idle time", "ns"),
     ("communication_ns", "communication", "ns"),
     ("overlap_ns", "  overlapped by compute", "ns"),
     ("copy_ns", "copy", "ns"),
@@ -66,7 +66,7 @@ BREAKDOWN: Final = (
 )
 _OPTIONAL: Final = ("data_loading_ns", "bubble_ns", "preparing_ns", "samples_per_second")
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
-_OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
+OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
 
 
 def header(shown: Shown) -> list[str]:
@@ -124,11 +124,12 @@ def overall(shown: Shown, limit: int | None) -> Table:
         if name in hidden or (name in _OPTIONAL and all(value is None for value in numbers)):
             continue
         cells = [cell(value, unit, *numbers) for value in numbers] if beside else _spread(numbers, unit, ranks)
-        shares = [_mean_share(ranks, name)] if beside else []
+        shares = [mean_share(ranks, name)] if beside else []
         rows.append(("", [label, *cells, *shares]))
     timelines = ", ".join(dict.fromkeys(str(row.get("timeline")) for row in ranks))
     what = steps_words(shown.options.steps) if shown.options.steps else "whole capture"
-    return make(f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})", columns, rows)
+    note = _SPAN if on_device(shown) else ""
+    return make(f"Overall, {what} ({timelines} timeline, {counted(len(ranks), 'rank')})", columns, rows, note=note)
 
 
 def on_device(shown: Shown) -> bool:
@@ -136,9 +137,10 @@ def on_device(shown: Shown) -> bool:
     return bool((shown.overall["timeline"] == "device").any())
 
 
-def _mean_share(ranks: list[Row], name: str) -> str:
+def mean_share(ranks: list[Row], name: str) -> str:
+    """The share of E2E over all ranks, as text; "" where a row has none."""
     known = [(row[name], row["e2e_ns"]) for row in ranks if row.get(name) is not None and row.get("e2e_ns")]
-    if name not in _OF_E2E or not known:
+    if name not in OF_E2E or not known:
         return ""
     return share(sum(part for part, _ in known) / sum(whole for _, whole in known))
 
@@ -158,53 +160,82 @@ def _spread(numbers: list[Any], unit: str, rows: list[Row]) -> list[str]:
 
 
 def steps(shown: Shown, limit: int | None) -> Table:
-    """How steps differ: minimum, median and maximum over all steps and ranks."""
+    """How steps differ: minimum, median and maximum over all steps and ranks.
+
+    A row that is the mean of several steps knows the shortest and the longest of them at most.
+    """
     rows = records(shown.steps)
-    columns = [Column("metric", **WORDS), Column("minimum"), Column("median"), Column("maximum")]
-    columns.append(Column("maximum at", left=True))
-    names = ("duration_ns", "e2e_ns", *_OF_E2E, "samples_per_second")
-    lines = [
-        ("", [label.strip(), *_spread([row.get(name) for row in rows], unit, rows)])
-        for name, label, unit in BREAKDOWN
-        if name in names and any(row.get(name) for row in rows)
-    ]
-    return make(f"Steps ({counted(len(rows), 'row')} of rank and step)", columns, lines)
+    means = bool(rows) and all(row.get("steps", 1) > 1 for row in rows)
+    columns = [Column("metric", **WORDS), Column("minimum"), Column("mean" if means else "median"), Column("maximum")]
+    columns += [] if means else [Column("maximum at", left=True)]
+    names = ("duration_ns", "e2e_ns", *OF_E2E, "samples_per_second")
+    lines = []
+    for name, label, unit in BREAKDOWN:
+        numbers = [row.get(name) for row in rows]
+        if name in names and any(numbers):
+            cells = _mean_spread(name, unit, rows) if means else _spread(numbers, unit, rows)
+            lines.append(("", [label.strip(), *cells]))
+    several = f", means of {counted(sum(row['steps'] for row in rows), 'step')}" if means else ""
+    return make(f"Steps ({counted(len(rows), 'row')} of rank and step{several})", columns, lines)
+
+
+def _mean_spread(name: str, unit: str, rows: list[Row]) -> list[str]:
+    """Minimum, mean and maximum where each row is the mean of several steps."""
+    known = [(row[name], row["steps"]) for row in rows if row.get(name) is not None]
+    mean = sum(value * count for value, count in known) / sum(count for _, count in known)
+    ends: list[Any] = [None, None]
+    if name == "duration_ns":
+        shortest = [value for row in rows if (value := row.get("shortest_ns")) is not None]
+        longest = [value for row in rows if (value := row.get("longest_ns")) is not None]
+        ends = [min(shortest, default=None), max(longest, default=None)]
+    return [cell(value, unit, mean, *ends) for value in (ends[0], mean, ends[1])]
 
 
 def operators(shown: Shown, limit: int | None) -> Table:
-    """Ops with the most time, summed over modules, phases and types; device times only where there is a device."""
-    rows, more = top(_summed(shown), limit)
+    """Ops with the most time, summed over modules, phases and types; device times only where there is a device.
+
+    `share`: of the self time of all ops. `average`, `minimum`, `maximum`: of a call, with what it calls.
+    """
+    found, own = summed(shown), self_time(shown)
+    whole = found[own].sum()
+    rows, more = top(found, limit)
     columns = [*grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
     columns.append(Column("calls"))
-    names = []
+    names: list[str] = []
     for place in ("device", "host") if on_device(shown) else ("host",):
-        columns += [Column(f"{place} self"), Column(f"{place} total", drop=1)]
+        columns += [Column(f"{place} self"), Column(f"{place} total", drop=3 if names else 2)]
         names += [f"{place}_self_ns", f"{place}_total_ns"]
+    columns += [Column("share"), Column("average", drop=1), Column("minimum", drop=4), Column("maximum", drop=4)]
     cells = []
     for row in rows:
         times = [row[name] for name in names]
-        keys = [readable(row["name"]), row["input_shapes"] or ""]
-        line = [*keys, number(row["calls"]), *(cell(time, "ns", *times) for time in times)]
-        cells.append(("", [*grain_cells(row), *line]))
+        line = [readable(row["name"]), row["input_shapes"] or "", number(row["calls"])]
+        line += [cell(time, "ns", *times) for time in times]
+        line.append(share(row[own] / whole if row[own] is not None and whole else None))
+        total = {**row, "total_ns": row[own.replace("self", "total")]}
+        cells.append(("", [*grain_cells(row), *line, *per_call(total)]))
     return make("Operators", columns, cells, more=more)
 
 
-def _summed(shown: Shown, *keys: str) -> pd.DataFrame:
+def summed(shown: Shown, *keys: str) -> pd.DataFrame:
     """Times and calls of ops under `keys` (default: name and shapes, within the grain), most self time first."""
     frame = shown.ops
     grain = [name for name in GRAIN if name in frame.columns]
     names = list(keys) or [*grain, "name", "input_shapes"]
     sums = ["calls", "host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns"]
     if not len(frame):
-        return frame[[*names, *sums]]
+        return frame[[*names, *sums, "min_ns", "max_ns"]]
     # a sum of nothing but missing values is missing; where self times are, totals say which op is the largest
-    summed = frame.groupby(names, dropna=False, sort=False, as_index=False)[sums].sum(min_count=1)
-    own = _self_time(shown)
+    grouped = frame.groupby(names, dropna=False, sort=False)
+    found = grouped[sums].sum(min_count=1)
+    found = found.assign(min_ns=grouped["min_ns"].min(), max_ns=grouped["max_ns"].max()).reset_index()
+    own = self_time(shown)
     sizes = list(dict.fromkeys((own, own.replace("self", "total"), "host_self_ns", "host_total_ns")))
-    return summed.sort_values([*sizes, *names], ascending=[False] * len(sizes) + [True] * len(names), kind="stable")
+    return found.sort_values([*sizes, *names], ascending=[False] * len(sizes) + [True] * len(names), kind="stable")
 
 
-def _self_time(shown: Shown) -> str:
+def self_time(shown: Shown) -> str:
+    """The column that orders ops: device self time, or host self time without a device."""
     return "device_self_ns" if on_device(shown) else "host_self_ns"
 
 
@@ -276,26 +307,6 @@ def copies(shown: Shown, limit: int | None) -> Table:
     return make("Copies and memsets", columns, cells, more=more)
 
 
-def memory(shown: Shown, limit: int | None) -> Table:
-    """Ops that allocate most."""
-    rows, more = top(shown.memory, limit)
-    columns = [*grain_columns(rows), Column("operator", **NAME), Column("input shapes", **UNDER)]
-    columns += [
-        Column("component", left=True),
-        Column("allocations"),
-        Column("bytes"),
-        Column("unreleased"),
-        Column("held", drop=1),
-    ]
-    cells = []
-    for row in rows:
-        sizes = [row["bytes"], row["unreleased_bytes"]]
-        line = [readable(row["op"]), row["input_shapes"] or "", row["component"] or MISSING_TEXT, number(row["calls"])]
-        line += [*(cell(size, "bytes", *sizes) for size in sizes), cell(row["held_ns"], "ns")]
-        cells.append(("", [*grain_cells(row), *line]))
-    return make("Memory allocated by operators", columns, cells, more=more)
-
-
 def modules(shown: Shown, limit: int | None) -> Table:
     """Modules with the most time."""
     rows, more = top(shown.modules, limit)
@@ -331,7 +342,9 @@ TABLES: Final[dict[str, tuple[Callable[[Shown, int | None], Table], ...]]] = {
     "metric": (_human_metrics.metrics,),
     "communication": (_human_communication.communication,),
     "link": (_human_links.links, _human_links.link_matrix, _human_links.packets),
-    "memory": (memory,),
+    "memory": (_human_memory.memory,),
+    "memory_peak": (_human_memory.peak,),
+    "memory_block": (_human_memory.blocks,),
     "module": (modules,),
     "api": (api,),
     "counter": (_human_metrics.counters,),
@@ -344,55 +357,3 @@ SHORT: Final = TABLES | {
     "counter": (_human_metrics.counter_overview,),
 }
 """The same where the reader did not ask for the section."""
-
-
-def summary(shown: Shown) -> str:
-    """One line: how long a step takes, where its time goes, and the op and kernel with the most of it."""
-    run, ranks = shown.run, records(shown.overall)
-    name = f"run {run.get('run_id')}" + (f", {steps_words(shown.options.steps)}" if shown.options.steps else "")
-    words = [f"{name}: E2E {cell(run.get('e2e_ns'), 'ns')}"]
-    if run.get("step_ns") is not None:
-        words = [f"{name}: step {cell(run['step_ns'], 'ns')}, E2E {cell(run.get('e2e_ns'), 'ns')}"]
-    shares = [f"{label.strip()} {_mean_share(ranks, name)}" for name, label, _ in BREAKDOWN if name in _OF_E2E]
-    known = [text for text in shares if text.endswith("%") and not text.endswith(" 0.0 %")]
-    if known:
-        words.append(", ".join(known))
-    words += _slowest(shown)
-    return "; ".join(words) + "."
-
-
-def _slowest(shown: Shown) -> list[str]:
-    if not len(shown.ops):
-        return []
-    metric = _self_time(shown)
-    rows = [row for row in records(_summed(shown, "name")) if row[metric] is not None]
-    if not rows:
-        return []
-    # an op that somebody wrote says more than a stand-in for missing ones
-    first = next((row for row in rows if row["name"] not in READABLE and row[metric]), rows[0])
-    kernel = _largest_kernel(shown) if first["name"] in READABLE else []
-    word = metric.split("_", maxsplit=1)[0]
-    return kernel or [f"most {word} self time in {readable(first['name'])}: {cell(first[metric], 'ns')}"]
-
-
-def _largest_kernel(shown: Shown) -> list[str]:
-    """The kernel with the most time over all its shapes, where no op says what launched it."""
-    names = shown.kernels["canonical_name"].where(shown.kernels["canonical_name"] != "", shown.kernels["name"])
-    sums = shown.kernels["total_ns"].groupby(names).sum(min_count=1).dropna()
-    if sums.empty:
-        return []
-    return [f"most time in the kernel {sums.idxmax()}: {cell(int(sums.max()), 'ns')}"]
-
-
-def hint(shown: Shown) -> str:
-    """The command that gives all details."""
-    run_id = shown.run.get("run_id")
-    reference = str(shown.run.get("reference") or f"run:{run_id}")
-    chosen = shown.options
-    words = asked(
-        chosen,
-        ("--step", format_numbers(chosen.steps) or None),
-        *(("--by", name) for name in chosen.by if chosen.tree),
-        ("--depth", chosen.depth),
-    )
-    return f"Details: {command('tracker', 'show', reference, *words, '--format', 'xlsx', '-o', f'run{run_id}.xlsx')}"

@@ -22,12 +22,13 @@ _STATES: Final = ("waiting", "ready", "working", "quarantined", "ingested", "pas
 _WORDS: Final = {"working": "being read", "passed": "passed over"}
 _LISTED: Final = 20
 _LISTED_OF_QUEUE: Final = 5
+_NAMED: Final = 5
 """So many are listed; of those that only wait their turn fewer; JSON has them all."""
 
 
 def watchers(status: Status) -> list[str]:
     """A line per watcher."""
-    return [_watcher(one, status.now_ns) for one in status.watchers] or ["none is, or was: tracker watch"]
+    return [_watcher(one, status.now_ns) for one in status.watchers] or ["none is, or was"]
 
 
 def _watcher(one: WatcherStatus, now_ns: int) -> str:
@@ -53,6 +54,10 @@ def folders(status: Status) -> list[str]:
         lines.append(_folder(one, status.now_ns))
         if one.error and one.error_ns is not None:
             lines.append(f"  ERROR {one.error} (since {_moment(one.error_ns)})")
+        if one.not_taken:
+            named = ", ".join(f"{path.removeprefix(f'{one.path}/')} ({why})" for path, why in one.not_taken[:_NAMED])
+            more = f" and {len(one.not_taken) - _NAMED} more" if len(one.not_taken) > _NAMED else ""
+            lines.append(f"  {counted(len(one.not_taken), 'file')} not recognised: {named}{more}")
         lines += [f"  {_expected(each, status.now_ns)}" for each in one.expected]
     return lines
 
@@ -168,6 +173,8 @@ def _next(status: Status, alive: int, states: Counter[str]) -> str:
         return "tracker watch --retry all, once they can be read"
     if any(one.state == "dead" for one in status.messages):
         return "tracker notify --test, then tracker notify --retry dead"
+    if not alive and not status.folders:
+        return "tracker watch --help"
     if not alive:
         return "tracker watch, or tracker watch --once from cron"
     return "tracker findings --new"

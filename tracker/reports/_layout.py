@@ -20,11 +20,14 @@ _LEAST: Final = 8
 
 
 class Fitted(Struct, frozen=True):
-    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes."""
+    """A table that fits: `rows` hold the lines of each cell, `widths` the cells that each column takes. `left_out`: the
+    headers of columns for which there was no room.
+    """
 
     columns: tuple[Column, ...]
     widths: tuple[int, ...]
     rows: tuple[tuple[tuple[str, ...], ...], ...]
+    left_out: tuple[str, ...] = ()
 
 
 class _Plan(Struct, frozen=True):
@@ -119,7 +122,11 @@ def fit(table: Table, width: int) -> Fitted:
     else:
         raise AssertionError("the last plan always fits")
     rows = tuple(_cells(row, table.columns, plan, widths) for row in cells)
-    return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows)
+    shown = {*plan.kept, *plan.folded, *empty}
+    left_out = tuple(
+        " ".join(column.header.split()) for index, column in enumerate(table.columns) if index not in shown
+    )
+    return Fitted(tuple(table.columns[index] for index in plan.kept), widths, rows, left_out)
 
 
 def _plans(columns: Sequence[Column], empty: frozenset[int]) -> Iterator[_Plan]:

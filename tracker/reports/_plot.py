@@ -80,9 +80,7 @@ def check(suffix: str) -> None:
     if suffix not in SUFFIXES:
         raise UsageError(f"no drawing ends in {suffix or 'nothing'}", remedy="name a file that ends in .svg or .png")
     if suffix == ".png" and find_spec("PIL") is None:
-        raise UsageError(
-            "PNG needs Pillow, which is not installed", remedy="pip install 'tracker[plot]', or name a file.svg"
-        )
+        raise UsageError("PNG needs Pillow, which is not installed", remedy="pip install pillow, or name a file.svg")
 
 
 def render(history: History, suffix: str, tell: Callable[[str], None]) -> str | bytes:
@@ -199,7 +197,8 @@ def png(shapes: Sequence[Shape], height: int) -> bytes:
             ends = (shape.x1 * scale, shape.y1 * scale, shape.x2 * scale, shape.y2 * scale)
             draw.line(ends, fill=shape.color, width=round(shape.width * scale))
         elif isinstance(shape, Dot):
-            draw.circle((shape.x * scale, shape.y * scale), shape.radius * scale, fill=shape.color)
+            x, y, radius = shape.x * scale, shape.y * scale, shape.radius * scale
+            draw.ellipse((x - radius, y - radius, x + radius, y + radius), fill=shape.color)
         else:
             anchor = {"start": "ls", "middle": "ms", "end": "rs"}[shape.anchor]
             font = ImageFont.load_default(shape.size * scale)

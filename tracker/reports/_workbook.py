@@ -15,7 +15,7 @@ from openpyxl.utils import get_column_letter
 from openpyxl.worksheet.properties import PageSetupProperties
 
 from tracker.reports.shared import no_formula
-from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, printable
+from tracker.units import BYTES_PER_KIB, NS_PER_MS, NS_PER_US, counted, printable
 
 MAX_ROWS = 1_048_576  # of a sheet: Excel specifications and limits, Excel 2007 and later
 MAX_TEXT: Final = 32_767  # characters of a cell, in UTF-16 units
@@ -76,11 +76,12 @@ def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int 
 
 
 class Book:
-    """A workbook under construction. `tell` gets a sentence for each sheet that had to be cut."""
+    """A workbook under construction. `tell` gets a sentence for each sheet that had to be cut, and one for texts."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
         self._book = Workbook(write_only=True)
         self._tell = tell
+        self._cut_texts = 0
         _add_styles(self._book)
 
     def sheet(
@@ -114,7 +115,7 @@ class Book:
         for tone, row in rows:
             if written == kept:
                 break
-            sheet.append([_cell(sheet, column, row, tone) for column in fields])
+            self._append(sheet, [_cell(sheet, column, row, tone) for column in fields])
             written += 1
         sheet.auto_filter.ref = f"A{header}:{get_column_letter(len(fields))}{written + header}"
         if kept < count:
@@ -136,8 +137,12 @@ class Book:
                 sheet.append([_styled(sheet, column.header, "header") for column in fields])
             written += 2 + bool(fields) + len(rows)
             for row in rows:
-                sheet.append([_cell(sheet, column, row, "") for column in fields])
+                self._append(sheet, [_cell(sheet, column, row, "") for column in fields])
             sheet.append([])
+
+    def _append(self, sheet: Any, cells: list[Any]) -> None:
+        self._cut_texts += sum(cell is not None and _is_cut(cell.value) for cell in cells)
+        sheet.append(cells)
 
     def _new(self, title: str) -> Any:
         """An empty sheet that prints in landscape, as wide as the paper."""
@@ -149,6 +154,9 @@ class Book:
 
     def save(self) -> bytes:
         """The finished file."""
+        if self._cut_texts:
+            texts = counted(self._cut_texts, "text")
+            self._tell(f"{texts} cut in the middle: a cell holds {MAX_TEXT:,} characters; --format csv has them whole")
         out = io.BytesIO()
         self._book.save(out)
         return out.getvalue()
@@ -165,6 +173,11 @@ def cell_text(text: str) -> str:
         half = (limit - 1) // 2
         text = f"{text[:half]}…{text[-half:]}"
     return re.sub("_(?=x[0-9A-Fa-f]{4}_)", "_x005F_", text)
+
+
+def _is_cut(value: Any) -> bool:
+    """Whether `cell_text` had to cut this text."""
+    return isinstance(value, str) and len(value) >= MAX_TEXT // 2 - 2 and "…" in value
 
 
 def _cell(sheet: Any, column: Field, row: Row, tone: str) -> Any:

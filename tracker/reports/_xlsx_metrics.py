@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracker.reports._workbook import Book, Field, Row, Title, field
 from tracker.reports.shared import records
-from tracker.results import ADDED, BOTH, REMOVED, Diff
+from tracker.results import Diff
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,7 +51,7 @@ def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Transit (us)", "us", "transit_ns"),
         field("Delta (us)", "us", "delta_ns"),
         field("DIFF", "percent", "diff", 10),
-        field("Status", "text", lambda row: row["status"] if row["status"] in (ADDED, REMOVED) else BOTH, 12),
+        field("Status", "text", lambda row: row["status"], 12),
         *_both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
         *_both("Large Packets", "percent", "large_packet_ratio"),
     ]

@@ -28,6 +28,8 @@ DIFF_TABLES: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": ("communication",),
     "link": ("communication_links",),
     "memory": ("memory",),
+    "memory_peak": ("memory_peak",),
+    "memory_block": ("memory_blocks",),
     "module": ("modules",),
     "api": ("api",),
     "counter": ("counters",),
@@ -221,6 +223,17 @@ def command(*words: str) -> str:
     import shlex
 
     return " ".join(printable(shlex.quote(word)) for word in words)
+
+
+def command_of(program: Sequence[str], names: Sequence[str], options: Sequence[str] = ()) -> str:
+    """A command line with its names, then its options; names that begin with - stand at the end, behind --.
+
+    >>> command_of(("tracker", "diff"), ["v1", "v2"], ["--top", "3"]), command_of(("tracker", "show"), ["-a"])
+    ('tracker diff v1 v2 --top 3', 'tracker show -- -a')
+    """
+    if any(name.startswith("-") for name in names):
+        return command(*program, *options, "--", *names)
+    return command(*program, *names, *options)
 
 
 def exact_command(*words: str) -> str | None:

@@ -83,7 +83,8 @@ def explained(found: ExplainedFinding, style: Style) -> str:
 def matrix(matrix: Matrix, style: Style) -> str:
     """One row per row and side, with what is known of both; `side` is its label."""
     kept = matrix.rows.head(len(_human_matrix.rows_of(matrix, style.rows(None))))
-    cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: matrix.sides[at].label))
+    names = _human_matrix.numbered([side.label for side in matrix.sides])
+    cells = matrix.cells.assign(side=matrix.cells["side"].map(lambda at: names[at]))
     return written({"cells": table(kept.merge(cells, on="row", how="left"))})
 
 

@@ -169,10 +169,13 @@ def calibration(calibration: Calibration, style: Style) -> str:
 
 
 def doctor(findings: Findings, style: Style) -> str:
-    """All that was found; `command` is one line for a shell, null where there is nothing to ingest."""
+    """All that was found; `command`: a line for a shell that ingests all, null where there is nothing to ingest.
+    `commands`: those that are proposed, one for each folder that holds runs of a version of its own.
+    """
     found = plain(findings)
-    words = found.pop("command")
-    return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None})
+    words, each = found.pop("command"), found.pop("commands")
+    lines = [command(*one) for one in each or filter(None, [words])]
+    return _dump({"schema": SCHEMA, **found, "command": command(*words) if words else None, "commands": lines})
 
 
 def status(status: Status, style: Style) -> str:

@@ -17,6 +17,7 @@ from tracker.reports import (
     _human_log,
     _human_matrix,
     _human_show,
+    _human_show_summary,
     _human_tree,
     _human_verdicts,
 )
@@ -140,7 +141,7 @@ def _diff_blocks(diff: Diff, style: Style, rows: int | None) -> Iterator[str]:
 
 
 def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
-    yield f"### {_paragraph(_human_show.summary(shown))}"
+    yield f"### {_paragraph(_human_show_summary.summary(shown))}"
     lines = (*_human_show.header(shown), *_human_bottleneck.of_run(shown))
     yield "\n".join(f"- {_paragraph(line)}" for line in lines)
     if shown.tree is not None:
@@ -150,7 +151,7 @@ def _show_blocks(shown: Shown, style: Style, rows: int | None) -> Iterator[str]:
             table = _empty.explained(make(shown, rows), section, shown.options, is_pruned=shown.is_pruned)
             if table.rows or section in style.only:
                 yield _titled(table) if section == "overall" else _folded(table)
-    yield _paragraph(_human_show.hint(shown))
+    yield _paragraph(_human_show_summary.hint(shown))
 
 
 def _bounded(blocks: Callable[[int | None], Iterable[str]], style: Style) -> str:

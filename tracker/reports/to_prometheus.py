@@ -24,7 +24,7 @@ _MOST: Final = 20
 _BAD: Final = frozenset({"new", "persisting", "acknowledged", "reopened"})
 _TIMES: Final = {
     "step": "Step time", "e2e": "Time from the first to the last device activity of a step", "compute": "Compute",
-    "exposed_communication": "Communication that no compute hides", "free": "Time without device activity",
+    "exposed_communication": "Communication that no compute hides", "free": "Idle time: no device activity",
     "data_loading": "Wait for data",
 }  # fmt: skip
 """Part of a step -> what it is; without a device, that of the host."""
@@ -51,7 +51,9 @@ def diff(diff: Diff, style: Style) -> str:
         labels = {**own, "section": section, "outcome": outcome}
         page.add("tracker_diff_judged", "How many things were judged so.", labels, count)
     page.add("tracker_diff_exit_code", "What --fail-on would end with.", {**own, "fail_on": gate.word}, gate.code)
-    for row in gate.of("failed", "suspect")[: style.rows(_MOST)]:
+    bad = gate.of("failed", "suspect")
+    _tell(style, len(bad))
+    for row in bad[: style.rows(_MOST)]:
         labels = {**own, "section": row.section, "name": row.name, "detail": row.detail, "outcome": row.outcome}
         page.measured("tracker_diff_regression", row.unit, labels, row.delta)
         page.add(
@@ -71,7 +73,9 @@ def findings(found: Findings, style: Style) -> str:
         row["severity"] = severity.get(row["incident_id"], "undecided")
     for line in records(found.lines):
         _line(page, line)
-        _found(page, _where(line), [row for row in rows if _where(row) == _where(line)], style.rows(_MOST))
+        own = [row for row in rows if _where(row) == _where(line)]
+        _found(page, _where(line), own, style.rows(_MOST))
+        _tell(style, sum(map(_is_bad, own)))
     return page.text()
 
 
@@ -81,7 +85,7 @@ def _found(page: _Page, own: Labels, rows: Sequence[Labels], most: int | None) -
     for values, count in sorted(Counter(tuple(row[kind] for kind in kinds) for row in rows).items()):
         labels = {**own, **dict(zip(kinds, values, strict=True))}
         page.add("tracker_findings", "Findings that were asked for, by severity and state.", labels, count)
-    bad = [row for row in rows if row["direction"] == "regression" and row["state"] in _BAD]
+    bad = [row for row in rows if _is_bad(row)]
     page.add("tracker_open_regressions", "Confirmed regressions that are open and bad.", own, len(bad))
     for row in bad[:most]:
         labels = {**own, "finding": row["finding_id"], "kind": row["kind"], "name": row["name"]}
@@ -89,6 +93,17 @@ def _found(page: _Page, own: Labels, rows: Sequence[Labels], most: int | None) -
         labels |= {"severity": row["severity"], "state": row["state"]}
         page.measured("tracker_finding", row["unit"], labels, row["delta"])
         page.add("tracker_finding_ratio", "DIFF of a regression when it was confirmed.", labels, row["ratio"])
+
+
+def _is_bad(row: Labels) -> bool:
+    return row["direction"] == "regression" and row["state"] in _BAD
+
+
+def _tell(style: Style, count: int) -> None:
+    """Says how many regressions have no metric of their own: each is a time series of the monitoring system."""
+    most = style.rows(_MOST)
+    if most is not None and count > most:
+        style.tell(f"{most} of {count} regressions have a metric of their own, the others are counted; --top 0: all")
 
 
 def _where(row: Labels) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from tracker.reports import (
 from tracker.reports._human import Column, Table, side_lines
 from tracker.reports._layout import GAP, fit, wrapped
 from tracker.reports.shared import Style, chosen_sections, has_tree
-from tracker.units import format_moment, printable
+from tracker.units import counted, format_moment, printable
 
 if TYPE_CHECKING:
     from tracker.doctor import Findings
@@ -32,7 +32,7 @@ BINARY = False
 _WIDTH = 120  # where nobody says how wide: a pipe, a file
 _ROWS = 10
 _INDENT = 2
-_DIFF_SECTIONS = ("overall", "operator", "kernel", "kernel_type", "communication", "link")
+_DIFF_SECTIONS = ("overall", "operator", "kernel", "kernel_type", "communication", "link", "memory_peak")
 _SHOW_SECTIONS = (
     "overall",
     "operator",
@@ -42,6 +42,7 @@ _SHOW_SECTIONS = (
     "communication",
     "link",
     "memory",
+    "memory_peak",
     "counter",
 )
 _CODES = {"strong": "1", "dim": "2", "worse": "31", "better": "32"}
@@ -73,7 +74,7 @@ def diff(diff: Diff, style: Style) -> str:
 
 def show(shown: Shown, style: Style) -> str:
     """What the run is, the chosen tables, and on the last line a summary and the command for details."""
-    from tracker.reports import _human_show
+    from tracker.reports import _human_show, _human_show_summary
 
     page, limit = _Page(style), style.rows(_ROWS)
     for line in (*_human_show.header(shown), *_human_bottleneck.of_run(shown)):
@@ -85,7 +86,7 @@ def show(shown: Shown, style: Style) -> str:
             table = _empty.explained(make(shown, limit), section, shown.options, is_pruned=shown.is_pruned)
             if table.rows or section in style.only:
                 page.table(table)
-    return page.end(f"{_human_show.summary(shown)}  {_human_show.hint(shown)}")
+    return page.end(f"{_human_show_summary.summary(shown)}  {_human_show_summary.hint(shown)}")
 
 
 def doctor(findings: Findings, style: Style) -> str:
@@ -101,7 +102,7 @@ def doctor(findings: Findings, style: Style) -> str:
     page.lines("What will stay empty, and why", _human_doctor.lacks(findings))
     page.lines("Worth knowing", _human_doctor.remarks(findings))
     page.lines("Taken by no reader, though they look like profiles", _human_doctor.unclaimed(findings))
-    return page.end(_human_doctor.next_step(findings))
+    return page.end(_human_doctor.next_step(findings), "--format json")
 
 
 def status(status: Status, style: Style) -> str:
@@ -165,6 +166,8 @@ def explained(found: ExplainedFinding, style: Style) -> str:
     page = _Page(style)
     for line in _human_findings.explained_header(found):
         page.text(line)
+    for note in found.notes:
+        page.text(f"Note: {note}")
     for table in _human_findings.explained_tables(found):
         page.table(table)
     return page.end(_human_findings.explained_hint(found))
@@ -205,6 +208,7 @@ class _Page:
         self._color = style.color
         self.width = max(style.width or _WIDTH, 40)
         self._lines: list[str] = []
+        self._left_out: dict[str, None] = {}
 
     def text(self, line: str, style: str = "") -> None:
         """A paragraph, wrapped at the width."""
@@ -232,8 +236,15 @@ class _Page:
         self._title(title)
         self._lines += (" " * _INDENT + printable(line) for line in lines)
 
-    def end(self, answer: str) -> str:
-        """The whole page with `answer` as its last line, unwrapped: scripts read it with `tail -1`."""
+    def end(self, answer: str, whole: str = "--format csv") -> str:
+        """The whole page with `answer` as its last line, unwrapped: scripts read it with `tail -1`.
+
+        `whole`: the option that shows the columns for which there was no room here.
+        """
+        if self._left_out:
+            self._lines.append("")
+            what = f"{counted(len(self._left_out), 'column')} left out: {', '.join(self._left_out)}"
+            self.text(f"{what}; use {whole} or a wider terminal", "dim")
         self._lines += ("", self._styled(printable(answer), "strong"))
         return "".join(f"{line if self._color else line.rstrip()}\n" for line in self._lines)
 
@@ -251,6 +262,7 @@ class _Page:
         would read as another one; where the columns that stay need more than the width, lines are longer.
         """
         fitted = fit(table, self.width - _INDENT)
+        self._left_out.update(dict.fromkeys(fitted.left_out))
         sizes = list(zip(fitted.columns, fitted.widths, strict=True))
         for line in zip(*(column.header.split("\n") for column in fitted.columns), strict=True):
             named = (self._cell((text,), *size, "dim")[0] for text, size in zip(line, sizes, strict=True))

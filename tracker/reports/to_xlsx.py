@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tracker.reports import (
@@ -13,7 +13,9 @@ from tracker.reports import (
     _human_verdicts,
     _log_sheets,
     _matrix_sheet,
+    _op_fields,
     _show_sheets,
+    _xlsx_memory,
     _xlsx_metrics,
 )
 from tracker.reports._layout import shorten
@@ -25,6 +27,7 @@ from tracker.results import (
     COMMUNICATION_KEY,
     OP_KEY,
     REMOVED,
+    UNMATCHED,
     Calibration,
     Diff,
     ExplainedFinding,
@@ -52,6 +55,8 @@ _SPREAD: Final = (
     ("Max Duration (us)", "us", "max_ns"),
     ("Min Duration (us)", "us", "min_ns"),
 )
+_TITLES: Final = {"free_ns": "Free (scheduling)", "free_share": "Free, share of E2E"}
+"""Titles that the layout of this workbook fixes; everywhere else this is idle time."""
 _SMALL_OF_E2E: Final = 0.001
 """A change of a part of a step below this share of E2E is small, however large it is beside the part."""
 _DIFF_WIDTH: Final = 12
@@ -67,12 +72,12 @@ def diff(diff: Diff, style: Style) -> bytes:
     book = Book(style.tell)
     writers = {
         "overall": _overall, "operator": _operators, "kernel": _kernels, "communication": _communication,
-        "memory": _memory, "kernel_type": _kernel_types, "module": _modules, "api": _api,
+        "memory": _memory, "memory_peak": _memory_peak, "kernel_type": _kernel_types, "module": _modules, "api": _api,
         "metric": _xlsx_metrics.kernel_metrics, "link": _xlsx_metrics.communication_links,
         "counter": _xlsx_metrics.counters,
     }  # fmt: skip
     limit = style.rows(None)
-    first = ("overall", "operator", "communication", "link", "memory", "kernel", "kernel_type", "metric")
+    first = ("overall", "operator", "communication", "link", "memory", "memory_peak", "kernel", "kernel_type", "metric")
     if diff.tree_table is not None:
         _tree(book, diff, diff.tree_table, limit)
     sections = chosen_sections(diff, style)
@@ -122,7 +127,7 @@ def calibration(calibration: Calibration, style: Style) -> bytes:
 def verdict(row: Row, delta: float | None) -> tuple[str | None, bool]:
     """The word of DIFF Filter and whether the candidate is worse: more time or memory, and not by a small change."""
     status = row.get("status", BOTH)
-    if status in (ADDED, REMOVED):
+    if status in (ADDED, REMOVED, UNMATCHED):
         return str(status), status == ADDED and bool(delta)
     if delta is None:
         return None, False
@@ -195,13 +200,17 @@ def _level(summary: str, detail: str) -> Field:
     return field("Row", "text", lambda row: detail if row.get("detail") else summary, 11)
 
 
+def _title(row: Mapping[str, Any]) -> str:
+    return _TITLES.get(str(row["metric"])) or str(row["title"] or row["metric"])
+
+
 def _overall(book: Book, diff: Diff, limit: int | None) -> None:
     def take(name: str) -> Any:
         return lambda row: (_kind(row), row[name])
 
     e2e = next((row["baseline_value"] for row in records(diff.tables["overall"]) if row["metric"] == "e2e_ns"), None)
     fields = [
-        field("Metric", "text", lambda row: "    " * int(row["level"] or 0) + str(row["title"] or row["metric"]), 48),
+        field("Metric", "text", lambda row: "    " * int(row["level"] or 0) + _title(row), 48),
         field("Unit", "text", lambda row: _UNITS[_kind(row)], 8),
     ]
     titles = []
@@ -255,8 +264,9 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
         field("Baseline Operator Name", "text", "baseline_name"),
         *_both("Device Total Time (us)", "us", "device_total_ns"),
-        *([] if on_host else _both("Host Self Time (us)", "us", "host_self_ns")),
+        *([] if on_host else _op_fields.host_fields()),
         *_both("Host Total Time (us)", "us", "host_total_ns"),
+        *_op_fields.call_fields(),
         *_both("Calls in All Steps and Ranks", "count", "total_calls"),
         *_verdict_fields(diff.tables["ops"]),
     ]
@@ -296,20 +306,12 @@ def _known(value: float | None) -> float | None:
 
 
 def _memory(book: Book, diff: Diff, limit: int | None) -> None:
-    fields = [
-        _level("op", "component"),
-        field("Operator Name", "text", "name", 40),
-        field("Input Shape", "text", "input_shapes", 36),
-        field("Input Type", "text", "input_types"),
-        field("Component", "text", "component", 16),
-        *_blocks(("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes")),
-        *_diff_fields("delta_bytes", "kb"),
-        *_both("Duration Held (us)", "us", "held_ns"),
-        *_both("Unreleased (KiB)", "kb", "unreleased_bytes"),
-        *_verdict_fields(diff.tables["memory"]),
-    ]
-    rows = _nested(diff.tables["memory"], diff.tables["memory_details"], OP_KEY, limit)
-    book.sheet("MemoryCompare", fields, rows, len(rows))
+    rows = _xlsx_memory.nested(diff, _as_detail, limit)
+    _xlsx_memory.compare(book, diff, rows, _diff_fields("delta_bytes", "kb"), _verdict_fields(diff.tables["memory"]))
+
+
+def _memory_peak(book: Book, diff: Diff, limit: int | None) -> None:
+    _xlsx_memory.peak(book, diff, limit, _diff_fields("delta_bytes", "kb"))
 
 
 def _kernels(book: Book, diff: Diff, limit: int | None) -> None:

@@ -100,6 +100,7 @@ from .words import (
     SECTIONS,
     TRANSPORT,
     TREES,
+    UNMATCHED,
 )
 
 __all__ = [
@@ -150,6 +151,7 @@ __all__ = [
     "TREES",
     "TREE_COLUMNS",
     "TREE_DIFF_COLUMNS",
+    "UNMATCHED",
     "VERDICT_COLUMNS",
     "Bottleneck",
     "Bounds",

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from tracker.errors import UsageError
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,7 +39,7 @@ class CalibrateOptions(Struct, frozen=True, kw_only=True):
             raise UsageError(f"{self.splits} splits", remedy="give a number of 1 or more")
 
 
-class Calibration(Struct, frozen=True, eq=False):
+class Calibration(Result, frozen=True, eq=False):
     """What the rule would have said of repeats between which nothing changed. Frames have CALIBRATION_COLUMNS.
 
     - ratios: per kind of series and smallest change that counts (0.03 = 3 %), the false findings of a split: in the
@@ -65,3 +67,8 @@ class Calibration(Struct, frozen=True, eq=False):
     splits: int
     options: CalibrateOptions = field(default_factory=CalibrateOptions)
     notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The workload, the device, and on how many runs it rests."""
+        return f"{self.workload} on {self.device}: {counted(len(self.run_ids), 'repeated run')}"

@@ -34,6 +34,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *OP_KEY, "baseline_name", "status", *_sides("ns"), "delta_ns", "diff", *_sides("calls"),
         "calls_delta_ns", "per_call_delta_ns",
         *_sides("host_total_ns", "host_self_ns", "device_total_ns", "device_self_ns", "total_calls"),
+        "host_delta_ns", "host_diff", *_sides("average_ns", "min_ns", "max_ns"),
         *VERDICT_COLUMNS,
     ),
     "op_details": (*OP_KEY, "kernel", "category", *_sides("calls", "ns"), "delta_ns", "diff"),
@@ -61,9 +62,23 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         *_sides("calls", "packets", "bytes", "transit_ns", "bandwidth_gb_per_s", "large_packet_ratio"),
         "delta_ns", "diff",
     ),
-    "memory": (*OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff", *VERDICT_COLUMNS),
+    "memory": (
+        *OP_KEY, "status", *_sides("bytes", "calls"), "delta_bytes", "diff", "allocator", "more_allocators",
+        *VERDICT_COLUMNS,
+    ),
     "memory_details": (
-        *OP_KEY, "component", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes", "diff",
+        *OP_KEY, "component", "allocator", *_sides("bytes", "calls", "held_ns", "unreleased_bytes"), "delta_bytes",
+        "diff",
+    ),
+    "memory_peak": (
+        "component", *OP_KEY[:2], "module", "allocator", "status",
+        *_sides("bytes", "calls", "largest_bytes", "first_ns", "first_step"), "delta_bytes", "diff", "code_line",
+        "call_stack",
+    ),
+    "memory_blocks": (
+        *OP_KEY, "component", "allocator", "place", "status",
+        *_sides("bytes", "held_ns", "time_ns", "step", "is_released"), "delta_bytes", "diff",
+        *_sides("code_line", "call_stack"),
     ),
     "modules": (*MODULE_KEY, "status", *_sides("calls", "ns"), "delta_ns", "diff", *VERDICT_COLUMNS),
     "api": (

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 from msgspec import Struct, field
 
 from tracker.results.options import DiffOptions
+from tracker.results.screens import Result
 from tracker.results.verdicts import Judgement
 
 if TYPE_CHECKING:
@@ -41,14 +42,15 @@ class Side(Struct, frozen=True):
 class Bottleneck(Struct, frozen=True):
     """What the steps of a run or a side wait for, as the model level of an analysis asks.
 
-    `bound`: `input` (data_loading_share above the threshold; whatever the device does), else by device_utilisation
-    `host`, `mixed` or `device`; None where that is not known. `data_loading_share`: data loading / step time.
-    `device_utilisation`: the union of compute, communication and copies / step time (E2E in a capture without step
-    markers), or what the profiler itself says. `possible_gain_share`: how much of the step time would go if data
-    loading cost nothing, at most. All are quotients of means over steps and ranks, the median over runs; None where the
-    source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient. `utilisation_of`:
-    what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device did more than the
-    steps launched (its queue was filled before), so that their own numbers would make it look idle.
+    `bound`: `input` (data_loading_share above the threshold; whatever the device does), else `communication`
+    (communication_share above its threshold), else by device_utilisation `host`, `mixed` or `device`; None where that
+    is not known. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
+    `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
+    capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
+    would go if data loading cost nothing, at most. All are quotients of means over steps and ranks, the median over
+    runs; None where the source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient.
+    `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
+    did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
     asked for, and where the source does not say.
     """
@@ -61,6 +63,7 @@ class Bottleneck(Struct, frozen=True):
     thresholds: Mapping[str, float]
     utilisation_of: str = "step_ns"
     outside_steps_share: float | None = None
+    communication_share: float | None = None
 
 
 class Part(Struct, frozen=True):
@@ -115,7 +118,7 @@ class Rename(Struct, frozen=True):
     added_ns: float
 
 
-class Explanation(Struct, frozen=True):
+class Explanation(Result, frozen=True):
     """Why the total changed; it adds up: the `delta_ns` of `parts` sum to `delta_ns`, in mean ns per step and rank.
 
     `total_metric`: `step_ns` or `e2e_ns`. `causes`: the ops with the largest changes, at most 20, largest first.
@@ -149,6 +152,11 @@ class Explanation(Struct, frozen=True):
     rest_title: str = "rest"
     ranged_runs: tuple[int, int] | None = None
 
+    @property
+    def headline(self) -> str:
+        """The line that answers the question."""
+        return self.answer
+
 
 class Frame:
     """An attribute of a Diff: the frame of its table of this name, made anew for everybody who asks, who may change it
@@ -166,14 +174,15 @@ class Frame:
         return self if diff is None else diff.tables[self._name].frame.copy()
 
 
-class Diff(Struct, frozen=True, eq=False):
+class Diff(Result, frozen=True, eq=False):
     """Candidate against baseline.
 
     `tables`: the rows of each table, by its name in DIFF_COLUMNS; `diff.ops` and all other names are the same as frames
     of pandas, which takes a while to import. Every number is the mean per step and rank, the median over the runs of
     the side (float64, NA = missing). Tables have exactly the columns of DIFF_COLUMNS, rows ordered by |delta|
     descending (`overall` and `environment` in reading order). `metric`: what `*_ns` of ops, modules and details is:
-    `device_self_ns`, or `host_self_ns` where there is no device activity. `status`: `both`, `ADDED` or `REMOVED`.
+    `device_self_ns`, or `host_self_ns` where there is no device activity. `status`: `both`, `ADDED`,
+    `REMOVED`, or `UNMATCHED` (on one side only, where the sides were recorded differently).
 
     - environment: what differs, kind (device, configuration, fact, host, setting, ...), key, baseline, candidate (text)
     - overall: metric, title, level (0 main, 1, 2 below), unit (ns, bytes, count, ratio), values and delta in that unit,
@@ -189,7 +198,8 @@ class Diff(Struct, frozen=True, eq=False):
       exposed_copy_ns, free_ns, free_share, kernel_count, peak_allocated_bytes
       (of the framework's allocator; below it `peak_allocated_bytes:COMPONENT`), ...
     - ops: baseline_name (NA unless mapped by `op_map`); `*_calls` per step, `*_total_calls` in all steps and ranks of
-      the side; calls_delta_ns + per_call_delta_ns = delta_ns
+      the side; calls_delta_ns + per_call_delta_ns = delta_ns; host_delta_ns, host_diff: of the host self time;
+      average_ns, min_ns, max_ns: of one call with what it calls, min and max NA where an op stands for all below it
     - op_details, communication_details, memory_details: what a row of ops, communication, memory consists of, under the
       same key
     - kernels: name is the canonical name; type as an NPU's profiler names it, else ""; category `copy` and `memset`
@@ -198,8 +208,15 @@ class Diff(Struct, frozen=True, eq=False):
     - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
       wait_ns, transit_ns, idle_ns where they can be told apart; synchronization_ns: the part of wait_ns before the
       first transfer
-    - memory: bytes allocated while the op was innermost; held_ns until freed; unreleased_bytes never freed in the
-      capture
+    - memory: bytes that the op allocated, by itself or through helpers inside (`timeline.owners`); allocator: the
+      innermost op of most of them, more_allocators: how many others; held_ns until freed; unreleased_bytes never freed
+      in the capture
+    - memory_peak: what was held when a component held most, on the rank with the highest peak of the run in the middle
+      of its side; first_ns, first_step: when the oldest of the blocks was allocated, from the start of the capture. The
+      rows of a side and component sum to its peak: one of them (`tracker.profile.BEFORE_CAPTURE`) is what was allocated
+      before the capture. Without rows where only one side knows it
+    - memory_blocks: the largest single allocations of the same captures, the largest of an op beside the largest of it
+      (place 1), and so on; time_ns from the start of the capture; is_released 1 or 0, NA where nobody says
     - options: how the sides were compared; notes: sentences about what makes the comparison doubtful
     - kernels.why: what the metrics say of longer or shorter calls, else ""
     - kernel_metrics: what an NPU's profiler measured in both sides' calls of the kernels that changed most; kind
@@ -247,9 +264,16 @@ class Diff(Struct, frozen=True, eq=False):
     communication_links = Frame()
     memory = Frame()
     memory_details = Frame()
+    memory_peak = Frame()
+    memory_blocks = Frame()
     modules = Frame()
     api = Frame()
     counters = Frame()
+
+    @property
+    def headline(self) -> str:
+        """The line that answers the question."""
+        return self.explanation.answer
 
     @property
     def tree(self) -> pd.DataFrame | None:

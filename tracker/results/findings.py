@@ -9,6 +9,8 @@ from msgspec import Struct, field
 
 from tracker.results.history import SERIES_KINDS
 from tracker.results.options import check_words
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,9 +59,9 @@ EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 class FindingsOptions(Struct, frozen=True):
     """Which findings to show; None lets all through.
 
-    `states`: words of STATES; None: the open ones. `only_new`: those that the runs of the newest version of their line
-    confirmed, and where `states` asks for them its suspicions. `device`: part of vendor and model. `every`: also those
-    that others of the incident cover.
+    `states`: words of STATES; None: the open ones, and with a `version` those of it that are over. `only_new`: those
+    that the runs of the newest version of their line confirmed, and its suspicions unless `states` leaves them out.
+    `device`: part of vendor and model. `every`: also those that others of the incident cover.
     """
 
     workload: str | None = None
@@ -79,7 +81,7 @@ class FindingsOptions(Struct, frozen=True):
         check_words("state", self.states or (), STATES)
 
 
-class Findings(Struct, frozen=True, eq=False):
+class Findings(Result, frozen=True, eq=False):
     """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
 
     - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
@@ -107,8 +109,13 @@ class Findings(Struct, frozen=True, eq=False):
     options: FindingsOptions = field(default_factory=FindingsOptions)
     notes: tuple[str, ...] = ()
 
+    @property
+    def headline(self) -> str:
+        """How many incidents and findings there are."""
+        return f"{counted(len(self.incidents), 'incident')}, {counted(len(self.findings), 'finding')}"
 
-class ExplainedFinding(Struct, frozen=True, eq=False):
+
+class ExplainedFinding(Result, frozen=True, eq=False):
     """One finding with everything that decided. `finding`: a row of FINDINGS_COLUMNS["findings"] by name; frames have
     exactly the columns of EXPLAIN_COLUMNS.
 
@@ -127,3 +134,9 @@ class ExplainedFinding(Struct, frozen=True, eq=False):
     events: pd.DataFrame
     environment: pd.DataFrame
     notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The finding, its version and its state."""
+        one = self.finding
+        return f"finding {one['finding_id']}: {one['name']} {one['direction']} in {one['version']}, {one['state']}"

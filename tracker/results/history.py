@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct, field
 
 from tracker.results.options import check_words
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -59,7 +61,7 @@ class HistoryOptions(Struct, frozen=True):
             check_words("kind", [self.kind], SERIES_KINDS)
 
 
-class History(Struct, frozen=True, eq=False):
+class History(Result, frozen=True, eq=False):
     """Series over versions. Frames have exactly the columns of HISTORY_COLUMNS.
 
     - series: what is followed, the largest or most drifted first; metric and unit (ns, bytes, per_second) of its values
@@ -79,3 +81,9 @@ class History(Struct, frozen=True, eq=False):
     pinned: str | None
     options: HistoryOptions = field(default_factory=HistoryOptions)
     notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """What was asked for, and how many series and versions there are."""
+        versions = self.points["version"].nunique()
+        return f"{self.options.key or 'series'}: {len(self.series)} series over {counted(versions, 'version')}"

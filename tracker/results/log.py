@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
-
 from tracker.results.options import LogOptions
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Log(Struct, frozen=True, eq=False):
+class Log(Result, frozen=True, eq=False):
     """The versions of a workload in their order, and what each reached in each column. Frames have exactly the columns
     of LOG_COLUMNS.
 
@@ -39,3 +39,8 @@ class Log(Struct, frozen=True, eq=False):
     columns: pd.DataFrame
     cells: pd.DataFrame
     directions: pd.DataFrame
+
+    @property
+    def headline(self) -> str:
+        """The workload, and how many versions and columns there are."""
+        return f"{self.workload}: {counted(len(self.versions), 'version')}, {counted(len(self.columns), 'column')}"

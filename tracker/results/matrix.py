@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from tracker.errors import UsageError
 from tracker.results.diff import Side
 from tracker.results.options import DiffOptions, check_words
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -23,7 +25,7 @@ MATRIX_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
 }
 
 
-class Matrix(Struct, frozen=True, eq=False):
+class Matrix(Result, frozen=True, eq=False):
     """Three or more sides, in the order in which they were named. Frames have the columns of MATRIX_COLUMNS.
 
     - sides; metric: as in `Diff`
@@ -45,6 +47,11 @@ class Matrix(Struct, frozen=True, eq=False):
     judged: tuple[str, ...]
     options: DiffOptions = field(default_factory=DiffOptions)
     notes: tuple[str, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The sides in order."""
+        return f"{counted(len(self.sides), 'side')}: {', '.join(side.label for side in self.sides)}"
 
 
 def check_matrix(options: DiffOptions, by: str, depth: int | None = None) -> None:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Struct, field
+from msgspec import field
 
 from tracker.results.diff import Bottleneck
 from tracker.results.options import ShowOptions
+from tracker.results.screens import Result
+from tracker.units import counted
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-class Shown(Struct, frozen=True, eq=False):
+class Shown(Result, frozen=True, eq=False):
     """One run, for `tracker show`: sums over its steps and ranks unless grain columns `stage`, `rank`, `step` stand
     first.
 
@@ -22,7 +24,8 @@ class Shown(Struct, frozen=True, eq=False):
     sizes int bytes.
 
     - overall: one row per rank, the whole capture: rank, duration_ns, timeline (device or host) and the other fields of
-      `Breakdown`; steps: the same per rank and step
+      `Breakdown`; steps: the same per rank and step, and the shortest_ns and longest_ns of the steps that a row is the
+      mean of, NA where the source does not name them
     - ops: name, input_shapes, input_types, module, phase, calls, host_total_ns, host_self_ns, device_total_ns,
       device_self_ns, min_ns, max_ns, sum_squares_ns2, kernel_count, call_stack
     - kernels: name, canonical_name, type, core_type, input_shapes, category, op, op_input_shapes, calls, total_ns,
@@ -32,10 +35,17 @@ class Shown(Struct, frozen=True, eq=False):
       transit_ns, wait_ns, synchronization_ns, idle_ns, exposed_ns
     - kernel_types: type, core_type, calls, total_ns, min_ns, max_ns of the kernels whose type an NPU's profiler names,
       without collectives
-    - memory: op, input_shapes, input_types, component, calls, bytes, held_ns, unreleased_bytes
-    - modules: module, phase, calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns
-    - kernel_metrics: name, canonical_name, type, core_type, input_shapes, metric, kind, calls, mean, min, max of the 50
-      kernels with most time, over whole captures; the profiler does not say in which step
+    - memory: op, input_shapes, input_types, component, calls, bytes, held_ns, unreleased_bytes, allocator: the
+      innermost op, which made the call (the one of most bytes, NA: not known), more_allocators: how many others
+    - memory_peak: rank, component, op, input_shapes, input_types, module, phase, allocator, calls, bytes,
+      largest_bytes, first_ns, first_step, peak_ns, peak_step, code_line, call_stack: what was held at the peak of each
+      component, one row of which stands for what was allocated before the capture; the rows of a component sum to it
+    - memory_blocks: rank, step, component, op, input_shapes, input_types, module, phase, allocator, bytes, time_ns,
+      held_ns, is_released, code_line, call_stack: the largest single allocations, at most 200 of a rank and component
+    - modules: module, phase, calls, host_total_ns, host_self_ns, device_total_ns, device_self_ns. `self`: of the ops of
+      the module itself, which adds up; `total`: with those of the modules inside, nested ops counted once, as in `tree`
+    - kernel_metrics: name, canonical_name, type, core_type, input_shapes, metric, kind, calls, mean, min, max of
+      each kernel, over whole captures; the profiler does not say in which step
     - communication_links: kind, group_role, group_size, data_type, size_class_bytes, transport, source_rank,
       target_rank (NA: all links), packet_bytes (NA: all sizes), calls, packets, bytes, transit_ns, large_packet_ratio,
       bandwidth_gb_per_s, level (transport, link, packet); the same bytes stand in the rows of each level, which come
@@ -73,8 +83,18 @@ class Shown(Struct, frozen=True, eq=False):
     communication_links: pd.DataFrame
     counters: pd.DataFrame
     kernel_types: pd.DataFrame
+    memory_peak: pd.DataFrame
+    memory_blocks: pd.DataFrame
     options: ShowOptions = field(default_factory=ShowOptions)
     notes: tuple[str, ...] = ()
     bottleneck: Bottleneck | None = None
     tree: pd.DataFrame | None = None
     is_pruned: bool = False
+
+    @property
+    def headline(self) -> str:
+        """The run, its version, workload and device, and how many ranks it has."""
+        run = self.run
+        name = f"run:{run['run_id']}" if run.get("run_id") else ", ".join(dict.fromkeys(self.sources["path"]))
+        words = [name, run.get("version"), run.get("workload"), run.get("device")]
+        return f"{' '.join(str(word) for word in words if word)}: {counted(len(self.overall), 'rank')}"

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from tracker.results.screens import Result
+from tracker.units import counted
+
 
 class WatcherStatus(Struct, frozen=True):
     """A process that watches, or did.
@@ -49,7 +52,8 @@ class FolderStatus(Struct, frozen=True):
     """A watched folder. `host`: '' where all machines see the same one. `profiles`: how many in which state.
 
     `arrived_ns`: when its last new run came in; None: none did. `error`, `error_ns`: what keeps a look from seeing
-    everything, and since when.
+    everything, and since when. `not_taken`: (path, why) of profiles and files that no reader takes; of a folder that
+    this machine sees also of what fits no part of the layout.
     """
 
     path: str
@@ -61,6 +65,7 @@ class FolderStatus(Struct, frozen=True):
     profiles: Mapping[str, int]
     arrived_ns: int | None
     expected: tuple[ExpectedStatus, ...]
+    not_taken: tuple[tuple[str, str], ...] = ()
 
 
 class ProfileStatus(Struct, frozen=True):
@@ -129,7 +134,7 @@ class ShutStatus(Struct, frozen=True):
     problem: str
 
 
-class Status(Struct, frozen=True):
+class Status(Result, frozen=True):
     """All of it, at `now_ns`. `profiles`: quarantined first, then what is at work, ready and waiting.
 
     `messages`: those given up first. `muted`: findings that users muted one by one. `spooled`: what lies in the spools
@@ -146,3 +151,9 @@ class Status(Struct, frozen=True):
     muted: int = 0
     spooled: tuple[SpooledStatus, ...] = ()
     shut: tuple[ShutStatus, ...] = ()
+
+    @property
+    def headline(self) -> str:
+        """The database, and how much watches and waits."""
+        watching = sum(one.state in ("alive", "late") for one in self.watchers)
+        return f"{self.database}: {counted(watching, 'watcher')}, {counted(len(self.profiles), 'profile')} waiting"

@@ -7,8 +7,8 @@ from typing import Final
 from tracker.profile import MODULE_CALLS
 
 SECTIONS: Final = (
-    "overall", "operator", "kernel", "kernel_type", "metric", "communication", "link", "memory", "module", "api",
-    "counter",
+    "overall", "operator", "kernel", "kernel_type", "metric", "communication", "link", "memory", "memory_peak",
+    "memory_block", "module", "api", "counter",
 )  # fmt: skip
 """The words of `--only`, in the order in which reports show the sections."""
 MATCHES: Final = ("shape", "name")
@@ -22,7 +22,9 @@ BASELINES: Final = ("window", "previous", "pinned")
 BOTH: Final = "both"
 ADDED: Final = "ADDED"
 REMOVED: Final = "REMOVED"
-"""Values of a `status` column: on both sides, only on the candidate's, only on the baseline's."""
+UNMATCHED: Final = "UNMATCHED"
+"""Values of a `status` column: on both sides, only on the candidate's, only on the baseline's; on one side only, where
+the sides were recorded so differently that this says nothing of the program."""
 
 OP_KEY: Final = ("name", "input_shapes", "input_types")
 KERNEL_KEY: Final = ("name", "input_shapes", "category", "core_type", "op")

@@ -26,12 +26,17 @@ _SORTED_BY: Final = {
     "kernel": ("step", "kernel_key_id", "op_key_id", "category_id"),
     "kernel_metric": ("kernel_key_id", "metric_id"),
     "memory": ("step", "op_key_id", "component_id"),
+    "memory_allocator": ("step", "op_key_id", "component_id", "allocator_id"),
 }
 """Rows that arrive in the order of their primary key fill the pages of a clustered table."""
 
 _NUMBERED: Final = frozenset(
-    {"api", "communication", "communication_link", "communication_task", "counter", "memory_curve"}
-)
+    {
+        "api", "communication", "communication_link", "communication_task", "counter", "memory_block", "memory_curve",
+        "memory_peak",
+    }
+)  # fmt: skip
+_WITH_STACKS: Final = tuple(table for table, columns in ROW_COLUMNS.items() if "call_stack" in columns)
 _OF_GROUP: Final = frozenset({"group_role", "group_size"})
 _TEXTS: Final = tuple(
     (table, name)
@@ -145,7 +150,8 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
     for item in placed:
         tables = item.rows.tables
         groups.update(_group_keys(tables.get("communication")))
-        stacks.update(clean(text) for text in set(tables["op"]["call_stack"]) if text) if "op" in tables else None
+        for table in _WITH_STACKS:
+            stacks.update(clean(text) for text in set(tables[table]["call_stack"]) if text) if table in tables else None
         texts.update(*(map(clean, set(tables[table][name])) for table, name in _TEXTS if table in tables))
     op_keys, kernel_keys = (
         set(chain.from_iterable(keys for (of, *_), keys in own.items() if of == name))

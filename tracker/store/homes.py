@@ -9,7 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
-from tracker.store import facts, labels
+from tracker.store import configurations, facts, labels
 from tracker.store.bulk import clean, insert
 from tracker.store.failures import Raced
 from tracker.store.incoming import Incoming, bare_ranks
@@ -35,6 +35,7 @@ class Home(Struct, frozen=True):
     run_id: int
     how: Literal["created", "joined", "already", "restored"]
     beside: int | None = None
+    configured: str = ""
 
 
 def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int]]) -> Home:
@@ -44,9 +45,12 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
     """
     record = incoming.record
     workload = labels.workload_id(connection, record.workload)
+    configuration = configurations.place(
+        connection, workload, record.configuration, stated=record.stated, beside=incoming.beside
+    )
     where = {
         "workload_id": workload,
-        "configuration_id": labels.configuration_id(connection, workload, record.configuration),
+        "configuration_id": configuration.configuration_id,
         "version_id": labels.version_id(connection, workload, record.version, record.commit),
         "device_id": labels.device_id(connection, record.device),
     }
@@ -58,7 +62,7 @@ def place(connection: Connection, incoming: Incoming, placed: Set[tuple[int, int
     if run_id is None:
         if incoming.world_size is None:
             beside = _overlapping(incoming, _joinable(connection, incoming, where, placed))
-        home = Home(_add_run(connection, incoming, where), "created", beside)
+        home = Home(_add_run(connection, incoming, where), "created", beside, configuration.note)
     else:
         home = Home(run_id, "joined")
         _refuse_bare(connection, incoming, run_id)

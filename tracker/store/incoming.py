@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.errors import UsageError
@@ -20,6 +21,7 @@ class RunRecord(Struct, frozen=True):
 
     `started_at_ns`: UTC, None where no clock is absolute. `ranks_expected`: ranks until the run counts as complete,
     None for those that came. `facts`: its environment, allow-listed. `rules_version`: of the naming and category rules.
+    `stated`: the keys of the configuration that only its files state.
     """
 
     workload: str
@@ -33,6 +35,7 @@ class RunRecord(Struct, frozen=True):
     started_at_ns: int | None
     ranks_expected: int | None
     rules_version: int | None = None
+    stated: frozenset[str] = frozenset()
 
 
 class Incoming(Struct, frozen=True):
@@ -48,6 +51,8 @@ class Incoming(Struct, frozen=True):
     """Runs that already hold other captures of the same group."""
     pruned: Sequence[details.Placed] = ()
     """Captures that are in, without their details."""
+    beside: Mapping[str, Set[str]] = field(default_factory=dict)
+    """Key of a configuration -> the values that the runs of the same call and workload have."""
 
     @property
     def ranks(self) -> list[int]:
@@ -118,15 +123,13 @@ def without_known(connection: Connection, incoming: Incoming) -> Incoming:
         elif (place := (run_of[capture.sources[0].digest], rank_of(capture))) in bare:
             pruned.append(details.Placed(*place, capture))
     captures = [capture for capture, _ in fresh]
-    return Incoming(
-        incoming.record,
-        captures,
-        [format for _, format in fresh],
-        incoming.world_size,
-        incoming.expected,
-        window_of(captures) if captures else None,
-        frozenset(run_of.values()),
-        pruned,
+    return replace(
+        incoming,
+        captures=captures,
+        formats=[format for _, format in fresh],
+        window=window_of(captures) if captures else None,
+        run_ids=frozenset(run_of.values()),
+        pruned=pruned,
     )
 
 

@@ -9,11 +9,11 @@ from typing import Any, Final
 from sqlalchemy import Connection, text
 
 from tracker.errors import UsageError
-from tracker.profile import Device
+from tracker.profile import UNKNOWN_DEVICE, Device
 from tracker.store.bulk import clean
 from tracker.store.dimensions import digest_of
 from tracker.store.failures import Raced
-from tracker.units import is_plain
+from tracker.units import device_key, is_plain
 
 MAX_LABEL: Final = 400
 """Characters of a label; a Postgres index row ends at 2,704 bytes, and a longer label is a mistake."""
@@ -27,6 +27,8 @@ _FIND_DEVICE = text(
     "SELECT id FROM device WHERE LOWER(vendor) = LOWER(:vendor) AND LOWER(model) = LOWER(:model) "
     "ORDER BY CASE WHEN vendor = :vendor AND model = :model THEN 0 ELSE 1 END, id LIMIT 1"
 )
+_DEVICES = text("SELECT id, vendor, model FROM device ORDER BY id")
+_NAME_VENDOR = text("UPDATE device SET vendor = :vendor WHERE id = :id")
 _ADD_DEVICE = text("INSERT INTO device (vendor, model) VALUES (:vendor, :model) ON CONFLICT (vendor, model) DO NOTHING")
 _FIND_CONFIGURATION = text(
     "SELECT id FROM configuration WHERE workload_id = :workload_id AND fingerprint = :fingerprint"
@@ -35,6 +37,7 @@ _ADD_CONFIGURATION = text(
     "INSERT INTO configuration (workload_id, fingerprint, title) VALUES (:workload_id, :fingerprint, :title) "
     "ON CONFLICT (workload_id, fingerprint) DO NOTHING"
 )
+_DESCRIBE_CONFIGURATION = text("UPDATE configuration SET fingerprint = :fingerprint, title = :title WHERE id = :id")
 _ADD_CONFIGURATION_VALUE = text(
     "INSERT INTO configuration_value (configuration_id, key, value) VALUES (:id, :key, :value) "
     "ON CONFLICT (configuration_id, key) DO NOTHING"
@@ -97,23 +100,53 @@ def workload_id(connection: Connection, name: str) -> int:
 
 
 def device_id(connection: Connection, device: Device) -> int:
-    """The hardware model `device`, also where it is known in other capitals; a longer name than MAX_LABEL is cut."""
+    """The hardware model `device`, also where it is known in another spelling; a longer name than MAX_LABEL is cut.
+
+    Another spelling differs in capitals, blanks, `-`, `_`, or in that one of the two leaves the vendor out; a vendor
+    that was left out before is then kept with the model.
+    """
     values = {"vendor": clean(device.vendor)[:MAX_LABEL], "model": clean(device.model)[:MAX_LABEL]}
+    if device.model != UNKNOWN_DEVICE.model:
+        own = device_key(f"{values['vendor']} {values['model']}")
+        for known in connection.execute(_DEVICES):
+            vendors = {known.vendor.lower(), values["vendor"].lower()} - {""}
+            is_named = known.model != UNKNOWN_DEVICE.model
+            if is_named and len(vendors) < 2 and device_key(f"{known.vendor} {known.model}") == own:
+                if values["vendor"] and not known.vendor:
+                    connection.execute(_NAME_VENDOR, {"id": known.id, "vendor": values["vendor"]})
+                return int(known.id)
     return _find_or_add(connection, _FIND_DEVICE, _ADD_DEVICE, values)
 
 
 def configuration_id(connection: Connection, workload: int, values: Mapping[str, str]) -> int:
     """The configuration of `workload` with exactly these values."""
-    pairs = configuration_pairs(values)
-    identity = {
-        "workload_id": workload,
-        "fingerprint": digest_of(part for pair in pairs for part in pair),
-        "title": configuration_title(values),
-    }
+    identity = {"workload_id": workload, **_identity(values)}
     number = _find_or_add(connection, _FIND_CONFIGURATION, _ADD_CONFIGURATION, identity)
-    for key, value in pairs:
-        connection.execute(_ADD_CONFIGURATION_VALUE, {"id": number, "key": key, "value": value})
+    _add_values(connection, number, values)
     return number
+
+
+def find_configuration(connection: Connection, workload: int, values: Mapping[str, str]) -> int | None:
+    """The configuration of `workload` with exactly these values, None where there is none yet."""
+    identity = {"workload_id": workload, "fingerprint": _identity(values)["fingerprint"]}
+    number = connection.execute(_FIND_CONFIGURATION, identity).scalar_one_or_none()
+    return None if number is None else int(number)
+
+
+def describe_configuration(connection: Connection, number: int, values: Mapping[str, str]) -> None:
+    """Let a configuration have these values, which add to those that it has; its runs and their history stay."""
+    connection.execute(_DESCRIBE_CONFIGURATION, {"id": number, **_identity(values)})
+    _add_values(connection, number, values)
+
+
+def _identity(values: Mapping[str, str]) -> dict[str, Any]:
+    pairs = configuration_pairs(values)
+    return {"fingerprint": digest_of(part for pair in pairs for part in pair), "title": configuration_title(values)}
+
+
+def _add_values(connection: Connection, number: int, values: Mapping[str, str]) -> None:
+    for key, value in configuration_pairs(values):
+        connection.execute(_ADD_CONFIGURATION_VALUE, {"id": number, "key": key, "value": value})
 
 
 def workload_name(name: str) -> str:

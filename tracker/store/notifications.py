@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -33,6 +33,12 @@ _FREE: Final = "(claimed_until_ns IS NULL OR claimed_until_ns <= :now_ns)"
 _CLAIM: Final = text(
     "UPDATE notification SET claimed_by = :who, claimed_until_ns = :until_ns, attempts = attempts + 1 "  # noqa: S608 own
     f"WHERE id = :id AND {_WAITS} AND {_FREE} AND next_try_ns <= :now_ns AND attempts < {MOST_ATTEMPTS}"
+)
+_CLAIMED: Final = text(
+    f"SELECT DISTINCT claimed_by FROM notification WHERE {_WAITS} AND claimed_until_ns > :now_ns"  # noqa: S608 own
+)
+_RELEASE: Final = text(
+    f"UPDATE notification SET claimed_until_ns = :now_ns WHERE claimed_by = :who AND {_WAITS}"  # noqa: S608 own
 )
 _SENT: Final = text(
     "UPDATE notification SET state = 'sent', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "
@@ -239,6 +245,13 @@ def claim(connection: Connection, number: int, who: str, *, now_ns: int, until_n
     """Take a message that is due to send it, until an end; False: somebody else has it. Counts as an attempt."""
     row = {"id": number, "who": who, "now_ns": now_ns, "until_ns": until_ns}
     return connection.execute(_CLAIM, row).rowcount == 1
+
+
+def release_claims(connection: Connection, is_dead: Callable[[str], bool], *, now_ns: int) -> None:
+    """End the claims of those that are dead, which else last until their end."""
+    for who in connection.execute(_CLAIMED, {"now_ns": now_ns}).scalars().all():
+        if who is not None and is_dead(str(who)):
+            connection.execute(_RELEASE, {"who": who, "now_ns": now_ns})
 
 
 def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:

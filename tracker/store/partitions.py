@@ -21,6 +21,9 @@ DETAIL_TABLES: Final = (
     "memory_curve",
     "counter",
     "api",
+    "memory_allocator",
+    "memory_peak",
+    "memory_block",
 )
 """In the order in which an ingest writes them."""
 
@@ -42,6 +45,8 @@ def ensure(connection: Connection, run_id: int) -> None:
         return
     for table in DETAIL_TABLES:
         name = f"{table}_p{first}"
+        if connection.execute(_EXISTS, {"name": name}).scalar_one():
+            continue
         # Attached rather than created as a partition: that waits for no reader and no writer of the table.
         connection.exec_driver_sql(f"CREATE TABLE {name} (LIKE {table} INCLUDING ALL)")
         connection.exec_driver_sql(

@@ -31,7 +31,7 @@ _VERSIONS: Final = text(
     "WHERE v.label = :label AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload) ORDER BY w.name"
 )
 _PIN: Final = text("UPDATE version SET pinned = (id = :id) WHERE workload_id = :workload_id AND (pinned OR id = :id)")
-_UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id")
+_UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id AND pinned")
 _TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
 
 
@@ -119,21 +119,36 @@ def delete_all(store: Store, run_ids: Iterable[int], reason: str, *, purge: bool
     _change_all(store, run_ids, _purge if purge else hide, or_deleted=True, relabels=purge)
 
 
-def pin(store: Store, label: str, *, workload: str | None = None) -> None:
-    """Make a version the fixed baseline of its workload, instead of the one that was."""
+def workload_of(store: Store, label: str, workload: str | None = None) -> str:
+    """The workload that has the version `label`; UsageError where none has, or several."""
+    with store.connect() as connection:
+        return str(find_version(connection, label, workload).workload)
 
-    def work(connection: Connection) -> None:
+
+def pin(store: Store, label: str, *, workload: str | None = None) -> str:
+    """Make a version the fixed baseline of its workload, instead of the one that was; returns the workload."""
+
+    def work(connection: Connection) -> str:
         # of two that pin at once the later one must see what the earlier one pinned, and nobody may remove the version
         labels.lock(connection, "forget", find_version(connection, label, workload).workload_id)
         version = find_version(connection, label, workload)
         connection.execute(_PIN, {"id": version.id, "workload_id": version.workload_id})
+        return str(version.workload)
 
-    store.transact(work)
+    return store.transact(work)
 
 
 def unpin(store: Store, label: str, *, workload: str | None = None) -> None:
-    """Take a version back from being the baseline; nothing changes where it is not."""
-    store.transact(lambda connection: connection.execute(_UNPIN, {"id": find_version(connection, label, workload).id}))
+    """Take a version back from being the baseline; UsageError where it is not pinned."""
+
+    def work(connection: Connection) -> None:
+        version = find_version(connection, label, workload)
+        if connection.execute(_UNPIN, {"id": version.id}).rowcount != 1:
+            raise UsageError(
+                f"version {label!r} of {version.workload} is not pinned", remedy="tracker versions shows which one is"
+            )
+
+    store.transact(work)
 
 
 def _change_all(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from tracker.profile import Capture, Device
@@ -35,6 +36,8 @@ class SavedRun(Struct, frozen=True):
     """Of a run that was created: another one with other ranks at the same time, where nothing says whether the two are
     one job.
     """
+    configured: str = ""
+    """What to know of the configuration of a run that was created, where its files state more or less than others."""
 
 
 def save_run(store: Store, record: RunRecord, captures: Sequence[Capture], *, formats: Sequence[str]) -> SavedRun:
@@ -50,7 +53,17 @@ def save_runs(store: Store, batch: Sequence[tuple[RunRecord, Sequence[Capture], 
     configuration, version, device, world size and job (where both are known) whose capture window overlaps theirs;
     otherwise they are a new run. Where files state no world size, the number of ranks that the user expects stands in.
     """
-    runs = [incoming_of(record, captures, formats) for record, captures, formats in batch]
+    values: dict[tuple[str, str], set[str]] = {}
+    for record, _, _ in batch:
+        for key, value in record.configuration.items():
+            values.setdefault((record.workload, key), set()).add(value)
+    runs = [
+        replace(
+            incoming_of(record, captures, formats),
+            beside={key: values[record.workload, key] for key in record.configuration},
+        )
+        for record, captures, formats in batch
+    ]
     return store.transact(lambda connection: _save_all(connection, runs))
 
 
@@ -86,6 +99,7 @@ def _saved(connection: Connection, home: Home) -> SavedRun:
         already=home.how == "already",
         restored=home.how == "restored",
         beside=home.beside,
+        configured=home.configured,
         device=Device(rows[0].vendor, rows[0].model),
         ranks=tuple(row.rank for row in rows),
     )

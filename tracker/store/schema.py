@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, text
 
-from tracker.errors import NewerStoreError, StoreError
+from tracker.about import HOW_TO_INSTALL
+from tracker.errors import FIRST_INGEST, NewerStoreError, StoreError
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0021"
+SCHEMA_HEAD: Final = "0022"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
@@ -71,7 +72,7 @@ def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool
     if stamp is None:
         if create and not read_only:
             return True
-        raise StoreError(f"{name} holds no tables of tracker yet", remedy="tracker ingest makes them")
+        raise StoreError(f"{name} holds no tables of tracker yet", remedy=f"an ingest makes them: {FIRST_INGEST}")
     refuse_newer(stamp, name)
     if read_only:
         raise StoreError(
@@ -86,7 +87,7 @@ def refuse_newer(stamp: str, name: str) -> None:
     if stamp > SCHEMA_HEAD:
         raise NewerStoreError(
             f"{name} is at schema {stamp}, newer than this tracker, which knows up to {SCHEMA_HEAD}",
-            remedy="upgrade tracker: pip install --upgrade tracker",
+            remedy=f"upgrade tracker: {HOW_TO_INSTALL}",
         )
 
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from tracker.profile import ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.profile import OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline import stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
@@ -19,8 +19,9 @@ from tracker.timeline.contexts import op_tree_table
 from tracker.timeline.counters import counter_table
 from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
-from tracker.timeline.memory import memory_table
+from tracker.timeline.memory import blocks_of, largest_table, memory_tables
 from tracker.timeline.memory_course import memory_curve
+from tracker.timeline.memory_peak import peak_table
 from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
@@ -39,7 +40,10 @@ def build(capture: Capture) -> Capture:
         return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")
-    return replace(capture, rows=rows_of(capture.events), events=None)
+    settings = dict(capture.settings)
+    if len(capture.events.allocations):
+        settings[OWNER_SETTING] = OWNER_RULES
+    return replace(capture, rows=rows_of(capture.events), events=None, settings=settings)
 
 
 def rows_of(events: Events) -> Rows:
@@ -53,6 +57,7 @@ def rows_of(events: Events) -> Rows:
         kernels = kernel_tables(joined)
         communication = communication_tables(joined)
         calls = communication.pop("collective_calls")
+        blocks = blocks_of(joined)
         tables: dict[str, Table] = {
             "op_key": _op_key_table(joined),
             "kernel_key": kernels.keys,
@@ -60,13 +65,15 @@ def rows_of(events: Events) -> Rows:
             "kernel": kernels.rows,
             "kernel_metric": kernels.metrics,
             "counter": counter_table(joined),
-            "memory": memory_table(joined),
+            **memory_tables(joined, blocks),
             "memory_curve": memory_curve(joined),
             "api": api_table(joined),
             **communication,
         }
         overall, steps = breakdowns(joined)
         tables["op"] = op_table(joined, called_from())
+        tables["memory_peak"] = peak_table(joined, blocks, called_from())
+        tables["memory_block"] = largest_table(joined, blocks, called_from())
     return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, calls)
 
 

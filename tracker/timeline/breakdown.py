@@ -1,4 +1,4 @@
-"""Where the time of a rank went: compute, communication, copies and free time, for the capture and for each step."""
+"""Where the time of a rank went: compute, communication, copies and idle time, for the capture and for each step."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _OF_KERNELS: Final = (*_OF_COLLECTIVES, "compute_ns", "exposed_copy_ns", "comput
 
 _OF_COPIES: Final = ("e2e_ns", "copy_ns", "exposed_copy_ns", "free_ns", "copy_total_ns")
 """What no event tells of a rank whose copies the source does not have: a copy may be the first or the last thing that
-the device did, and is no free time.
+the device did, and is no idle time.
 """
 
 _OF_STEPS: Final = ("compute_ns", "communication_ns", "overlap_ns", "exposed_communication_ns", "free_ns")
@@ -201,8 +201,8 @@ def _instead(joined: Joined, chosen: Chosen, found: Breakdown) -> dict[str, Any]
     """What takes the place of the sums over events that the source does not have: None, or what the profiler itself
     says of the steps `chosen.said`, summed.
 
-    End-to-end time is then the sum of the steps', compute + exposed communication + free, and so is the duration where
-    kernels are unknown.
+    End-to-end time is then the sum of the steps', compute + exposed communication + idle time, and so is the duration
+    where kernels are unknown.
     """
     extras, said = joined.events.extras, chosen.said
     if extras.no_kernels and joined.on_device:

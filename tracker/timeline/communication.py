@@ -9,9 +9,10 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.profile import I64, MISSING, Table
+from tracker.profile import I64, MISSING, Table, each_once
 from tracker.timeline.aggregate import group_by
 from tracker.timeline.breakdown import host_collectives
+from tracker.timeline.collective_names import kind_of_name
 from tracker.timeline.collective_parts import (
     Kernels,
     link_table,
@@ -25,20 +26,6 @@ from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
 from tracker.timeline.wait_tasks import waits_of
 
-_KINDS = {
-    "allreduce": "all_reduce",
-    "allgather": "all_gather",
-    "reducescatter": "reduce_scatter",
-    "alltoall": "all_to_all",
-    "alltoallv": "all_to_all",
-    "alltoallvc": "all_to_all",
-    "sendrecv": "send_recv",
-    "batchsendrecv": "send_recv",
-    "receive": "recv",
-    **{word: word for word in ("broadcast", "reduce", "send", "recv", "barrier", "gather", "scatter")},
-}
-# ncclKernel_AllReduce_RING_LL_Sum_float (NCCL to 2.17), ncclDevKernel_AllReduce_Sum_f32_RING_LL (since)
-_KERNEL_KIND = re.compile(r"(?:(?:nccl|rccl)\w*?kernel|hcom)_([a-z]+)", re.IGNORECASE)
 # element types as NCCL writes them into kernel names, C++ before 2.18 and short since
 _TYPES = {
     **dict.fromkeys(("f32", "float"), "float32"),
@@ -97,10 +84,8 @@ def call_of_kernel_name(name: str) -> Call:
     ('all_reduce', 'float32')
     """
     plain = canonical_name(name)
-    match = _KERNEL_KIND.search(plain)
     types = [_TYPES[word] for word in re.split(r"_(?!t\b)", plain.lower()) if word in _TYPES]
-    kind = _KINDS.get(match.group(1).lower(), "") if match else ""
-    return Call(kind, "", MISSING, types[-1] if types else "", MISSING)
+    return Call(kind_of_name(plain), "", MISSING, types[-1] if types else "", MISSING)
 
 
 def communication_tables(joined: Joined) -> dict[str, Table]:
@@ -162,22 +147,54 @@ def _kind_columns(tasks: Tasks) -> list[I64]:
 def _device_tasks(joined: Joined) -> Tasks:
     """Device events of class communication.
 
-    A kernel that carries its own collective is a call; others of one collective op (copies among them) are one call.
+    A kernel that carries its own collective is a call; others of one collective op (copies among them) are one call,
+    and so are those of one op of a communication library, but for kernels whose own name is that of a collective.
     """
     events, device = joined.events, joined.events.device
     rows = np.flatnonzero(joined.work == Work.COMMUNICATION)
     own = device.collective[rows].astype(np.int64)
     around, inner, outer = _collectives_around(joined, joined.op[rows])
+    library = _library_op_names(joined, rows)
+    op = joined.op[rows]
     call = np.where((own < 0) & (around >= 0), around, len(events.ops) + np.arange(len(rows)))
-    said = group_by(own, inner, outer, device.name[rows])
+    alone = (own < 0) & (around < 0) & (library >= 0)
+    call[alone] = joined.library_op[op[alone]]
+    said = group_by(own, inner, outer, device.name[rows], library)
+    texts = [*events.strings.texts, ""]
     calls = [
-        _call(joined, (int(own[row]), int(inner[row]), int(outer[row])), events.strings[int(device.name[rows[row]])])
+        _call(
+            joined,
+            (int(own[row]), int(inner[row]), int(outer[row])),
+            texts[int(device.name[rows[row]])],
+            texts[int(library[row])],
+        )
         for row in said.first.tolist()
     ]
     names = [events.strings[code] for code in device.name[rows].tolist()]
     of_kind = _one_kind_per_call(call, said.group, joined.is_kernel[rows])
     told = np.where(own >= 0, own, np.where(inner >= 0, inner, outer))
     return Tasks(device.start_ns[rows], device.end_ns[rows], joined.step[rows], names, call, of_kind, calls, told)
+
+
+def _library_op_names(joined: Joined, rows: I64) -> I64:
+    """For each device event the name of the op of a communication library that launched it, whose kind is its own.
+
+    -1 where there is none, or where the kernel says its kind itself and the op is one of torch.distributed, under
+    which several collectives can run (a coalesced group).
+    """
+    events, device, op = joined.events, joined.events.device, joined.op[rows]
+    place = np.full(len(rows), _UNKNOWN, dtype=np.int64)
+    place[op >= 0] = joined.library_op[op[op >= 0]]
+    found = np.full(len(rows), _UNKNOWN, dtype=np.int64)
+    found[place >= 0] = events.ops.name[place[place >= 0]]
+    texts = events.strings.texts
+    of_torch = [
+        code for code in each_once(found[found >= 0]).tolist() if texts[code].lower().startswith(("c10d", "_c10d"))
+    ]
+    candidates = np.isin(found, np.array(of_torch, dtype=np.int64))
+    named = [code for code in each_once(device.name[rows][candidates]).tolist() if kind_of_name(texts[code])]
+    candidates &= np.isin(device.name[rows], np.array(named, dtype=np.int64))
+    return np.where(candidates, _UNKNOWN, found)
 
 
 def _collectives_around(joined: Joined, op: I64) -> tuple[I64, I64, I64]:
@@ -220,8 +237,9 @@ def _host_tasks(joined: Joined) -> Tasks:
     return Tasks(ops.start_ns[rows], ops.end_ns[rows], step, names, np.arange(len(rows)), said.group, calls, told)
 
 
-def _call(joined: Joined, sources: tuple[int, ...], name: str) -> Call:
-    """The call's description: what the sources (rows of `Collectives`, best first, -1 for none) say, then the name.
+def _call(joined: Joined, sources: tuple[int, ...], name: str, library_op: str = "") -> Call:
+    """The call's description: what the sources (rows of `Collectives`, best first, -1 for none) say, then the kind that
+    the `library_op` around it says, then the name.
 
     A later source fills what the earlier ones leave open: an annotation knows the tensors, the call around it
     the group.
@@ -238,6 +256,7 @@ def _call(joined: Joined, sources: tuple[int, ...], name: str) -> Call:
         for row in sources
         if row != _UNKNOWN
     ]
+    calls.append(Call(kind_of_name(library_op), "", MISSING, "", MISSING))
     calls.append(call_of_kernel_name(name))
     return Call(
         next((call.kind for call in calls if call.kind), ""),

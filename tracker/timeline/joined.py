@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from enum import IntEnum
 
 import numpy as np
@@ -10,11 +9,14 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I64, NO_STEP, DeviceEvents, DeviceKind, Events, HostOps, LaunchLevel, Markers, each_once
-from tracker.timeline.aggregate import distinct
+from tracker.timeline.aggregate import distinct, group_by
+from tracker.timeline.categories import category_of_op
+from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.keys import OpKeys, op_keys, phases_of
 from tracker.timeline.links import launches_of, launching_ops, working_ops
 from tracker.timeline.modules import modules_of
 from tracker.timeline.nesting import NONE
+from tracker.timeline.other_threads import WaitingRanges, with_waiting
 from tracker.timeline.steps import ONLY_STEP, steps_at, steps_of_device
 from tracker.timeline.tree import Tree, grow
 
@@ -27,24 +29,10 @@ class Work(IntEnum):
     COPY = 2
 
 
-_COMMUNICATION_NAME = re.compile(
-    r"^(?:void\s+)?(?:nccl|rccl|mscclkernel|mscclpp|hcom_|oneccl|nvshmem|rocshmem|cross_device_reduce"
-    r"|vllm::cross_device_reduce|userbuffers_fp16|multimem_all|two_shot_all_reduce|one_shot_all_reduce)",
-    re.IGNORECASE,
-)
-
-
-def is_communication(name: str) -> bool:
-    """Whether a kernel of this name moves data between devices.
-
-    >>> is_communication("ncclDevKernel_AllReduce_Sum_f32_RING_LL"), is_communication("ampere_sgemm_128x64_nn")
-    (True, False)
-    """
-    return _COMMUNICATION_NAME.match(name) is not None
-
-
 class Joined(Struct, frozen=True):
-    """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1).
+    """Per op: `op_step`, `phase`, `collective_op` (innermost op around it, or itself, that is a collective; -1),
+    `library_op` (innermost op around it, or itself, of a communication library, unless one that decides by name comes
+    first; -1).
 
     Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops
     included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first
@@ -57,6 +45,7 @@ class Joined(Struct, frozen=True):
     phase: I64
     op_step: I64
     collective_op: I64
+    library_op: I64
     launch: I64
     op: I64
     op_key: I64
@@ -89,16 +78,19 @@ def join(events: Events) -> Joined:
     ops, device = events.ops, events.device
     tree = grow(ops.thread, ops.start_ns, ops.end_ns)
     module, module_texts = modules_of(events, tree)
-    phase = phases_of(events, tree, module)
-    keys = op_keys(events, module, module_texts, phase)
     launch = launches_of(events)
+    waiting = WaitingRanges(events, launch)
+    phase = phases_of(events, tree, module, waiting.around(ops.thread, ops.start_ns))
+    keys = op_keys(events, module, module_texts, phase)
     linked = launch >= 0
     op = working_ops(events, tree, launching_ops(tree, events.launches, launch))
+    op = with_waiting(op, events, launch, waiting)
     op_key = np.where(linked, keys.no_op, keys.unlinked)
     op_key[op >= 0] = keys.of_op[op[op >= 0]]
     launched_ns = np.zeros(len(device), dtype=np.int64)
     launched_ns[linked] = events.launches.start_ns[launch[linked]]
     collective_op = tree.passed_down(np.where(ops.collective >= 0, np.arange(len(ops)), NONE), unset=NONE)
+    library_op = _library_ops(events, tree)
     first_ns, last_ns = _bounds(events)
     return Joined(
         events=events,
@@ -107,32 +99,66 @@ def join(events: Events) -> Joined:
         phase=phase,
         op_step=steps_at(events.markers, ops.start_ns),
         collective_op=collective_op,
+        library_op=library_op,
         launch=launch,
         op=op,
         op_key=op_key,
         step=steps_of_device(events.markers, device, launched_ns, linked),
-        work=_work(events, op, collective_op),
+        work=_work(events, op, collective_op, library_op),
         first_ns=first_ns,
         last_ns=last_ns,
     )
 
 
-def _work(events: Events, op: I64, collective_op: I64) -> NDArray[np.int64]:
+def _library_ops(events: Events, tree: Tree) -> I64:
+    """`Joined.library_op`. An operator that is none of a communication library decides by name."""
+    ops, texts = events.ops, events.strings.texts
+    names = distinct(ops.name)
+    says = np.full(len(texts), OpSays.NOTHING, dtype=np.int64)
+    for code in names:
+        said = op_says(texts[code])
+        own = said is OpSays.NOTHING and bool(category_of_op(texts[code]) is not None)
+        says[code] = OpSays.BY_NAME if own else said
+    of_op = says[ops.name]
+    by_name = len(ops)  # no row: stops the search outwards
+    place = np.where(of_op == OpSays.COMMUNICATES, np.arange(len(ops)), by_name)
+    found = tree.passed_down(np.where(of_op == OpSays.NOTHING, NONE, place), unset=NONE)
+    return np.where(found == by_name, NONE, found)
+
+
+def _work(events: Events, op: I64, collective_op: I64, library_op: I64) -> NDArray[np.int64]:
     """The class of each device event.
 
     A copy inside a collective, on a stream that collectives use, belongs to the collective.
     """
     device = events.device
-    telling = [code for code in distinct(device.name) if is_communication(events.strings[code])]
     is_copy = (device.kind == DeviceKind.COPY) | (device.kind == DeviceKind.MEMSET)
     communicates = (device.kind == DeviceKind.COMMUNICATION) | (device.collective >= 0)
-    communicates |= np.isin(device.name, np.array(telling, dtype=np.int64))
+    communicates |= _says_communication(events, op, library_op)
     kernels = communicates & ~is_copy
     inside = device.collective >= 0
     launched = op >= 0
     inside[launched] |= collective_op[op[launched]] >= 0
     copies = is_copy & inside & np.isin(device.stream, each_once(device.stream[kernels]))
     return np.where(kernels | copies, Work.COMMUNICATION, np.where(is_copy, Work.COPY, Work.COMPUTE)).astype(np.int64)
+
+
+def _says_communication(events: Events, op: I64, library_op: I64) -> NDArray[np.bool_]:
+    """Per device event: the launching op or the kernel's name says that it is communication.
+
+    Kernels with a type or a core type are an NPU's, whose profiler itself tells its collectives apart: there the name
+    alone counts.
+    """
+    device, texts = events.device, events.strings.texts
+    by_op = np.zeros(len(device), dtype=np.int64)
+    by_op[op >= 0] = library_op[op[op >= 0]] >= 0
+    typed = np.array([bool(text) for text in texts], dtype=bool)
+    by_op[typed[device.type] | typed[device.core_type]] = 0
+    groups = group_by(device.name, by_op)
+    says = (OpSays.NOTHING, OpSays.COMMUNICATES)
+    said = [is_communication(texts[int(device.name[row])], says=says[int(by_op[row])]) for row in groups.first.tolist()]
+    found: NDArray[np.bool_] = np.array(said, dtype=bool)[groups.group]
+    return found
 
 
 def _bounds(events: Events) -> tuple[int, int]:

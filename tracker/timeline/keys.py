@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import I64, NO_OP, PHASES, UNLINKED_OP, Events
+from tracker.profile import BEFORE_CAPTURE, I64, NO_OP, PHASES, UNLINKED_OP, Events
 from tracker.timeline.aggregate import distinct, group_by, rank_of_texts, texts_of
 from tracker.timeline.tree import Tree
 
@@ -18,10 +18,11 @@ _PHASE_PREFIXES = (
 
 
 class OpKeys(Struct, frozen=True):
-    """Distinct op keys, sorted by text; two pseudo-ops are always among them.
+    """Distinct op keys, sorted by text; two pseudo-ops are always among them, a third where memory was allocated.
 
     `of_op[i]` is the key of op i; `of_allocation[i]` that of the op that the source itself names of allocation i, empty
-    where it names none; `unlinked` and `no_op` those of the pseudo-ops (see `tracker.profile`).
+    where it names none; `unlinked`, `no_op` and `before_capture` (-1 without allocations) those of the pseudo-ops (see
+    `tracker.profile`).
     """
 
     name: list[str]
@@ -33,21 +34,24 @@ class OpKeys(Struct, frozen=True):
     of_allocation: I64
     unlinked: int
     no_op: int
+    before_capture: int
 
     def __len__(self) -> int:
         return len(self.name)
 
 
-def phases_of(events: Events, tree: Tree, module: I64) -> I64:
+def phases_of(events: Events, tree: Tree, module: I64, waiting: I64) -> I64:
     """For each op the index into PHASES of the part of a training step that it works for, "" where nothing says.
 
     What the source says of the op itself or of the nearest ancestor of which it says something decides, or a prefix of
     the name; backward ops are backward; whatever else runs inside a module (`module` > 0) is forward, unless the source
-    itself names phases (`Extras.op_phase`): then it would have said so.
+    itself names phases (`Extras.op_phase`): then it would have said so. `waiting`: per op the range of another thread
+    that waits for it, or -1, whose phase it takes where its own thread says nothing.
     """
     own = own_phases(events)
     own[(own == 0) & (events.ops.is_backward == 1)] = PHASES.index("backward")
     phase = tree.passed_down(own, unset=0)
+    phase = np.where((phase == 0) & (waiting >= 0), phase[waiting], phase) if len(phase) else phase
     if len(events.extras.op_phase):
         return phase
     return np.where((phase == 0) & (module > 0), PHASES.index("forward"), phase)
@@ -85,11 +89,13 @@ def op_keys(events: Events, module: I64, module_texts: list[str], phase: I64) ->
         )
     )
     by_name = [(texts[code] or NO_OP, "", "", "", "") for code in named.tolist()]
-    pseudo = [(UNLINKED_OP, "", "", "", ""), (NO_OP, "", "", "", "")]
+    pseudo = [(name, "", "", "", "") for name in (UNLINKED_OP, NO_OP)]
+    pseudo += [(BEFORE_CAPTURE, "", "", "", "")] if len(events.allocations) else []
     everything = [*keys, *by_name, *pseudo]
     place = rank_of_texts(["\0".join(key) for key in everything])
     ordered = sorted(set(everything), key="\0".join)
     names, shapes, types, modules, phases = (list(column) for column in zip(*ordered, strict=True))
     of_allocation = place[len(keys) : -len(pseudo)][of_name]
     of_op = place[: len(keys)][groups.group]
-    return OpKeys(names, shapes, types, modules, phases, of_op, of_allocation, int(place[-2]), int(place[-1]))
+    own = [*place[-len(pseudo) :].tolist(), -1][:3]
+    return OpKeys(names, shapes, types, modules, phases, of_op, of_allocation, *own)

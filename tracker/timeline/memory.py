@@ -1,61 +1,138 @@
-"""Allocator events: who allocated how much, and how long it was held."""
+"""Allocator events: who allocated how much, how long it was held, and the largest single blocks."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Iterator
 
-from tracker.profile import I64, MISSING, Table
-from tracker.timeline.aggregate import group_by, rank_of_texts, texts_of
+import numpy as np
+from msgspec import Struct
+
+from tracker.profile import I64, MAX_BLOCKS, MISSING, Allocations, Table
+from tracker.timeline.aggregate import Groups, group_by, rank_of_texts, rows_by_value, texts_of
 from tracker.timeline.joined import Joined
+from tracker.timeline.nesting import NONE
+from tracker.timeline.owners import Owners, owners_of
+from tracker.timeline.stacks import OpStacks, stacks_at
 from tracker.timeline.steps import steps_at
 
 
-def memory_table(joined: Joined) -> Table:
-    """Per step, innermost op on the allocating thread and component: what was allocated, and how long it was held.
-    Where there is no such op, it is the one that the source itself names.
+class Blocks(Struct, frozen=True):
+    """The allocations of a capture, each with its owner. `rows`: in `events.allocations`.
+
+    `end`: the row of the event that ends it: its release, or the next allocation at its address, whose release was not
+    recorded; -1: none in the capture, or without an address. `held_ns`: until the release, MISSING without;
+    `unreleased_bytes`: its bytes where nothing ended it, else 0, MISSING without an address.
+    """
+
+    rows: I64
+    owners: Owners
+    step: I64
+    end: I64
+    held_ns: I64
+    unreleased_bytes: I64
+
+
+def blocks_of(joined: Joined) -> Blocks:
+    """The allocations of a capture."""
+    allocations = joined.events.allocations
+    rows = np.flatnonzero(allocations.bytes > 0)
+    end = _ends(allocations)[rows]
+    ended = end >= 0
+    released = ended.copy()
+    released[ended] = allocations.bytes[end[ended]] < 0
+    held = np.full(len(rows), MISSING, dtype=np.int64)
+    held[released] = (allocations.time_ns[end] - allocations.time_ns[rows])[released]
+    unreleased = np.where(ended, 0, allocations.bytes[rows])
+    unreleased[allocations.address[rows] == MISSING] = MISSING
+    step = steps_at(joined.events.markers, allocations.time_ns[rows])
+    return Blocks(rows, owners_of(joined, rows), step, end, held, unreleased)
+
+
+def memory_tables(joined: Joined, blocks: Blocks) -> dict[str, Table]:
+    """`memory`: what was allocated per step, owner (see `owners`) and component, and how long it was held.
+    `memory_allocator`: the same per allocator of each of them, so that its rows sum up to those of `memory`.
 
     `held_ns` sums what was also freed in the capture (MISSING where nothing was); the rest is `unreleased_bytes`. Both
     are MISSING where the source names no addresses.
     """
-    allocations = joined.events.allocations
-    rows = np.flatnonzero(allocations.bytes > 0)
-    held, unreleased = _releases(joined)
-    op = joined.tree.innermost(allocations.thread[rows], allocations.time_ns[rows])
-    said = joined.keys.of_allocation
-    op_key = said[rows] if len(said) else np.full(len(rows), joined.keys.no_op, dtype=np.int64)
-    op_key[op >= 0] = joined.keys.of_op[op[op >= 0]]
-    texts = joined.events.strings.texts
-    component = rank_of_texts(texts)[allocations.component[rows]]
-    groups = group_by(steps_at(joined.events.markers, allocations.time_ns[rows]), op_key, component)
-    step = steps_at(joined.events.markers, allocations.time_ns[rows[groups.first]])
+    rows, texts = blocks.rows, joined.events.strings.texts
+    component, allocator = _by_text(joined, "component", blocks), rank_of_texts(texts)[blocks.owners.allocator]
+    owner = (blocks.step, blocks.owners.op_key, component)
+    tables: dict[str, Table] = {}
+    for name, groups in (("memory", group_by(*owner)), ("memory_allocator", group_by(*owner, allocator))):
+        first = groups.first
+        own = {"allocator": texts_of(blocks.owners.allocator[first], texts)} if name == "memory_allocator" else {}
+        tables[name] = {
+            "step": blocks.step[first],
+            "op_key": blocks.owners.op_key[first],
+            "component": texts_of(joined.events.allocations.component[rows[first]], texts),
+            **own,
+            **_sums(joined, blocks, groups),
+        }
+    return tables
+
+
+def _by_text(joined: Joined, column: str, blocks: Blocks) -> I64:
+    """The place of the text of each block among all texts: an order that does not depend on that of the input."""
+    places: I64 = rank_of_texts(joined.events.strings.texts)[getattr(joined.events.allocations, column)[blocks.rows]]
+    return places
+
+
+def _sums(joined: Joined, blocks: Blocks, groups: Groups) -> dict[str, I64]:
     return {
-        "step": step,
-        "op_key": op_key[groups.first],
-        "component": texts_of(allocations.component[rows[groups.first]], texts),
         "calls": groups.counts,
-        "bytes": groups.sums(allocations.bytes[rows]),
-        "held_ns": groups.known_sums(held[rows]),
-        "unreleased_bytes": groups.known_sums(unreleased[rows]),
+        "bytes": groups.sums(joined.events.allocations.bytes[blocks.rows]),
+        "held_ns": groups.known_sums(blocks.held_ns),
+        "unreleased_bytes": groups.known_sums(blocks.unreleased_bytes),
     }
 
 
-def _releases(joined: Joined) -> tuple[I64, I64]:
-    """Per allocator event the time until its block was freed (or MISSING), and its bytes if it never was.
+def largest_table(joined: Joined, blocks: Blocks, stacks: OpStacks) -> Table:
+    """The largest allocations one by one, at most MAX_BLOCKS of each component, the largest first, then the earliest.
 
-    A block is known by component and address; without an address both are MISSING. Where an address is handed out
-    again without a free in between, the free was not recorded: neither held time nor unreleased.
+    `time_ns` counts from the first event. `held_ns`: MISSING where it was not released in the capture, or nobody says;
+    `is_released`: 1, 0, or MISSING where nobody says.
     """
+    allocations, texts = joined.events.allocations, joined.events.strings.texts
+    chosen = np.concatenate([np.zeros(0, dtype=np.int64), *_largest(joined, blocks)])
+    rows = blocks.rows[chosen]
+    released = np.where(blocks.held_ns[chosen] != MISSING, 1, MISSING)
+    released[blocks.unreleased_bytes[chosen] > 0] = 0
+    return {
+        "step": blocks.step[chosen],
+        "op_key": blocks.owners.op_key[chosen],
+        "component": texts_of(allocations.component[rows], texts),
+        "allocator": texts_of(blocks.owners.allocator[chosen], texts),
+        "call_stack": stacks_at(joined.events, stacks, blocks.owners.op[chosen]),
+        "bytes": allocations.bytes[rows],
+        "time_ns": allocations.time_ns[rows] - joined.first_ns,
+        "held_ns": blocks.held_ns[chosen],
+        "is_released": released,
+    }
+
+
+def _largest(joined: Joined, blocks: Blocks) -> Iterator[I64]:
+    """The chosen blocks of each component, component by component in the order of their names."""
     allocations = joined.events.allocations
+    for _, every in sorted(rows_by_value(_by_text(joined, "component", blocks)).items()):
+        sizes = allocations.bytes[blocks.rows[every]]
+        least = 0
+        if len(every) > MAX_BLOCKS:
+            least = np.partition(sizes, len(every) - MAX_BLOCKS)[len(every) - MAX_BLOCKS]
+        own, size = every[sizes >= least], sizes[sizes >= least]
+        rows = blocks.rows[own]
+        order = np.lexsort((allocations.address[rows], blocks.owners.op_key[own], allocations.time_ns[rows], -size))
+        yield own[order[:MAX_BLOCKS]]
+
+
+def _ends(allocations: Allocations) -> I64:
+    """Per allocator event the next one at the same address of the same component, or -1; -1 without an address.
+
+    Of events of one instant releases come first: what is handed out again was given back before.
+    """
     order = np.lexsort((allocations.bytes, allocations.time_ns, allocations.address, allocations.component))
     component, address = allocations.component[order], allocations.address[order]
-    size, time = allocations.bytes[order], allocations.time_ns[order]
-    follows = np.zeros(len(order), dtype=bool)
-    follows[:-1] = (component[1:] == component[:-1]) & (address[1:] == address[:-1])
-    next_size, next_time = np.append(size[1:], 0), np.append(time[1:], 0)
-    released = (size > 0) & follows & (next_size < 0)
-    held = np.full(len(order), MISSING, dtype=np.int64)
-    unreleased = np.zeros(len(order), dtype=np.int64)
-    held[order] = np.where(released, next_time - time, MISSING)
-    unreleased[order] = np.where((size > 0) & ~follows, size, 0)
-    unreleased[allocations.address == MISSING] = held[allocations.address == MISSING] = MISSING
-    return held, unreleased
+    follows = (component[1:] == component[:-1]) & (address[1:] == address[:-1]) & (address[1:] != MISSING)
+    end = np.full(len(order), NONE, dtype=np.int64)
+    end[order[:-1][follows]] = order[1:][follows]
+    return end

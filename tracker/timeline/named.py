@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tracker.profile import Breakdown, Rows, Table
 from tracker.timeline.categories import category_of_kernel, category_of_op
-from tracker.timeline.joined import is_communication
+from tracker.timeline.collective_names import OpSays, is_communication, op_says
 from tracker.timeline.names import canonical_name
 
 _COPY = re.compile(r"mem(?P<what>cpy|set)", re.IGNORECASE)
@@ -31,7 +31,7 @@ def named(rows: Rows) -> Rows:
     names, canonical = _texts(keys, "name"), _texts(keys, "canonical_name")
     canonical = [known or canonical_name(name) for known, name in zip(canonical, names, strict=True)]
     launching = zip(_texts(ops, "name"), _texts(ops, "phase"), strict=True)
-    by_op = [(category_of_op(name, phase), phase) for name, phase in launching]
+    by_op = [(category_of_op(name, phase), phase, op_says(name)) for name, phase in launching]
     categories = [
         known or _category(names[kernel], *by_op[op])
         for known, kernel, op in zip(_texts(kernels, "category"), kernels["kernel_key"], kernels["op_key"], strict=True)
@@ -52,11 +52,11 @@ def _texts(table: Table, column: str) -> Sequence[str]:
     return cast("Sequence[str]", table[column])
 
 
-def _category(name: str, of_op: str | None, phase: str) -> str:
-    if is_communication(name):
-        return "communication"
+def _category(name: str, of_op: str | None, phase: str, says: OpSays) -> str:
     if match := _COPY.match(name):
         return "copy" if match["what"].lower() == "cpy" else "memset"
+    if is_communication(name, says=says):
+        return "communication"
     return of_op or category_of_kernel(name, phase, launched_by_operator=of_op == "")
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
-RULES_VERSION = 3
-"""Version of the rules in this file, in `categories` and of what an op launched (`links.working_ops`).
+RULES_VERSION = 4
+"""Version of the rules in this file, in `categories`, in `collective_names` and of what an op launched
+(`links.working_ops`).
 
 Rows made under different versions do not form one series.
 """

@@ -85,6 +85,20 @@ def most_frequent_stacks(events: Events, keys: OpKeys, stacks: OpStacks) -> list
     return best
 
 
+def stacks_at(events: Events, stacks: OpStacks, ops: I64) -> list[str]:
+    """The call stack of each of these rows of ops, as `most_frequent_stacks` writes them; "" for -1 and without any."""
+    codes = np.zeros(len(ops), dtype=np.int64)
+    codes[ops >= 0] = stacks.of_op[ops[ops >= 0]]
+    return texts_of_stacks(events, stacks, codes)
+
+
+def texts_of_stacks(events: Events, stacks: OpStacks, codes: I64) -> list[str]:
+    """The text of each code of a call stack, as in `OpStacks.of_op`."""
+    texts = events.strings.texts
+    known = {code: texts[code] if code >= 0 else _text(stacks, -1 - code, texts) for code in set(codes.tolist())}
+    return [known[code] for code in codes.tolist()]
+
+
 def _text(stacks: OpStacks, path: int, texts: list[str]) -> str:
     names, parents = stacks.names, stacks.parents
     lines: list[str] = []

@@ -13,7 +13,9 @@ from msgspec import Struct, field
 from tracker.config import Folder
 from tracker.config.layout import Part, parse
 from tracker.config.places import user_path
-from tracker.readers import PARTIAL, is_sidecar
+from tracker.errors import SourceError, UsageError
+from tracker.intake import Sidecar
+from tracker.readers import PARTIAL, NotRecognised, is_sidecar, told
 
 
 class Labels(Struct, frozen=True):
@@ -36,11 +38,13 @@ class Listing(Struct):
     """What is below a watched folder. `unseen`: folders that could not be looked into, with why.
 
     `workloads`: that the layout has a folder for, whether there is a profile in it or not.
+    `unplaced`: files and folders that fit no part of the layout.
     """
 
     items: list[Item] = field(default_factory=list)
     unseen: dict[Path, str] = field(default_factory=dict)
     workloads: set[str] = field(default_factory=set)
+    unplaced: list[Path] = field(default_factory=list)
 
     def may_hold(self, path: Path) -> bool:
         """Whether `path` may be there although it was not seen."""
@@ -62,6 +66,38 @@ def listing(folder: Folder, root: Path) -> Listing:
     found = Listing()
     _descend(folder, root, parse(folder.layout), {}, found)
     return found
+
+
+def laid_out(paths: Sequence[Path], layout: str) -> tuple[dict[Path, Sidecar], list[NotRecognised]]:
+    """What a layout says of each profile below the folders `paths`, in order, and what it has no place for.
+
+    UsageError for a layout that is none, SourceError for a folder that cannot be looked into.
+    """
+    try:
+        parse(layout)
+    except ValueError as error:
+        raise UsageError(f"--layout {layout}: {error}", remedy="write it like '{workload}/{version}/*'") from error
+    placed: dict[Path, Sidecar] = {}
+    unplaced: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            raise SourceError(path, "", "is no folder, and --layout is about those below one", remedy="give a folder")
+        found = listing(Folder(path=str(path), layout=layout), path)
+        if found.unseen:
+            raise SourceError(path, "", next(iter(found.unseen.values())), remedy="make it readable")
+        for item in found.items:
+            said = item.labels
+            placed[item.path] = Sidecar(
+                version=said.version,
+                workload=said.workload,
+                configuration=dict(said.configuration),
+                tags=dict(said.tags),
+            )
+        unplaced += found.unplaced
+    left = [NotRecognised(str(path), "fits no part of the layout") for path in unplaced]
+    if not placed:
+        raise UsageError(f"{paths[0]}: nothing fits the layout {layout}; {told(left)}", remedy="check both")
+    return placed, left
 
 
 def labels_of(folder: Folder, names: Sequence[str]) -> Labels | None:
@@ -89,6 +125,8 @@ def _descend(
         path = place / name
         more = part.match(name)
         if more is None or not _is_there(path, found, as_folder=bool(rest)):
+            if not name.startswith(".") and path.exists():
+                found.unplaced.append(path)
             continue
         known = {**said, **more}
         if not rest:

@@ -21,6 +21,9 @@ from tracker.watch.work import Event, Place, Work
 PATIENCE_NS: Final = NS_PER_DAY
 """A profile that stands still this long is taken although its profiler did not say that it is done."""
 
+_NAMED: Final = 5
+"""So many paths outside the layout are named; more are counted."""
+
 _DATA: Final = re.compile(r".*\.(?:json|json\.gz|csv|db|sqlite)", re.IGNORECASE)
 _NAMED_SO: Final = re.compile(r".*(?:trace|profil).*", re.IGNORECASE)
 """Files that nobody knows, but that somebody calls a profile, or that are empty: exports that failed."""
@@ -132,6 +135,13 @@ def _problem(found: Listing) -> str:
     return f"{reasons[0]}{more}" if reasons else ""
 
 
+def _unplaced(found: Listing) -> str:
+    """The files that fit no part of the layout, '' for none."""
+    shown = ", ".join(str(path) for path in found.unplaced[:_NAMED])
+    more = f" and {len(found.unplaced) - _NAMED} more" if len(found.unplaced) > _NAMED else ""
+    return f"{counted(len(found.unplaced), 'path')} outside the layout: {shown}{more}" if found.unplaced else ""
+
+
 def _expected(work: Work, place: Place, number: int, found: Listing) -> dict[str, int]:
     """The workloads of which runs are expected in a folder, and how often.
 
@@ -154,6 +164,10 @@ def _say(work: Work, place: Place, seen: list[Seen], found: Listing) -> None:
             work.say(Event("passed over", f"{one.path}: {one.reason}"))
         elif one.reason:
             work.say_once(one.path, Event("put off", f"{one.path}: {one.reason}"))
+    unplaced = _unplaced(found)
+    if unplaced or work.told.get(f"layout:{place.root}"):
+        said = unplaced or f"{place.root}: all of it fits the layout"
+        work.say_once(f"layout:{place.root}", Event("passed over", said))
     problem = _problem(found)
     if problem or work.told.get(str(place.root)):
         work.say_once(str(place.root), Event("folder", problem or f"{place.root}: all of it can be looked at again"))

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from tracker import __version__, readers
+from tracker import readers
+from tracker.about import VERSION
 from tracker.config import Settings
 from tracker.errors import NewerStoreError, SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
@@ -175,9 +176,7 @@ class Service(Struct):
     def _on_record(self, *, every_ns: int | None) -> Iterator[None]:
         """A watcher that others see, that says it lives, and that ends by a signal."""
         work = self.work
-        watchers.begin(
-            work.store, work.owner, work.host, os.getpid(), __version__, every_ns=every_ns, now_ns=work.now()
-        )
+        watchers.begin(work.store, work.owner, work.host, os.getpid(), VERSION, every_ns=every_ns, now_ns=work.now())
         _bury(work)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
         with _heard(work), self._signals():

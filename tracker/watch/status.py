@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 from tracker import intake
+from tracker.config import Folder
 from tracker.results.status import (
     ExpectedStatus,
     FolderStatus,
@@ -23,6 +24,8 @@ from tracker.store.leases import LIFETIME_NS
 from tracker.store.watchers import Expectation, LastRun, WatchedFolder, Watcher
 from tracker.units import NS_PER_DAY
 from tracker.watch.alarms import is_stuck, missing
+from tracker.watch.find import listing
+from tracker.watch.work import this_host
 
 _LATE_ROUNDS: Final = 5
 _ORDER: Final = ("quarantined", "working", "ready", "waiting")
@@ -53,6 +56,7 @@ def status(store: Store, *, now_ns: int, spools: Sequence[Path] = (), shut: Sequ
                     for one in expected
                     if one.folder_id == folder.id
                 ],
+                tuple(_not_taken(store, folder, counts)),
             )
             for folder in watchers.folders(store)
         ),
@@ -118,7 +122,12 @@ def _state(watcher: Watcher, now_ns: int) -> str:
     return "late" if is_late else "alive"
 
 
-def _folder(folder: WatchedFolder, counts: list[inbox.Count], expected: list[ExpectedStatus]) -> FolderStatus:
+def _folder(
+    folder: WatchedFolder,
+    counts: list[inbox.Count],
+    expected: list[ExpectedStatus],
+    not_taken: tuple[tuple[str, str], ...],
+) -> FolderStatus:
     return FolderStatus(
         path=folder.path,
         host=folder.host,
@@ -129,7 +138,19 @@ def _folder(folder: WatchedFolder, counts: list[inbox.Count], expected: list[Exp
         profiles={one.state: one.profiles for one in counts if one.profiles},
         arrived_ns=max((one.arrived_ns for one in counts if one.arrived_ns is not None), default=None),
         expected=tuple(expected),
+        not_taken=not_taken,
     )
+
+
+def _not_taken(store: Store, folder: WatchedFolder, counts: Sequence[inbox.Count]) -> Iterator[tuple[str, str]]:
+    """What was passed over, and what the layout has no place for, where this machine sees the folder."""
+    if any(one.folder_id == folder.id and one.state == "passed" and one.profiles for one in counts):
+        for entry in inbox.entries(store, folder.id):
+            if entry.state == "passed" and entry.gone_ns is None:
+                yield entry.path, entry.reason
+    if folder.host in ("", this_host()) and Path(folder.path).is_dir():
+        for path in listing(Folder(path=folder.path, layout=folder.layout), Path(folder.path)).unplaced:
+            yield str(path), "fits no part of the layout"
 
 
 def _expected(one: Expectation, last: LastRun | None, is_missing: bool) -> ExpectedStatus:

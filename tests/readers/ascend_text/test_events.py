@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ import pytest
 
 from tests.readers.ascend_text.captures import PT, T, capture, counters, edited, links, profile, us
 from tests.readers.helpers import texts
-from tracker import timeline
+from tracker import readers, timeline
 from tracker.profile import MISSING, NO_STEP, DeviceKind, LaunchLevel
 
 
@@ -20,6 +23,7 @@ def test_rank_settings_facts_and_groups_come_from_the_metadata():
     assert (read.rank, read.world_size, read.host, read.device_ordinal, read.quality) == (3, 4, "worker-1", 1, "ok")
     assert (read.device.vendor, read.device.model) == ("Huawei", "Ascend910B")
     assert read.parallel == {"tp": 0, "cp": 0, "dp": 1, "pp": 1, "stage": 1}
+    assert read.configuration == {"tp": "1", "pp": "2", "dp": "2", "cp": "1", "ep": "1"}
     assert read.settings["profiler_level"] == "Level1"
     assert read.settings["schedule"] == "wait 0 active 1 warmup 1 repeat 1 skip_first 6"
     assert read.settings["export_type"] == "text"
@@ -35,6 +39,44 @@ def test_a_chip_that_no_file_names_is_unknown(copy, platform):
     info.write_text(info.read_text().replace('"5"', platform))
     read = profile(copy)
     assert read.captures[0].device.model == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("named", "expected"),
+    [
+        ({"ascend_pytorch_profiler_3.db": ["Ascend910B"]}, "Ascend910B"),
+        ({"PROF_000001_x/msprof_20250109073443.db": ["Ascend910B"]}, "Ascend910B"),
+        ({"ascend_pytorch_profiler_3.db": ["Ascend910B", "Ascend910A"]}, "unknown"),
+        ({"ascend_pytorch_profiler_3.db": []}, "unknown"),
+    ],
+)
+def test_a_database_beside_the_text_names_the_chip(copy, named, expected):
+    (info,) = copy.rglob("info.json.1")
+    info.write_text(info.read_text().replace('"5"', "null"))
+    sources = profile(copy).captures[0].sources
+    for name, chips in named.items():
+        folder = copy if "/" in name else copy / "ASCEND_PROFILER_OUTPUT"
+        (folder / name).parent.mkdir(exist_ok=True)
+        with closing(sqlite3.connect(folder / name)) as database, database:
+            database.execute("CREATE TABLE NPU_INFO (id INTEGER, name TEXT)")
+            database.executemany("INSERT INTO NPU_INFO VALUES (?, ?)", list(enumerate(chips)))
+    read = profile(copy).captures[0]
+    assert (read.device.vendor, read.device.model) == ("Huawei", expected)
+    # what is in already stays what it is: the database is no further source of the capture
+    assert read.sources == sources
+
+
+@pytest.mark.parametrize("name", ["foo.json", "Trace_1.JSON", "foo.json.gz"])
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf\n "])
+def test_a_chrome_trace_of_torch_npu_is_known_under_any_name(tmp_path, name, start):
+    """Its host events stand first; what names Ascend can stand megabytes behind them."""
+    op = {"ph": "X", "name": "aten::mul", "pid": 7, "tid": 7, "dur": 3.5, "cat": "cpu_op", "args": {}}
+    process = {"ph": "M", "name": "process_name", "pid": 7, "args": {"name": "Python"}}
+    events = [process, *({**op, "ts": f"{T // 1000 + 10 * place}.250"} for place in range(4000))]
+    content = start + json.dumps(events).encode()
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert readers.claim(tmp_path / name) == "ascend_text"
+    assert len(capture(tmp_path / name).events.ops) == 4000
 
 
 def test_every_file_of_the_capture_is_read_and_is_a_source():

@@ -6,7 +6,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from tracker.columns import Columns
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import BEFORE_CAPTURE, NO_OP, UNLINKED_OP
 from tracker.results import DIFF_COLUMNS, Bottleneck, Cause, Diff, Explanation, Judgement, Part, Rename, Side
 
 MS = 1_000_000
@@ -19,7 +19,8 @@ _TEXT = {  # columns that are no numbers
     "kind", "key", "baseline", "candidate", "metric", "title", "unit", "name", "input_shapes", "input_types",
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
     "module", "phase", "why", "transport", "source", "attribute",
-    "type", "verdict", "calls_verdict", "reason",
+    "type", "verdict", "calls_verdict", "reason", "allocator", "code_line", "call_stack", "baseline_code_line",
+    "candidate_code_line", "baseline_call_stack", "candidate_call_stack",
 }  # fmt: skip
 
 
@@ -36,7 +37,8 @@ def frame(table, rows):
 
 def _complete(table, row):
     of = {
-        "overall": "value", "memory": "bytes", "memory_details": "bytes", "kernel_metrics": "mean", "counters": "mean",
+        "overall": "value", "memory": "bytes", "memory_details": "bytes", "memory_peak": "bytes",
+        "memory_blocks": "bytes", "kernel_metrics": "mean", "counters": "mean",
         "communication_links": "transit_ns",
     }.get(table, "ns")  # fmt: skip
     before, after = row.get(f"baseline_{of}"), row.get(f"candidate_{of}")
@@ -59,6 +61,8 @@ def op(name, shapes, before, after, calls=(1, 1), types="float", **more):
     if after is not None:
         numbers |= {"candidate_calls": calls[1], "candidate_total_calls": calls[1] * 20}
         numbers |= {"candidate_device_self_ns": after, "candidate_host_self_ns": 6_000}
+    if before is not None and after is not None:
+        numbers |= {"host_delta_ns": 0, "host_diff": 0.0}
     return {"name": name, "input_shapes": shapes, "input_types": types, **numbers, **more}
 
 
@@ -107,7 +111,7 @@ def overall():
         ("exposed_transmit_ns:dp x8", "Transmit (all but wait)", 3, "ns", 19 * MS, 19 * MS, 0.194, 0.186),
         ("groups_at_once_ns", "Collectives at the same time (counted twice above)", 2, "ns", -4 * MS, -5 * MS,
          -0.041, -0.049),
-        ("free_ns", "Free (scheduling)", 1, "ns", 8 * MS, 8 * MS, 0.082, 0.078),
+        ("free_ns", "Idle time", 1, "ns", 8 * MS, 8 * MS, 0.082, 0.078),
         ("overlap_ns", "Communication overlapped with computing", 0, "ns", 4 * MS, 5 * MS, 0.041, 0.049),
         ("kernel_count", "Kernels", 0, "count", 1200, 1100.5, None, None),
         ("data_loading_ns", "Data loading", 0, "ns", None, 400_000, None, None),
@@ -216,9 +220,39 @@ def counters():
 def memory():
     return [
         {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
-         "baseline_bytes": 128 * KIB, "candidate_bytes": 192 * KIB, "baseline_calls": 10, "candidate_calls": 10},
+         "baseline_bytes": 128 * KIB, "candidate_bytes": 192 * KIB, "baseline_calls": 10, "candidate_calls": 10,
+         "allocator": "aten::empty", "more_allocators": 1},
         {"name": "aten::add", "input_shapes": "[[64, 512], [64, 512]]", "input_types": "float",
-         "baseline_bytes": 512 * KIB, "baseline_calls": 4},
+         "baseline_bytes": 512 * KIB, "baseline_calls": 4, "allocator": "aten::add", "more_allocators": 0},
+    ]  # fmt: skip
+
+
+def memory_peak():
+    """1,000 KiB and 1,200 KiB: mm holds twice as much, add no more, the rest was allocated before."""
+    mm = {"component": "device", "name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]"}
+    return [
+        {**mm, "module": "ResNet_0/Linear_3", "allocator": "aten::empty", "baseline_bytes": 400 * KIB,
+         "candidate_bytes": 800 * KIB, "baseline_calls": 4, "candidate_calls": 8, "baseline_largest_bytes": 100 * KIB,
+         "candidate_largest_bytes": 100 * KIB, "baseline_first_ns": 1 * MS, "candidate_first_ns": 1 * MS,
+         "baseline_first_step": 3, "candidate_first_step": 3, "code_line": "train.py(42): forward",
+         "call_stack": "torch/nn/linear.py(7): forward;train.py(42): forward"},
+        {**mm, "name": "aten::add", "input_shapes": "[[64, 512], [64, 512]]", "module": "", "allocator": "aten::add",
+         "baseline_bytes": 200 * KIB, "baseline_calls": 1, "baseline_largest_bytes": 200 * KIB,
+         "baseline_first_ns": 2 * MS, "baseline_first_step": 3, "code_line": "", "call_stack": ""},
+        {**mm, "name": BEFORE_CAPTURE, "input_shapes": "", "module": "", "allocator": "", "code_line": "",
+         "call_stack": "", "baseline_bytes": 400 * KIB, "candidate_bytes": 400 * KIB},
+    ]  # fmt: skip
+
+
+def memory_blocks():
+    """The largest allocation of mm, which one side keeps to the end."""
+    return [
+        {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float", "component": "device",
+         "allocator": "aten::empty", "place": 1, "baseline_bytes": 64 * KIB, "candidate_bytes": 96 * KIB,
+         "baseline_held_ns": 1 * MS, "baseline_time_ns": 2 * MS, "candidate_time_ns": 2 * MS, "baseline_step": 3,
+         "candidate_step": 3, "baseline_is_released": 1, "candidate_is_released": 0,
+         "baseline_code_line": "train.py(42): forward", "candidate_code_line": "train.py(42): forward",
+         "baseline_call_stack": "train.py(42): forward", "candidate_call_stack": "train.py(42): forward"},
     ]  # fmt: skip
 
 
@@ -250,7 +284,7 @@ def explanation():
         parts=(
             Part("compute_ns", "Computing", 70.0 * MS, 74.0 * MS, 4.0 * MS),
             Part("exposed_communication_ns", "Exposed communication", 20.0 * MS, 20.0 * MS, 0.0),
-            Part("free_ns", "Free (scheduling)", 8.0 * MS, 8.0 * MS, 0.0),
+            Part("free_ns", "Idle time", 8.0 * MS, 8.0 * MS, 0.0),
             Part("outside_ns", "Step without device activity", 2.0 * MS, 2.0 * MS, 0.0),
         ),
         causes=causes,
@@ -274,7 +308,12 @@ def bottleneck(bound, loading, utilisation):
         for text, value in (("data loading (nobody says)", loading), ("device utilisation (no device)", utilisation))
         if value is None
     ]
-    limits = {"input_bound_above": 0.05, "host_bound_below": 0.8, "device_bound_above": 0.9}
+    limits = {
+        "input_bound_above": 0.05,
+        "communication_bound_above": 0.1,
+        "host_bound_below": 0.8,
+        "device_bound_above": 0.9,
+    }
     return Bottleneck(bound, loading, utilisation, loading, tuple(missing), limits)
 
 
@@ -307,9 +346,12 @@ def diff(**changes):
         "memory": memory(),
         "memory_details": [
             {"name": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
-             "component": "device", "baseline_bytes": 128 * KIB, "candidate_bytes": 192 * KIB, "baseline_calls": 10,
+             "component": "device", "allocator": "aten::empty", "baseline_bytes": 128 * KIB,
+             "candidate_bytes": 192 * KIB, "baseline_calls": 10,
              "candidate_calls": 10, "baseline_held_ns": 2 * MS, "candidate_held_ns": 3 * MS},
         ],
+        "memory_peak": memory_peak(),
+        "memory_blocks": memory_blocks(),
         "modules": [
             {"module": "ResNet_0/Linear_3", "phase": "forward", "baseline_calls": 10, "candidate_calls": 10,
              "baseline_ns": 20 * MS, "candidate_ns": 26 * MS},

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pandas as pd
 
 from tests.reports.builders.diffs import ALL_REDUCE, KIB, LONG_KERNEL, MS, bottleneck
-from tracker.profile import NO_OP
+from tracker.profile import BEFORE_CAPTURE, NO_OP
 from tracker.results import Shown
 
 SHOWN_TABLES = (
     "overall", "steps", "ops", "kernels", "copies", "communication", "memory", "modules", "api", "memory_curve",
     "facts", "sources", "kernel_metrics", "communication_links", "counters", "kernel_types",
+    "memory_peak", "memory_blocks",
 )  # fmt: skip
 METRIC = {
     "name": LONG_KERNEL, "canonical_name": LONG_KERNEL, "type": "", "core_type": "", "input_shapes": "", "calls": 3,
     "min": None, "max": None,
 }  # fmt: skip
+HELD = {"rank": 0, "component": "device"}
 LINK = {
     **ALL_REDUCE, "transport": "HCCS", "source_rank": None, "target_rank": None, "packet_bytes": None, "calls": 40,
     "packets": None, "bytes": 8_000_000, "transit_ns": 500_000, "large_packet_ratio": None, "bandwidth_gb_per_s": 16.0,
@@ -74,7 +76,24 @@ def shown(**changes):
         ],
         "memory": [
             {"op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
-             "component": "device", "calls": 40, "bytes": 512 * KIB, "held_ns": None, "unreleased_bytes": 0},
+             "component": "device", "calls": 40, "bytes": 512 * KIB, "held_ns": None, "unreleased_bytes": 0,
+             "allocator": "aten::empty", "more_allocators": 0},
+        ],
+        "memory_peak": [
+            {**HELD, "op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "module": "ResNet_0/Linear_3", "phase": "forward", "allocator": "aten::empty", "calls": 3,
+             "bytes": 300 * KIB, "largest_bytes": 100 * KIB, "first_ns": 1 * MS, "first_step": 3,
+             "peak_ns": 9 * MS, "peak_step": 5, "code_line": "train.py(42): forward",
+             "call_stack": "train.py(42): forward"},
+            {**HELD, "op": BEFORE_CAPTURE, "input_shapes": "", "input_types": "", "module": "", "phase": "",
+             "allocator": "", "calls": None, "bytes": 100 * KIB, "largest_bytes": None, "first_ns": None,
+             "first_step": -1, "peak_ns": 9 * MS, "peak_step": 5, "code_line": None, "call_stack": None},
+        ],
+        "memory_blocks": [
+            {**HELD, "step": 3, "op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
+             "module": "ResNet_0/Linear_3", "phase": "forward", "allocator": "aten::empty", "bytes": 100 * KIB,
+             "time_ns": 1 * MS, "held_ns": None, "is_released": 0, "code_line": "train.py(42): forward",
+             "call_stack": "train.py(42): forward"},
         ],
         "modules": [
             {"module": "ResNet_0/Linear_3", "phase": "forward", "calls": 40, "host_total_ns": 2 * MS,

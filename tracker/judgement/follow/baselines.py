@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tracker.detectors.life import NOTIFIED, OPEN, State
+from tracker.judgement.families import is_tagged
 from tracker.judgement.follow.tracked import Tracked
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.follow.watched import Watched
@@ -34,12 +35,14 @@ class Baselines:
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
 
-    @staticmethod
-    def of(windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
+    def of(self, windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
         """The runs that the change of a series with `run` is measured against; `windows`: as they were then."""
         window = windows[row]
         if change == "presence":
-            return tuple(range(max(0, run - len(window)), run))
+            told: Sequence[int] = range(max(0, run - len(window)), run)
+            if is_tagged(self.watched.families[row]):
+                told = [at for at in range(run) if self.watched.tells(row, at)][-len(window) :]
+            return tuple(told)
         return tuple(window[window >= 0].tolist())
 
     def of_step(self, windows: I64, run: int) -> tuple[int, ...]:

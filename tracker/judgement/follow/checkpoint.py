@@ -96,7 +96,7 @@ def _key(follower: Follower, series: I64, runs: int, fingerprint: Callable[[int,
     done = [(place, number, action.key[1:], action.first_run, action.acted) for place, number, action in actions]
     seen = [(run.version, run.started_at_ns) for run in watched.runs[:runs]]
     # what the whole line decides for each of its runs
-    whole = (watched.leaf, bool(np.isnan(watched.step).all()))
+    whole = (watched.leaves, bool(np.isnan(watched.step).all()))
     return fingerprint(runs, (FORM, whole, seen, watched.runs[runs].version, done))
 
 

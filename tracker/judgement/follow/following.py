@@ -199,7 +199,9 @@ class Follower:
                     shown[place, last] = self._decide(change, place, list(range(place, last + 1)), own, every=True)
                 if one.finding.state == "recovered":
                     one = self._again(one, place, last)  # noqa: PLW2901 what follows is of the second time
-                one.gates, one.candidate = shown[place, last].of(one.row), tuple(range(place, last + 1))
+                one.gates = shown[place, last].of(one.row)
+                # a run that tells nothing of the series, recorded differently, decided nothing
+                one.candidate = tuple(at for at in range(place, last + 1) if self.watched.tells(one.row, at))
                 one.step_baseline = self.baselines.of_step(self.snapshots[place], place)
         return found, because
 

@@ -24,7 +24,7 @@ def normal_runs(watched: Watched, rows: Sequence[int]) -> NDArray[np.bool_]:
     families = {watched.families[row] for row in rows}
     of_runs = any(family[0] == RUN for family in families)
     # what other families say changes nothing for these, but for the leaves, which explain the step
-    wanted = families | ({watched.leaf} if of_runs else set())
+    wanted = families | (set(watched.leaves) if of_runs else set())
     kinds = {family: own for family, own in watched.kinds.items() if family in wanted}
     follower = Follower(replace(watched, kinds=kinds, ways=watched.ways if of_runs else {}), ())
     for run in range(len(watched.runs)):

@@ -16,7 +16,7 @@ from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, confirm, judge_series
 from tracker.detectors.presence import beyond, judge_calls, judge_presence
-from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better, telling
+from tracker.judgement.families import RUN, UNCOUNTED, Family, is_tagged, more_is_better, telling
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, gathered
 from tracker.judgement.judging import run_totals
@@ -60,7 +60,7 @@ def levels(
     """
     said = nothing(len(watched.names))
     of_runs = families is None or any(family[0] == RUN for family in families)
-    explained = 0.0
+    explained, leaves = 0.0, watched.leaves
     run = list(columns)
     if run[0] < ENOUGH:
         return said  # no window can hold enough
@@ -68,7 +68,7 @@ def levels(
     for family, rows in watched.kinds.items():
         if family[0] == RUN or (suspects is not None and not suspects[rows].any()):
             continue
-        if families is not None and family not in families and (family != watched.leaf or not of_runs):
+        if families is not None and family not in families and (family not in leaves or not of_runs):
             continue
         x = gathered(watched.centred, rows, windows.columns[rows])
         y = cut(watched.centred, rows, run)
@@ -85,8 +85,8 @@ def levels(
             )  # fmt: skip
         sign = _signs(judged.columns, windows.enough(rows))
         _put_called(said, rows, sign, judged.columns, asked=families is not None or suspects is not None)
-        if family == watched.leaf:
-            explained = float(judged.columns["contribution"][sign != 0].sum())
+        if family in leaves:
+            explained += float(judged.columns["contribution"][sign != 0].sum())
     for way, rows in watched.ways.items() if of_runs else ():
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
@@ -167,8 +167,11 @@ def presence(
     for family, rows in watched.kinds.items():
         if families is not None and family not in families:
             continue
+        baseline, run = _recorded_alike(watched, family, before, columns)
+        if not baseline or not run:
+            continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
-        early = since[rows] - baseline[0]
+        early = np.searchsorted(baseline, since[rows])
         for row in np.flatnonzero((early > 0) & (early < len(baseline))).tolist():
             x[row, : early[row]] = x[row, early[row]]  # what was before a user expected the change says nothing
         # a run that says nothing of a family has not lost its series
@@ -185,6 +188,16 @@ def presence(
         called = _is_called(table) & (early <= len(baseline) - ENOUGH)
         _put_called(said, rows, np.where(called, sign, 0).astype(np.int64), table)
     return said
+
+
+def _recorded_alike(
+    watched: Watched, family: Family, before: int, columns: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """The window of presence, and `columns`; of a family that not all recordings have, the runs that have it."""
+    if not is_tagged(family):
+        return list(range(max(0, before - WINDOW), before)), list(columns)
+    said = watched.said[family]
+    return np.flatnonzero(said[:before])[-WINDOW:].tolist(), [run for run in columns if said[run]]
 
 
 def nothing(series: int) -> Said:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tracker.detectors import rule
 from tracker.detectors.baseline import WINDOW
 from tracker.detectors.centre import MIN_SERIES
-from tracker.judgement.families import BETTER_IF_MORE, OWN_CLOCK, RUN, WAYS, Family, leaf_of, more_is_better
+from tracker.judgement.families import BETTER_IF_MORE, OWN_CLOCK, RUN, WAYS, Family, leaf_of, leaves_of, more_is_better
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.profile import median
@@ -70,6 +70,11 @@ class Watched(Struct, frozen=True):
         """The family whose series say what all of them share."""
         return leaf_of(self.families)
 
+    @property
+    def leaves(self) -> list[Family]:
+        """That family, of each recording that has its own."""
+        return leaves_of(self.families)
+
     def step_row(self, run: int) -> int | None:
         """The series in which a run says how long its step takes; None: it does not say."""
         own = [int(row) for way in WAYS if way in self.ways for row in self.ways[way]]
@@ -103,9 +108,11 @@ def watched_of(line: Values, runs: Sequence[WatchedRun], thresholds: Thresholds 
     with np.errstate(divide="ignore", invalid="ignore"):
         raw = np.where(line.values > 0, line.values, np.nan)
         raw = np.where(more_is_better(line.families)[:, None], 1.0 / raw, raw)
-    kinds, leaf = dict(line.by_family()), line.leaf
-    step = _steps(line, kinds[leaf] if leaf else None)
-    shared = factor_run_by_run(raw[kinds[leaf]], step) if leaf else np.zeros(len(runs))
+    kinds = dict(line.by_family())
+    leaves = [kinds[family] for family in line.leaves]
+    step = _steps(line, np.concatenate(leaves) if leaves else None)
+    # a run has the leaves of one recording, and a factor of 0 in the others
+    shared = sum((factor_run_by_run(raw[rows], step) for rows in leaves), np.zeros(len(runs)))
     centred = raw.copy()
     for family, rows in kinds.items():
         if not is_centred(family):

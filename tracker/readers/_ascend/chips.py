@@ -1,11 +1,13 @@
-"""info.json of CANN (PROF_*/device_N/info.json.N) -> which chip a capture ran on."""
+"""info.json of CANN (PROF_*/device_N/info.json.N) or NPU_INFO of a database -> which chip a capture ran on."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
+
+from tracker.errors import SourceError
 
 CHIPS: Final[Mapping[str, str]] = {
     "0": "Ascend310",
@@ -17,6 +19,7 @@ CHIPS: Final[Mapping[str, str]] = {
 """`platform_version` -> the name that CANN's own exporter writes into NPU_INFO of a database."""
 
 UNKNOWN: Final = "unknown"
+_DATABASE: Final = re.compile(r"(?:ascend_(?:pytorch|mindspore)_profiler(?:_\d+)?|msprof_\d+)\.db")
 _FILE: Final = re.compile(r"info\.json(?:\.\d{1,9})?")
 
 
@@ -27,6 +30,32 @@ def chip_of(info: Mapping[str, Any]) -> str:
     ('Ascend910B', 'unknown', 'unknown')
     """
     return CHIPS.get(str(info.get("platform_version", "")), UNKNOWN)
+
+
+def chip_beside(folders: Iterable[Path]) -> str:
+    """The chip that NPU_INFO of the databases in these folders names, `unknown` where they name none or several.
+
+    A database that cannot be read says nothing here.
+    """
+    files = dict.fromkeys(
+        file
+        for folder in folders
+        if folder.is_dir()
+        for file in sorted(folder.iterdir())
+        if _DATABASE.fullmatch(file.name)
+    )
+    names = {name for file in files for name in _chips_in(file)}
+    return names.pop() if len(names) == 1 else UNKNOWN
+
+
+def _chips_in(database: Path) -> list[str]:
+    from tracker.readers._sqlite import opened
+
+    try:
+        with opened(database) as db:
+            return [str(name) for (name,) in db.rows("NPU_INFO", "name") if name]
+    except SourceError:
+        return []
 
 
 def info_files(folder: Path) -> list[Path]:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 from tracker.profile import MISSING
 from tracker.readers._collectives import role_of
 from tracker.readers._facts import short_word, told_number
+from tracker.readers._stated import configuration_of_arguments, configuration_of_groups
 
 SETTINGS: Final = (
     "record_shapes", "profile_memory", "with_stack", "with_flops", "with_modules", "schedule", "activities",
@@ -70,6 +71,7 @@ class Metadata(Struct, frozen=True):
     facts: Mapping[str, str] = field(default_factory=dict)
     groups: Mapping[str, Group] = field(default_factory=dict)
     parallel: Mapping[str, int] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
 
     def group(self, name: str) -> Group:
         """The group called `name`: its raw id, its double hash, or the last three digits of that hash.
@@ -122,6 +124,10 @@ def metadata_of(info: Mapping[str, Any], metadata: Mapping[str, Any]) -> Metadat
         facts=_facts(info, metadata, distributed, groups),
         groups=groups,
         parallel=_parallel(groups, distributed, rank),
+        configuration={
+            **configuration_of_groups((group.role, len(group.ranks)) for group in groups.values()),
+            **configuration_of_arguments(distributed),
+        },
     )
 
 

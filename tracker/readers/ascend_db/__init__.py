@@ -35,8 +35,6 @@ def sniff(path: Path, head: bytes) -> bool:
 
     if path.is_dir():
         return is_capture_folder(path)
-    if path.suffix != ".db":
-        return False
     # a damaged file of this name is claimed too, so that the error can say what is wrong
     if is_database_name(path):
         return True

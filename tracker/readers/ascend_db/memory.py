@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, MISSING, Allocations, MemoryPoints
@@ -25,7 +26,15 @@ _TOTALS: Final = (
 )
 
 
-def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None) -> Allocations:
+class Blocks(Struct, frozen=True):
+    """Allocator events; for each the op that the source names, and when it really happened."""
+
+    events: Allocations
+    op: I32
+    time_ns: I64
+
+
+def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None) -> Blocks:
     """Two events per row of OP_MEMORY, one where the memory was not released or not allocated in the capture.
 
     `device`: the one device whose rows are read, None for all. `address` is the number of the row: it pairs the events.
@@ -38,6 +47,7 @@ def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None
         table = picked(table, np.isin(table["deviceId"], (device, MISSING)))
     is_graph = _is_graph(db, texts, table)
     thread = _threads_of(db, texts, host, table, is_graph)
+    really = {name: table[name].copy() for name in _TIMES}
     _place_at_enqueue(host, table, thread, is_graph)
     frees = table["size"] < 0
     parts = []
@@ -48,6 +58,7 @@ def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None
         parts.append(
             {
                 "time_ns": table[time][rows],
+                "really_ns": really[time][rows],
                 "bytes": table["size"][rows] * sign,
                 "address": rows,
                 "total_allocated_bytes": table[allocated][rows],
@@ -56,12 +67,21 @@ def allocations_of(db: Database, texts: Texts, host: Host, *, device: int | None
         )
     joined: dict[str, I64] = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     words = np.array([texts.strings.code(FRAMEWORK), texts.strings.code(GRAPH_ENGINE)], dtype=np.int32)
-    return Allocations(
+    really_ns = joined.pop("really_ns")
+    names = texts.codes(table["name"])
+    names[is_graph] = texts.codes(table["name"][is_graph], _of_cann)
+    allocations = Allocations(
         thread=thread[joined["address"]],
         on_device=np.ones(len(joined["address"]), dtype=np.int8),
         component=words[is_graph[joined["address"]].astype(np.int64)],
         **joined,
     )
+    return Blocks(allocations, names[joined["address"]], really_ns)
+
+
+def _of_cann(name: str) -> str:
+    """The name of a task of the graph engine as the text files of the profiler spell it."""
+    return name if name.startswith(_OF_CANN) else f"{_OF_CANN}{name}"
 
 
 def memory_points_of(db: Database, texts: Texts, *, device: int | None) -> MemoryPoints:

@@ -106,6 +106,7 @@ def _capture(
         quality_reason="; ".join(lacks),
         events=events,
         parallel=metadata.parallel,
+        configuration=metadata.configuration,
     )
     return capture, (*lacks, *warnings)
 
@@ -139,7 +140,7 @@ def _events(
     calls = calls_of(source.spans, texts, tasks, metadata, device=device, is_only=is_only)
     work = work_of(db, texts, tasks, calls)
     host = host_of(source.spans, texts, work.connection)
-    allocations = allocations_of(db, texts, host, device=only)
+    blocks = allocations_of(db, texts, host, device=only)
     if source.analysis:
         analysis = analysis_of(source.analysis, calls, strings, metadata, device=only)
     else:
@@ -154,11 +155,14 @@ def _events(
         launches=host.launches,
         device=replace(work.events, process=host.threads.processes_of(work.pid)),
         collectives=calls.table,
-        allocations=allocations,
+        allocations=blocks.events,
         markers=host.markers,
         host_is_primary=is_first,
         extras=replace(
-            _extras(source, texts, calls, work, analysis, only), no_collectives=missing.NO_COLLECTIVES in lacks
+            _extras(source, texts, calls, work, analysis, only),
+            allocation_op=blocks.op,
+            allocation_ns=blocks.time_ns,
+            no_collectives=missing.NO_COLLECTIVES in lacks,
         ),
     )
     return events, lacks, (*missing.warnings_of(db, source.files.database, metadata.settings), *host.warnings)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.readers._ascend.done import still_parsed
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import BOM, ReadOptions, read_head
+from tracker.readers._source import ReadOptions, first_character, read_head, suffix_of
 from tracker.readers.ascend_text import folders
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ TITLE: Final = (
 NAME: Final = "ascend_text"
 NAMED: Final = re.compile(r"trace_view\.json(?:\.gz)?|kernel_details\.csv")
 _SNIFF_BYTES: Final = 1 << 18
-_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"')
+_TEXT_TIME: Final = re.compile(rb'"ts"\s*:\s*"\d{1,16}\.\d')
+_NUMBER_TIME: Final = re.compile(rb'"ts"\s*:\s*\d')
 # what CANN's own msprof_*.json has not: the events of the framework
 _FRAMEWORK: Final = re.compile(rb'"cat"\s*:\s*"(?:cpu_op|python_function|enqueue|dequeue|async_npu)"')
-_ASCEND: Final = re.compile(rb'"(?:Ascend Hardware|CANN|Overlap Analysis)"|"async_npu"|"torch_to_npu"')
 _HEADER: Final = re.compile(rb"(?:\xef\xbb\xbf)?[^\r\n]*\bName\b[^\r\n]*\bAccelerator Core\b[^\r\n]*\bDuration")
 
 
@@ -40,14 +40,14 @@ def sniff(path: Path, head: bytes) -> bool:
     if path.is_dir():
         output = folders.output_of(path)
         return folders.is_unparsed(path) or (output is not None and folders.has_text(output))
-    if path.suffix == ".csv":
+    if suffix_of(path) == ".csv":
         return _HEADER.match(head) is not None
-    if head.removeprefix(BOM).lstrip()[:1] != b"[" or not _TEXT_TIME.search(head):
+    # no other profiler writes a bare list of framework events whose times are text; what is Ascend's own can stand
+    # behind all of them
+    if first_character(head) != b"[" or (_NUMBER_TIME.search(head) and not _TEXT_TIME.search(head)):
         return False
     more = read_head(path, _SNIFF_BYTES)
-    return _FRAMEWORK.search(more) is not None and (
-        _ASCEND.search(more) is not None or path.name.startswith("trace_view")
-    )
+    return _FRAMEWORK.search(more) is not None and _TEXT_TIME.search(more) is not None
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:

@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from tracker.readers._ascend.chips import info_files
+from tracker.readers._source import suffix_of
 
 OUTPUT: Final = "ASCEND_PROFILER_OUTPUT"
 KERNELS: Final = "kernel_details.csv"
@@ -50,7 +51,8 @@ _RAW: Final = re.compile(r"FRAMEWORK|PROF_.+")
 class Layout(Struct, frozen=True):
     """The files of one capture. `root`: the folder (or bare file) that was claimed; `files`: by name.
 
-    `chips`: files that name the chip. `unknown`: files beside them that this reader does not know.
+    `chips`: files that name the chip; `homes`: folders whose databases may name it.
+    `unknown`: files beside them that this reader does not know.
     """
 
     root: Path
@@ -61,6 +63,7 @@ class Layout(Struct, frozen=True):
     counted: tuple[Path, ...] = ()
     unknown: tuple[str, ...] = ()
     names: tuple[str, ...] = field(default=())
+    homes: tuple[Path, ...] = ()
 
     @property
     def is_mindspore(self) -> bool:
@@ -108,8 +111,9 @@ def is_unparsed(folder: Path) -> bool:
 def layout_of(path: Path) -> Layout:
     """The files of the capture at `path`, a folder or one bare file."""
     if path.is_file():
-        name = KERNELS if path.suffix == ".csv" else TRACE
-        return Layout(path, {name: path}, names=(path.name, path.resolve().parent.name))
+        name = KERNELS if suffix_of(path) == ".csv" else TRACE
+        here = path.resolve().parent
+        return Layout(path, {name: path}, names=(path.name, here.name), homes=(here,))
     output = output_of(path) or path
     # beside the output folder, or in it where someone kept only that
     homes = (path, output, output.resolve().parent if output.name == OUTPUT else output)
@@ -123,15 +127,17 @@ def layout_of(path: Path) -> Layout:
         file.name for file in files if _name_of(file) not in known and file not in counted and _is_unknown(file)
     )
     here = path.resolve()
+    raw = output.resolve().parent if output.name == OUTPUT else output
     return Layout(
         root=path,
         files=known,
         info=infos[0] if infos else None,
         metadata=next((file for file in metadata if file.is_file()), None),
-        chips=tuple(info_files(output.resolve().parent if output.name == OUTPUT else output)),
+        chips=tuple(info_files(raw)),
         counted=counted,
         unknown=unknown,
         names=(here.name, here.parent.name, here.parent.parent.name),
+        homes=(output, raw, *sorted(raw.glob("PROF_*"))),
     )
 
 

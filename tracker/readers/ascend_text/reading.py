@@ -29,7 +29,7 @@ from tracker.profile import (
     empty,
 )
 from tracker.readers._ascend.api_calls import api_totals_of
-from tracker.readers._ascend.chips import UNKNOWN, chip_of
+from tracker.readers._ascend.chips import UNKNOWN, chip_beside, chip_of
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows, add_pipeline_summary, step_times_of
 from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_table
@@ -54,7 +54,7 @@ VENDOR: Final = "Huawei"
 ONLY_COLLECTIVES: Final = "neither kernel_details.csv nor trace_view.json: collectives are all that is known"
 NO_DEVICE: Final = "neither kernel_details.csv nor trace_view.json: nothing is known of the work of the device"
 OF_STEPS: Final = (
-    "neither kernel_details.csv nor trace_view.json: compute, communication and free time are those of "
+    "neither kernel_details.csv nor trace_view.json: compute, communication and idle time are those of "
     "step_trace_time.csv, kernels and copies are unknown"
 )
 _ORDINAL: Final = re.compile(r"NPU:(\d{1,9})")
@@ -109,6 +109,8 @@ def _read_metadata(read: _Read, layout: Layout, options: ReadOptions) -> None:
     read.metadata = metadata_of(info, metadata)
     chips = {chip_of(_json(read, path, options)) for path in layout.chips}
     read.chip = chips.pop() if len(chips) == 1 else UNKNOWN
+    if read.chip == UNKNOWN:
+        read.chip = chip_beside(layout.homes)
 
 
 def _json(read: _Read, path: Path | None, options: ReadOptions) -> dict[str, Any]:
@@ -227,7 +229,8 @@ def _events(read: _Read, counters: CounterRows) -> Events:
             events.extras,
             allocation_op=events.extras.allocation_op
             if read.blocks is None
-            else allocation_ops_of(read.blocks, host, strings),
+            else allocation_ops_of(read.blocks, strings),
+            allocation_ns=events.extras.allocation_ns if read.blocks is None else read.blocks.time_ns,
             memory_points=read.points,
             counters=counters.done(),
             step_times=read.steps,
@@ -281,6 +284,7 @@ def _capture(read: _Read, layout: Layout, events: Events) -> Capture:
         quality_reason=read.partial,
         events=events,
         parallel=metadata.parallel,
+        configuration=metadata.configuration,
     )
 
 
@@ -303,8 +307,8 @@ def _missing(read: _Read, layout: Layout, events: Events) -> Iterator[str]:
             "no trace_view.json: no ops, kernels without the op that launched them, steps as long as the device works"
         )
     if events.extras.no_copies and not read.only_collectives:
-        own = "free time is that of step_trace_time.csv, which counts copies as free"
-        free = own if (read.steps.free_ns != MISSING).any() else "E2E and free time are unknown as well"
+        own = "idle time is that of step_trace_time.csv (Free), which counts copies as idle"
+        free = own if (read.steps.free_ns != MISSING).any() else "E2E and idle time are unknown as well"
         yield f"kernel_details.csv lists no copies and memsets, so these are unknown; {free}"
     if read.kernels is None and not read.partial:
         yield "no kernel_details.csv: kernels by trace_view.json, without types, shapes and metrics"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from tracker.errors import SourceError
 from tracker.readers._ascend import prof_folders
 from tracker.readers._pause import collector_paused
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import ReadOptions, first_character, read_head, suffix_of
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -24,7 +24,7 @@ __all__ = ["TITLE", "read", "sniff", "unfinished"]
 TITLE: Final = "CANN msprof export as text (PROF_* folder, mindstudio_profiler_output, msprof_*.json, op_summary_*.csv)"
 NAME: Final = "cann"
 _SNIFF_BYTES: Final = 1 << 18
-NAMED: Final = re.compile(r"msprof(?!_tx)\w*\.json(?:\.gz)?")
+NAMED: Final = re.compile(r"msprof(?!_tx)\w*\.json(?:\.gz)?", re.IGNORECASE)
 _PROCESS: Final = re.compile(rb'"name"\s*:\s*"(?:Ascend Hardware|CANN|Overlap Analysis|HCCL|Communication|AscendCL)"')
 _HEADER: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?[^\r\n]*\bOp Name\b[^\r\n]*\bTask Start Time\b[^\r\n]*\bTask Duration\b"
@@ -35,9 +35,9 @@ def sniff(path: Path, head: bytes) -> bool:
     """True for the folder of a capture, exported as text or not at all; for a file by its header or its processes."""
     if path.is_dir():
         return _is_output(path) or _is_capture(path)
-    if path.suffix == ".csv":
+    if suffix_of(path) == ".csv":
         return _HEADER.match(head) is not None
-    if not NAMED.fullmatch(path.name) or head.lstrip()[:1] != b"[":
+    if not NAMED.fullmatch(path.name) or first_character(head) != b"[":
         return False
     return _PROCESS.search(read_head(path, _SNIFF_BYTES)) is not None
 

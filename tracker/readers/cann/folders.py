@@ -10,6 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 from tracker.readers._ascend import prof_folders
+from tracker.readers._source import suffix_of
 
 _SLICE: Final = r"(?:_slice_(?P<slice{0}>\d{{1,9}}))?"
 _NAME: Final = re.compile(
@@ -92,7 +93,7 @@ def devices_in(path: Path) -> list[DeviceFiles]:
 
 def _of_file(path: Path) -> DeviceFiles:
     name = name_of(path.name)
-    form = "csv" if path.suffix == ".csv" else "json"
+    form = "csv" if suffix_of(path) == ".csv" else "json"
     is_numbered = name is not None and len(name.numbers) in _DEVICE_MODEL_ITERATION
     device = name.numbers[0] if name is not None and is_numbered else None
     return DeviceFiles(device, {f"{'op_summary' if form == 'csv' else 'msprof'}.{form}": (path,)}, {})

@@ -21,7 +21,9 @@ from tracker.profile import (
     Strings,
     empty,
 )
+from tracker.readers._ascend import prof_folders
 from tracker.readers._ascend.api_calls import api_totals_of
+from tracker.readers._ascend.chips import UNKNOWN, chip_beside
 from tracker.readers._ascend.communication import CommunicationOp, MatrixTotal, read_communication, read_matrix
 from tracker.readers._ascend.counters import CounterRows
 from tracker.readers._ascend.json_files import read_object
@@ -197,7 +199,8 @@ def _events(read: _Read, tables: Tables, counters: CounterRows) -> Events:
         markers=read.steps.markers if read.steps else host.markers,
         extras=replace(
             events.extras,
-            allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, host, strings),
+            allocation_op=events.extras.allocation_op if blocks is None else allocation_ops_of(blocks, strings),
+            allocation_ns=events.extras.allocation_ns if blocks is None else blocks.time_ns,
             memory_points=empty(MemoryPoints) if points is None else points,
             counters=counters.done(),
             api_totals=read.api,
@@ -216,7 +219,7 @@ def _capture(read: _Read, events: Events, partial: str, *, is_dated: bool) -> Ca
         rank=read.info.rank,
         world_size=None,
         host=read.info.host,
-        device=Device(VENDOR, read.info.chip),
+        device=Device(VENDOR, _chip(read)),
         device_ordinal=read.files.device,
         started_at_ns=span[0] if span else None,
         ended_at_ns=span[1] if span else None,
@@ -226,6 +229,13 @@ def _capture(read: _Read, events: Events, partial: str, *, is_dated: bool) -> Ca
         quality_reason=partial,
         events=events,
     )
+
+
+def _chip(read: _Read) -> str:
+    """By info.json, else by the databases of the same capture."""
+    files = [file.absolute() for files in read.files.files.values() for file in files]
+    homes = [home for file in files for home in file.parents[:3] if prof_folders.is_prof_name(home.name)]
+    return chip_beside(homes) if read.info.chip == UNKNOWN else read.info.chip
 
 
 def _missing(read: _Read, events: Events, *, is_dated: bool) -> Iterator[str]:
@@ -239,7 +249,7 @@ def _missing(read: _Read, events: Events, *, is_dated: bool) -> Iterator[str]:
     if read.timeline is None:
         yield "no msprof_*.json: no calls of CANN, no tasks of collectives, and kernels without what launched them"
     if events.extras.no_copies:
-        yield "no timeline lists copies and memsets: these are unknown, and with them E2E and free time"
+        yield "no timeline lists copies and memsets: these are unknown, and with them E2E and idle time"
     if _KERNELS not in read.files.files:
         yield "no op_summary_*.csv: kernels by their tasks, without types and shapes"
     if not len(events.allocations) and not len(events.extras.memory_points):

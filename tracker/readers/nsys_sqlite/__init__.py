@@ -33,7 +33,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
     if path.is_dir():
         return False
-    if path.suffix in _REPORTS:
+    if path.suffix.lower() in _REPORTS:
         return not _export_of(path).is_file()
     if not head.startswith(_MAGIC):
         return False
@@ -43,12 +43,12 @@ def sniff(path: Path, head: bytes) -> bool:
             return own and db.has(_STRINGS)
     except SourceError:
         # a damaged file of this name is claimed too, so that the error can say what is wrong
-        return path.suffix == ".sqlite"
+        return path.suffix.lower() == ".sqlite"
 
 
 def instead(path: Path) -> Path | None:
     """The export beside a report; None for any other file."""
-    return _export_of(path) if path.suffix in _REPORTS and _export_of(path).is_file() else None
+    return _export_of(path) if path.suffix.lower() in _REPORTS and _export_of(path).is_file() else None
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:
@@ -56,7 +56,7 @@ def read(path: Path, options: ReadOptions | None = None) -> Profile:
     from tracker.profile import Profile
     from tracker.readers.nsys_sqlite.reading import captures_of
 
-    if path.suffix in _REPORTS:
+    if path.suffix.lower() in _REPORTS:
         if (export := instead(path)) is not None:
             raise SourceError(path, "", "only nsys itself can read its reports", remedy=f"give {export}, its export")
         command = f"nsys export --type sqlite --output {_export_of(path).name} {path.name}"

@@ -197,7 +197,10 @@ def _events(export: _Export, process: int, ordinal: int | None, *, is_first: boo
         markers=host.markers,
         host_is_primary=is_first,
         extras=Extras(
-            op_phase=host.phase, counters=metrics_of(export.db, gpu, export.strings), no_kernels=export.no_kernels
+            op_phase=host.phase,
+            counters=metrics_of(export.db, gpu, export.strings),
+            no_kernels=export.no_kernels,
+            waiting_threads=True,
         ),
     )
     return events, tuple(f"process {pid_of(process)}: {text}" for text in host.warnings)

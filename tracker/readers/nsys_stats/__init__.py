@@ -10,7 +10,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import ReadOptions, suffix_of
+from tracker.readers._text import head_matches, looks_like_text
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
@@ -19,8 +20,7 @@ __all__ = ["TITLE", "read", "sniff"]
 
 TITLE: Final = "text of nsys stats, any version"
 NAME: Final = "nsys_stats"
-_SNIFF_BYTES: Final = 1 << 20
-_SUFFIXES: Final = (".txt", ".log", ".out", "")
+_SUFFIXES: Final = (".txt", ".log", ".out", ".err", "")
 _OWN: Final = re.compile(
     rb"^ ?\*\* [^\n]{1,80} \(\w{4,40}\):\s*$"
     rb"|^(?:CUDA (?:API|Kernel)|NVTX Push-Pop Range|Operating System Runtime API) Statistics(?: \(nanoseconds\)|:)\s*$",
@@ -30,11 +30,10 @@ _OWN: Final = re.compile(
 
 def sniff(path: Path, head: bytes) -> bool:
     """True for text with the title of such a table, in its first MiB: a training log may stand in front."""
-    if path.is_dir() or b"\0" in head or head.lstrip()[:1] in (b"{", b"["):
+    if not looks_like_text(path, head):
         return False
-    if _OWN.search(head):
-        return True
-    return path.suffix in _SUFFIXES and _OWN.search(read_head(path, _SNIFF_BYTES)) is not None
+    is_text = suffix_of(path) in _SUFFIXES
+    return head_matches(path, head if is_text else head[:4095], _OWN)
 
 
 def read(path: Path, options: ReadOptions | None = None) -> Profile:

@@ -24,6 +24,7 @@ from tracker.readers import _rows
 from tracker.readers._nvidia import api_level, api_name, launches_work, operation_name
 from tracker.readers._nvtx import range_name
 from tracker.readers._source import ReadOptions, SourceText
+from tracker.readers._text import lines_of
 from tracker.readers.nsys_stats.sections import (
     API,
     COPY_SIZES,
@@ -54,7 +55,7 @@ class _Work(Struct, frozen=True):
 def capture_of(path: Path, options: ReadOptions) -> tuple[Capture, tuple[str, ...]]:
     """The capture, and what the reader of the result should know: what nsys skipped, names that it cut."""
     text = SourceText(path, options)
-    lines = b"".join(text).decode("utf-8").splitlines()
+    lines = list(lines_of(text))
     found = sections_of(path, lines)
     tables = _tables(path, found)
     if not any(tables.values()):

@@ -22,6 +22,10 @@ _LOWEST: Final[Mapping[tuple[str, str], int]] = {
     ("communication_link", "packet_bytes"): -1,
     # points in time, which may lie before the first event, or before the epoch of a clock that is not absolute
     ("memory_curve", "time_ns"): -_LARGEST,
+    **{("memory_peak", column): -_LARGEST for column in ("bytes", "first_ns", "peak_ns")},
+    ("memory_block", "time_ns"): -_LARGEST,
+    ("memory_peak", "first_step"): -1,
+    ("memory_peak", "peak_step"): -1,
     ("collective_calls", "start_ns"): -_LARGEST,
     ("breakdowns", "start_ns"): -_LARGEST,
     ("breakdowns", "steps"): 1,
@@ -49,6 +53,7 @@ UNIQUE: Final[Mapping[str, Sequence[str]]] = {
     "kernel": ("step", "kernel_key", "op_key", "category"),
     "kernel_metric": ("kernel_key", "metric"),
     "memory": ("step", "op_key", "component"),
+    "memory_allocator": ("step", "op_key", "component", "allocator"),
 }
 """Table -> columns in which no two rows are alike."""
 

@@ -51,7 +51,7 @@ def capture_in(record: bytes | bytearray) -> Capture:
 def _header(path: Path, record: bytes | bytearray) -> schema.Header:
     try:
         version = msgspec.msgpack.decode(record, type=schema.Version)
-        if version.schema != schema.SCHEMA:
+        if not schema.OLDEST_SCHEMA <= version.schema <= schema.SCHEMA:
             writer = ascii(version.tracker)[1:-1][:40]
             problem = f"tracker {writer} wrote it with schema {version.schema}, this one knows {schema.SCHEMA}"
             remedy = "upgrade tracker here" if version.schema > schema.SCHEMA else _AGAIN
@@ -80,12 +80,14 @@ def _capture(path: Path, record: bytes | bytearray, number: int, profile: schema
 
 
 def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
-    if found.tables.keys() != ROW_COLUMNS.keys():
+    later = {name for added in schema.ADDED.values() for name in added} - found.tables.keys()
+    if found.tables.keys() != ROW_COLUMNS.keys() - later:
         raise columns.BadColumn("has not the tables of a capture")
     tables = {}
     for name, kinds in ROW_COLUMNS.items():
         try:
-            tables[name] = columns.unpacked_table(kinds, found.tables[name], pool)
+            packed = dict.fromkeys(kinds, b"") if name in later else found.tables[name]
+            tables[name] = columns.unpacked_table(kinds, packed, pool)
         except columns.BadColumn as error:
             raise columns.BadColumn(f"table {name}: {error}") from error
     calls = found.collective_calls

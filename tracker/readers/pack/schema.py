@@ -6,7 +6,11 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-SCHEMA: Final = 1
+SCHEMA: Final = 2
+OLDEST_SCHEMA: Final = 1
+ADDED: Final = {2: ("memory_allocator", "memory_peak", "memory_block")}
+"""Schema -> the tables that packs of older ones lack; they are read without rows."""
+
 MAX_TEXT_BYTES: Final = 16 << 20
 """Largest size of one text, such as the name of a kernel."""
 

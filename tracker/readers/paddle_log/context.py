@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from tracker.profile import CPU, UNKNOWN_DEVICE, Device
 from tracker.readers import _paddle
+from tracker.readers._stated import Stated, configuration_in_names, merged
 
 # 20230808_69edec3bb7: the day of the build and its commit
 _VERSION: Final = re.compile(
@@ -18,11 +19,6 @@ _VERSION: Final = re.compile(
 )
 _RANK: Final = re.compile(r"(?:workerlog|rank|trainer)[._-]?(\d{1,9})", re.IGNORECASE)
 _WORD: Final = r"(?<![A-Za-z0-9])"
-_BATCH: Final = re.compile(_WORD + r"bs_?(\d{1,9})(?![A-Za-z0-9])")
-_SEQUENCE: Final = re.compile(_WORD + r"seq_?len_?(\d{1,9})(?![A-Za-z0-9])")
-_PRECISION: Final = re.compile(_WORD + r"(pure_fp16|pure_bf16|fp16|bf16|fp32|fp8|tf32|amp)(?![A-Za-z0-9])")
-_CARDS: Final = re.compile(_WORD + r"gpu(\d{1,6})(?![A-Za-z0-9])")
-_NODES: Final = re.compile(_WORD + r"N(\d{1,6})C(\d{1,6})(?![A-Za-z0-9])")
 _GPU: Final = re.compile(
     _WORD
     + r"((?:NVIDIA[ _-])?(?:[VAHBPT]\d{1,4}[A-Z]?|L\d{1,2}S?|GH?B?200)(?:-(?:SXM\d?|PCIE|\d{1,3}GB?))*)(?![A-Za-z0-9])"
@@ -33,10 +29,6 @@ _SAID: Final[Mapping[str, re.Pattern[str]]] = {
     "model": re.compile(
         r"\bmodel_name_or_path(?:'?, '| |='?)([\w./-]{1,80}?)(?=['\" ,)]|$)|\.paddlenlp/models/([\w.-]{1,80})/"
     ),
-    "batch_size": re.compile(r"\bbatch_size(?:'?, '|[ =])(\d{1,9})"),
-    "amp": re.compile(r"\buse_amp(?:'?, '| : |[ =])(True|true|1)\b"),
-    "pure_fp16": re.compile(r"\buse_pure_fp16(?:'?, '| : |[ =])(True|true|1)\b"),
-    "trainers": re.compile(r"\bPADDLE_TRAINERS_NUM\s+(\d{1,6})\b"),
     "cards": re.compile(r"\b(?:devices|gpus): (\d{1,3}(?:,\d{1,3})*)\s*$"),
     "nodes": re.compile(r"\bnnodes: (\d{1,6})\s*$"),
     "processor": re.compile(r"\bdevice(?: : |=')(cpu|gpu)\b"),
@@ -62,10 +54,12 @@ class Said(Struct):
     """What the lines of a log say beside the speed; the first line counts that says a thing."""
 
     values: dict[str, str] = field(default_factory=dict)
+    stated: Stated = field(default_factory=Stated)
     _section: str = ""
 
     def take(self, line: str) -> None:
         """Looks at the next line."""
+        self.stated.take(line)
         for key, pattern in _SAID.items():
             if key not in self.values and (match := pattern.search(line)):
                 self.values[key] = next(group for group in match.groups() if group)
@@ -75,23 +69,24 @@ class Said(Struct):
             self.values.setdefault("model", name[1])
 
 
-def configuration_of(path: Path, said: Said) -> dict[str, str]:
-    """What must be equal for runs to be compared: batch_size, precision, devices, sequence_length, as far as known.
+def configuration_of(path: Path, said: Said) -> tuple[dict[str, str], tuple[str, ...]]:
+    """What must be equal for runs to be compared, and a sentence on each contradiction between the log and its path.
 
-    The nearest name of file or folders that says it counts, before the log itself: the folder names the configuration
-    that all its logs share, while the log's batch size is that of one card in one release and of all in another.
+    Keys: batch_size, precision, devices, sequence_length and others of `_stated`, as far as known. What the log says
+    counts before the names of the path, but that these give the batch of one card where some releases print that of
+    all.
     """
-    named = {
-        "batch_size": _in_path(path, _BATCH),
-        "precision": _in_path(path, _PRECISION),
-        "devices": _cards_in_path(path),
-        "sequence_length": _in_path(path, _SEQUENCE),
-    }
-    values = said.values
-    precision = "pure_fp16" if "pure_fp16" in values else "amp" if "amp" in values else None
-    logged = {"batch_size": values.get("batch_size"), "precision": precision, "devices": _cards(values)}
-    found = {key: named[key] or logged.get(key) for key in named}
-    return {key: value for key, value in found.items() if value}
+    stated = said.stated.configuration()
+    cards = _cards(said.values)
+    if "devices" not in stated and cards is not None:
+        stated["devices"] = cards
+    found, notes = merged(stated, configuration_in_names(path))
+    several = [
+        f"{key} is {value} and {said.stated.others[key]} by the text; the first counts, --config {key}=N decides"
+        for key, value in found.items()
+        if key in said.stated.others and value == said.stated.values.get(key)
+    ]
+    return found, (*notes, *several)
 
 
 def labels_of(path: Path, said: Said) -> dict[str, str]:
@@ -135,18 +130,7 @@ def _in_path(path: Path, pattern: re.Pattern[str]) -> str | None:
     return next((match[1] for name in _near(path) if (match := pattern.search(name))), None)
 
 
-def _cards_in_path(path: Path) -> str | None:
-    for name in _near(path):
-        if match := _NODES.search(name):
-            return str(int(match[1]) * int(match[2]))
-        if match := _CARDS.search(name):
-            return match[1]
-    return None
-
-
 def _cards(values: Mapping[str, str]) -> str | None:
-    if "trainers" in values:
-        return values["trainers"]
     if "cards" in values:
         return str((values["cards"].count(",") + 1) * int(values.get("nodes", "1")))
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -13,7 +13,7 @@ from tracker.errors import SourceError
 from tracker.profile import NO_STEP, Breakdown, Capture, Rows, StepRow
 from tracker.readers import _rows
 from tracker.readers._source import SourceText
-from tracker.readers._text import lines_of
+from tracker.readers._text import ranked_lines_of
 from tracker.readers.paddle_log.context import Said, configuration_of, device_of, facts_of, labels_of, rank_of
 from tracker.readers.paddle_log.lines import Speed, Spread, clock_of, counts_one_rank, speed_of, spread_of
 from tracker.units import NS_PER_S
@@ -27,7 +27,8 @@ TIME_ZONE: Final = "not stated; times are taken as UTC"
 class _Log(Struct):
     """What the lines of a log say. `started_ns`: of the first interval, or the last clock before it.
 
-    `of_one_rank`: whether each throughput is surely that of one process.
+    `of_one_rank`: whether each throughput is surely that of one process. `ranks`: whose lines report a speed, where
+    prefixes name the ranks; the speeds are those of the first one, since each rank reports the same steps.
     """
 
     said: Said = field(default_factory=Said)
@@ -37,20 +38,20 @@ class _Log(Struct):
     reader_ratio: float | None = None
     started_ns: int | None = None
     ended_ns: int | None = None
+    ranks: tuple[int, ...] = ()
 
-    def take(self, lines: Iterator[str]) -> None:
-        """Reads all lines."""
+    def take(self, lines: Iterator[tuple[int | None, str]]) -> None:
+        """Reads all lines, each with the rank that its prefix names."""
         units = ("s", "")
         clock = None
-        for line in lines:
+        reported: dict[int | None, list[tuple[Speed, int | None, bool]]] = {}
+        for rank, line in lines:
             now = clock_of(line)
             clock = clock if now is None else now
             speed = speed_of(line)
             if speed is not None:
-                self.speeds.append(speed)
-                self.of_one_rank &= speed.throughput is None or counts_one_rank(line)
-                self.started_ns = clock if len(self.speeds) == 1 else self.started_ns
-                self.ended_ns = clock
+                is_of_one = speed.throughput is None or counts_one_rank(line)
+                reported.setdefault(rank, []).append((speed, clock, is_of_one))
             elif spread := spread_of(line, units):
                 self.spreads.append(spread)
             elif match := _UNITS.search(line):
@@ -59,12 +60,22 @@ class _Log(Struct):
                 self.reader_ratio = float(match[1])
             else:
                 self.said.take(line)
+        self._take_speeds(reported)
+
+    def _take_speeds(self, reported: Mapping[int | None, Sequence[tuple[Speed, int | None, bool]]]) -> None:
+        """The speeds of the first rank, with their clocks; those of lines without a prefix where no line has one."""
+        self.ranks = tuple(sorted(rank for rank in reported if rank is not None))
+        chosen = reported.get(self.ranks[0] if self.ranks else None, ())
+        self.speeds = [speed for speed, _, _ in chosen]
+        self.of_one_rank = all(is_of_one for _, _, is_of_one in chosen)
+        if chosen:
+            self.started_ns, self.ended_ns = chosen[0][1], chosen[-1][1]
 
 
 def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
     """The capture, and what the reader of its numbers should know."""
     log = _Log()
-    log.take(lines_of(text))
+    log.take(ranked_lines_of(text))
     if not log.speeds and not log.spreads:
         raise SourceError(
             text.path, "", "no line says how fast the training was; looked for batch_cost, reader_cost, ips, elapse "
@@ -73,6 +84,7 @@ def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
         )  # fmt: skip
     steps = _step_rows(log.speeds) or [StepRow(0, 0, _of_summary(log.spreads))]
     clocked = log.started_ns is not None
+    configuration, contradictions = configuration_of(text.path, log.said)
     capture = Capture(
         rank=rank_of(text.path),
         world_size=None,
@@ -89,9 +101,9 @@ def capture_of(text: SourceText) -> tuple[Capture, tuple[str, ...]]:
             _overall([row.breakdown for row in steps], is_whole=_says_each_step(log.speeds)), tuple(steps), _tables(log)
         ),
         labels=labels_of(text.path, log.said),
-        configuration=configuration_of(text.path, log.said),
+        configuration=configuration,
     )
-    return capture, tuple(_warnings(log))
+    return capture, (*_warnings(log), *contradictions)
 
 
 def _step_rows(speeds: Sequence[Speed]) -> list[StepRow]:
@@ -200,5 +212,7 @@ def _tables(log: _Log) -> dict[str, Any]:
 def _warnings(log: _Log) -> Iterator[str]:
     if not log.speeds:
         yield "only the Perf Summary: its means stand for one step, how many there were is not said"
+    if len(log.ranks) > 1:
+        yield f"{len(log.ranks)} ranks report the speed; the steps are those of rank {log.ranks[0]}"
     if len({speed.unit for speed in log.speeds if speed.throughput is not None}) > 1:
         yield "the lines give their throughput in different units"

@@ -88,6 +88,16 @@ class Book:
             )  # fmt: skip
             self.add_tree(node.children, number, inside | {row.name})
 
+    def add_rest(self, name: str, host_ns: int | None, device_ns: int | None) -> None:
+        """Adds the time of ops that the table leaves out; nothing where none is known. Their calls are not known."""
+        if host_ns or device_ns:
+            total = self._sums.setdefault(self._keys.at(name=name), _Sum())
+            for column, value in (
+                (total.host_total_ns, host_ns), (total.host_self_ns, host_ns),
+                (total.device_total_ns, device_ns), (total.device_self_ns, device_ns),
+            ):  # fmt: skip
+                column.append(value)
+
     def add_range(self, row: Row, phase: str = "") -> None:
         """Adds a range around ops: a phase, or one that the user marked.
 

@@ -20,6 +20,8 @@ from msgspec.structs import replace
 from tracker.profile import (
     CPU,
     NO_STEP,
+    NOT_LISTED,
+    NOT_LISTED_COLLECTIVES,
     UNKNOWN_DEVICE,
     UNLINKED_OP,
     Breakdown,
@@ -30,8 +32,9 @@ from tracker.profile import (
 from tracker.readers import _paddle, _rows
 from tracker.readers._source import SourceText
 from tracker.readers.paddle_summary import ops
+from tracker.readers.paddle_summary.cut_tables import collectives_left_out, kernels_left_out, ops_left_out
 from tracker.readers.paddle_summary.sections import WHOLE, Kind, Row, Sections
-from tracker.units import NS_PER_MS, counted
+from tracker.units import NS_PER_MS, counted, format_ns
 
 STEP: Final = 0
 _PHASES: Final = {
@@ -41,6 +44,7 @@ _PHASES: Final = {
     "Optimization": "optimizer",
 }
 _GPU: Final = re.compile(r"[A-Za-z]+(\d{1,4})")
+_COLLECTIVE: Final = re.compile(r"(?:void )?[nrbx]ccl")
 _HOST_ROWS: Final = re.compile(r"CPU\(")
 
 
@@ -139,7 +143,7 @@ def _host_times(sections: Sections, whole: _Whole) -> dict[str, int | None]:
 def _device_times(sections: Sections) -> dict[str, int | None]:
     """With a device: the merged times of the Overview and the Distribution Summary.
 
-    The span of the device's activity (E2E) is not in a summary, nor are the free times in it, nor what copies hide.
+    The span of the device's activity (E2E) is not in a summary, nor is the idle time in it, nor what copies hide.
     """
     kernels = sections.overview.get(("GPU", "Kernel"))
     said = sections.distribution
@@ -151,7 +155,8 @@ def _device_times(sections: Sections) -> dict[str, int | None]:
     known = [time for time in copies if time is not None]
     exposed = communication - overlap if communication is not None and overlap is not None else None
     listed = sections.spreads.get("Kernel", [])
-    whole = kernels is not None and sum(row.calls or 0 for row in listed) == kernels.calls
+    left_out = kernels_left_out(sections)
+    total = sum(row.device.total_ns or 0 for row in listed) if listed else None
     return {
         "compute_ns": compute,
         "communication_ns": communication,
@@ -159,7 +164,7 @@ def _device_times(sections: Sections) -> dict[str, int | None]:
         "exposed_communication_ns": exposed,
         "copy_ns": sum(known) if known else None,
         "kernel_count": kernels.calls if kernels else None,
-        "kernel_total_ns": sum(row.device.total_ns or 0 for row in listed) if whole else None,
+        "kernel_total_ns": left_out.whole_ns if left_out else total,
     }
 
 
@@ -192,6 +197,7 @@ def _tables(sections: Sections, whole: _Whole) -> dict[str, Any]:
     book = ops.Book(op_keys, STEP, on_device=whole.on_device)
     roots = ops.tree_of(sections.spreads.get("Operator", ()))
     book.add_tree(roots)
+    book.add_rest(NOT_LISTED, *((rest.ns if rest else None) for rest in ops_left_out(sections)))
     for row in sections.spreads.get("UserDefined", ()):
         book.add_range(row)
     for name, phase in _PHASES.items():
@@ -220,18 +226,39 @@ def _kernel_rows(
     sums: dict[tuple[str, str], list[Row]] = {}
     for op, row in pairs:
         sums.setdefault((op, row.name), []).append(row)
-    return [
+    rows: list[_rows.Row] = [
         {
             "step": STEP,
             "kernel_key": kernel_keys.at(name=kernel),
             "op_key": op_keys.at(name=op),
-            "calls": ops.known_sum(row.calls for row in rows),
-            "total_ns": ops.known_sum(row.device.total_ns for row in rows),
-            "min_ns": ops.known_min(row.device.smallest_ns for row in rows),
-            "max_ns": ops.known_max(row.device.largest_ns for row in rows),
+            "calls": ops.known_sum(row.calls for row in own),
+            "total_ns": ops.known_sum(row.device.total_ns for row in own),
+            "min_ns": ops.known_min(row.device.smallest_ns for row in own),
+            "max_ns": ops.known_max(row.device.largest_ns for row in own),
         }
-        for (op, kernel), rows in sums.items()
+        for (op, kernel), own in sums.items()
     ]
+    for name, category, calls, total_ns in _kernels_not_listed(sections):
+        rows.append(
+            {"step": STEP, "kernel_key": kernel_keys.at(name=name), "op_key": op_keys.at(name=UNLINKED_OP),
+             "category": category, "calls": calls, "total_ns": total_ns}
+        )  # fmt: skip
+    return rows
+
+
+def _kernels_not_listed(sections: Sections) -> Iterator[tuple[str, str, int | None, int]]:
+    """(name, category, calls, ns) of what stands for the kernels that a cut Kernel Summary leaves out."""
+    left_out = kernels_left_out(sections)
+    if left_out is None or left_out.ns is None:
+        return
+    calls, left_ns = left_out.calls, left_out.ns
+    collectives = [row for row in sections.spreads["Kernel"] if _COLLECTIVE.match(row.name)]
+    if (of_those := collectives_left_out(sections, collectives)) and of_those.ns is not None:
+        own_ns = min(of_those.ns, left_ns)
+        yield NOT_LISTED_COLLECTIVES, "communication", of_those.calls, own_ns
+        left_ns -= own_ns
+        calls = None if calls is None or of_those.calls is None else max(0, calls - of_those.calls)
+    yield NOT_LISTED, "other", calls, left_ns
 
 
 def _memory(sections: Sections, roots: Sequence[ops.Node], op_keys: _rows.Keys) -> Iterator[_rows.Row]:
@@ -281,11 +308,27 @@ def _counter(source: str, name: str, attribute: str, value: float) -> Mapping[st
 def _warnings(sections: Sections, whole: _Whole) -> Iterator[str]:
     if whole.steps is None:
         yield "no table says how many steps were profiled; sums are over the whole capture, as if it were one step"
-    for title in dict.fromkeys(sections.shortened):
-        yield f"the table '{title} Summary' is shortened; its sums are incomplete"
+    yield from _cut(sections, whole)
     cut = sum(row.name.endswith("...") for table in sections.spreads.values() for row in table)
     if cut:
         names = counted(cut, "name")
         yield f"{names} cut with '...' by Paddle; different kernels of one beginning are counted together"
     if sections.skipped:
         yield f"left out: {counted(sections.skipped, 'row')} that could not be read"
+
+
+def _cut(sections: Sections, whole: _Whole) -> Iterator[str]:
+    """A sentence for each table that does not list all of its rows: how much of the whole it lists."""
+    of_kernels, of_ops = kernels_left_out(sections), ops_left_out(sections)[whole.on_device]
+    of_table = {"Kernel": of_kernels, "Operator": of_ops}
+    titles = [*sections.shortened, *(title for title, rest in of_table.items() if rest)]
+    for title in dict.fromkeys(titles):
+        rest = of_table.get(title)
+        if rest is None or rest.whole_ns is None:
+            yield f"the table '{title} Summary' is incomplete, and so are its sums"
+            continue
+        words = f"{format_ns(rest.listed_ns)} of {format_ns(rest.whole_ns)}"
+        yield (
+            f"the table '{title} Summary' is incomplete: it lists {words}; the rest, which follows from its ratios,"
+            f" is the row {NOT_LISTED}"
+        )

@@ -23,6 +23,7 @@ _CELL: Final = re.compile(r"(?P<name>\S.*?)(?: {2,}(?P<cells>\S.*))")
 _ROW_OF_SPREADS: Final = re.compile(r"(?P<name>\S.*?) {2,}(?P<calls>\d{1,18}|-) {2,}(?P<cells>\S.*)")
 _SPREAD_TITLE: Final = re.compile(r"(?P<where>\w[\w ]*?) Total / Avg / Max / Min / Ratio ?\(%\)")
 _SLASH: Final = re.compile(r" ?/ ?")
+_PERCENT: Final = re.compile(r"\d{1,3}(?:\.\d{1,6})?")
 _INDENT: Final = 2
 _RULES: Final = {"Overview": 6}
 """Dashed lines of a section, by which its end is known; 3 of any other: around the header, and at the end."""
@@ -35,11 +36,14 @@ _CUT: Final = ("...", "......")
 
 
 class Spread(Struct, frozen=True):
-    """Sum and extremes over calls, in ns; None where the table prints `-`."""
+    """Sum and extremes over calls, in ns; None where the table prints `-`. `percent`: the printed ratio, of the sum of
+    the whole table (of an indented row: of the row above it).
+    """
 
     total_ns: int | None = None
     largest_ns: int | None = None
     smallest_ns: int | None = None
+    percent: float | None = None
 
 
 class Row(Struct, frozen=True):
@@ -249,10 +253,13 @@ class _Parser:
             column = _SPREAD_TITLE.fullmatch(title)
             if column is None:
                 continue  # FLOPs
-            values = [self._ns(value) for value in _SLASH.split(cell)[:4]]
+            texts = _SLASH.split(cell)
+            values = [self._ns(value) for value in texts[:4]]
             if len(values) < 4:
                 raise ValueError(f"'{title}' has {len(values)} numbers")
-            spread = Spread(values[0], values[2], values[3])
+            percent = texts[4].strip() if len(texts) > 4 else ""
+            known = float(percent) if _PERCENT.fullmatch(percent) else None
+            spread = Spread(values[0], values[2], values[3], known)
             if column["where"] == "CPU":
                 host = spread
             else:

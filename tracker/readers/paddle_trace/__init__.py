@@ -9,7 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import ReadOptions, first_character, read_head
 from tracker.readers._trace import profile_of_trace
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _EVENTS: Final = re.compile(rb'"traceEvents"\s*:')
 
 def sniff(path: Path, head: bytes) -> bool:
     """True for a Paddle trace, told by its own top-level key or its thread names; in 256 KiB where `head` is short."""
-    if path.is_dir() or head.lstrip()[:1] != b"{":
+    if path.is_dir() or first_character(head) != b"{":
         return False
     if _OWN.search(head) and _EVENTS.search(head):
         return True

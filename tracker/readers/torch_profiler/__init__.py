@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tracker.readers._source import ReadOptions, read_head
+from tracker.readers._source import ReadOptions, first_character, read_head
 from tracker.readers._trace import profile_of_trace
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ _OWN_EVENT: Final = re.compile(
 
 def sniff(path: Path, head: bytes) -> bool:
     """True for a Kineto trace, told by its first events or top-level keys; in 256 KiB where `head` cannot tell."""
-    if path.is_dir() or head.lstrip()[:1] not in (b"{", b"["):
+    if path.is_dir() or first_character(head) not in (b"{", b"["):
         return False
     known = _is_kineto(head)
     return _is_kineto(read_head(path, _SNIFF_BYTES)) is True if known is None else known
@@ -49,7 +49,7 @@ def sniff(path: Path, head: bytes) -> bool:
 
 def _is_kineto(head: bytes) -> bool | None:
     """None where `head` says neither yes nor no."""
-    is_list = head.lstrip()[:1] == b"["
+    is_list = first_character(head) == b"["
     # Ascend's trace_view.json is a bare list too; only there are times text
     if _FOREIGN.search(head) or (is_list and _TEXT_TIME.search(head)):
         return False

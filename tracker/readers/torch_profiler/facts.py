@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device
 from tracker.readers._collectives import role_of
 from tracker.readers._facts import short_word, whole_number
+from tracker.readers._stated import configuration_of_groups
 from tracker.readers.torch_profiler.collectives import Group
 from tracker.readers.torch_profiler.schema import Top
 
@@ -38,6 +39,7 @@ class TraceFacts(Struct, frozen=True):
     settings: Mapping[str, str]
     facts: Mapping[str, str]
     groups: Mapping[str, Group]
+    configuration: Mapping[str, str]
     device_names: Mapping[int, str]
     is_amd: bool = field(default=False)
 
@@ -72,6 +74,7 @@ def facts_of(top: Top, path: Path) -> TraceFacts:
     named = _RANK_IN_NAME.search(path.name)
     if rank is None and named:
         rank = int(named.group(1))
+    groups = _groups(distributed)
     return TraceFacts(
         rank=rank,
         world_size=whole_number(distributed.get("world_size")) or None,
@@ -79,7 +82,8 @@ def facts_of(top: Top, path: Path) -> TraceFacts:
         base_ns=whole_number(top.baseTimeNanoseconds),
         settings=_settings(top),
         facts=_environment(top, distributed),
-        groups=_groups(distributed),
+        groups=groups,
+        configuration=configuration_of_groups((group.role, group.size) for group in groups.values()),
         device_names=_device_names(top.deviceProperties),
         is_amd=any(v is not None for v in (top.roctracer_version, top.hip_runtime_version, top.hip_driver_version)),
     )

@@ -68,6 +68,7 @@ def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_
         quality="partial" if partial else "ok",
         quality_reason=partial,
         events=part.events,
+        configuration=facts.configuration,
     )
 
 

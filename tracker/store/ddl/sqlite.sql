@@ -162,6 +162,57 @@ CREATE TABLE memory (
 )
  WITHOUT ROWID;
 
+CREATE TABLE memory_allocator (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    component_id BIGINT NOT NULL,
+    allocator_id BIGINT NOT NULL,
+    calls BIGINT,
+    bytes BIGINT,
+    held_ns BIGINT,
+    unreleased_bytes BIGINT,
+    CONSTRAINT pk_memory_allocator PRIMARY KEY (run_id, rank, step, op_key_id, component_id, allocator_id)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE memory_peak (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    component_id BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    allocator_id BIGINT NOT NULL,
+    call_stack_id BIGINT,
+    calls BIGINT,
+    bytes BIGINT,
+    largest_bytes BIGINT,
+    first_ns BIGINT,
+    first_step BIGINT,
+    peak_ns BIGINT,
+    peak_step BIGINT,
+    CONSTRAINT pk_memory_peak PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE memory_block (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    ordinal BIGINT NOT NULL,
+    step BIGINT NOT NULL,
+    op_key_id BIGINT NOT NULL,
+    component_id BIGINT NOT NULL,
+    allocator_id BIGINT NOT NULL,
+    call_stack_id BIGINT,
+    bytes BIGINT,
+    time_ns BIGINT NOT NULL,
+    held_ns BIGINT,
+    is_released BIGINT,
+    CONSTRAINT pk_memory_block PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
 CREATE TABLE memory_curve (
     run_id BIGINT NOT NULL,
     rank BIGINT NOT NULL,

@@ -17,7 +17,10 @@ from tracker.store.queries.details import (
     kernel_metrics,
     kernels,
     memory,
+    memory_allocators,
+    memory_blocks,
     memory_curve,
+    memory_owners,
     memory_peaks,
     op_tree,
     ops,
@@ -35,6 +38,7 @@ from tracker.store.queries.history import (
     series_runs,
     thresholds,
 )
+from tracker.store.queries.recordings import Recorded, recorded, recorded_of, recordings
 from tracker.store.queries.resolve import latest, pinned, require_run, run_ids_of_version
 from tracker.store.queries.runs import (
     captures,
@@ -56,6 +60,7 @@ from tracker.store.queries.runs import (
 
 __all__ = [
     "Question",
+    "Recorded",
     "Regression",
     "api",
     "captures",
@@ -76,7 +81,10 @@ __all__ = [
     "lines",
     "lives",
     "memory",
+    "memory_allocators",
+    "memory_blocks",
     "memory_curve",
+    "memory_owners",
     "memory_peaks",
     "on_device",
     "op_tree",
@@ -84,6 +92,9 @@ __all__ = [
     "order_of_versions",
     "pinned",
     "pruned",
+    "recorded",
+    "recorded_of",
+    "recordings",
     "regressions",
     "require_run",
     "run_ids_of_version",

@@ -23,6 +23,7 @@ _NONE: Final = (-2,)
 """A list that no rank and no step is in (step -1 is what lies outside all markers); an empty one is no SQL."""
 _TEXT: Final = frozenset(
     {
+        "allocator",
         "attribute",
         "baseline_runs",
         "best_verdict",

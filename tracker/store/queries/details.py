@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, TypedDict, Unpack
 
-from tracker.columns import Columns
+import numpy as np
+
+from tracker.columns import Column, Columns
 from tracker.store.connect import Store
 from tracker.store.queries import contexts, ops_and_kernels
 from tracker.store.queries.answers import Question, answer, answer_of_runs, ranks_parameters, steps_parameters, whole
@@ -85,6 +87,39 @@ def communication_links(store: Store, run_ids: Sequence[int], **filters: Unpack[
 def memory(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the ops of `run_ids` allocated, the most bytes first. Columns: see sql/memory.sql."""
     return _details(store, "memory", run_ids, **filters)
+
+
+@Question
+def memory_allocators(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
+    """The same per helper that made the call, where that is known. Columns: see sql/memory_allocators.sql."""
+    return _details(store, "memory_allocators", run_ids, **filters)
+
+
+@Question
+def memory_owners(store: Store, run_ids: Sequence[int]) -> Columns:
+    """What was held when each component of memory held most, the most bytes first. Columns: see sql/memory_owners.sql,
+    with the text of the `call_stack`, NA for none.
+    """
+    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_owners", run_ids))
+
+
+@Question
+def memory_blocks(store: Store, run_ids: Sequence[int]) -> Columns:
+    """The largest single allocations, as far as they are kept. Columns: see sql/memory_blocks.sql, with the text of the
+    `call_stack`, NA for none.
+    """
+    return _with_stacks(store, run_ids, answer_of_runs(store, "memory_blocks", run_ids))
+
+
+def _with_stacks(store: Store, run_ids: Sequence[int], found: Columns) -> Columns:
+    """The rows with the text of each call stack in place of its number."""
+    stacks = ops_and_kernels.stack_column(store, whole(run_ids), Column.of(found.listed("call_stack_id"), np.int64))
+    return Columns(
+        {
+            ("call_stack" if name == "call_stack_id" else name): stacks if name == "call_stack_id" else column
+            for name, column in found.arrays.items()
+        }
+    )
 
 
 @Question

@@ -13,6 +13,7 @@ from tracker.store.connect import Store
 from tracker.store.queries import answers
 from tracker.store.queries.history import lines
 from tracker.store.queries.runs import versions
+from tracker.units import device_part
 
 _LISTED = 8
 """Names that an error lists."""
@@ -57,7 +58,7 @@ def check_filters(
 
 def on_device(rows: Columns, device: str) -> Columns:
     """Those of the rows, with vendor and device, whose device has this part in its name."""
-    return _those(rows, (device.lower() in name.lower() for name in _devices(rows)))
+    return _those(rows, (device_part(device) in device_part(name) for name in _devices(rows)))
 
 
 def with_values(store: Store, rows: Columns, config: Mapping[str, str]) -> Columns:

@@ -56,12 +56,13 @@ def ops(store: Store, parameters: Mapping[str, Any], by: Sequence[str], *, few: 
             **_grain(grain, by, rows),
             **texts.taken(rows),
             **{name: column[rows] for name, column in numbers.items()},
-            "call_stack": _stacks(store, parameters["run_ids"], stack[first[rows]]),
+            "call_stack": stack_column(store, parameters["run_ids"], stack[first[rows]]),
         }
     )
 
 
-def _stacks(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
+def stack_column(store: Store, run_ids: Sequence[int], stack: Column) -> Any:
+    """The text of each number of a call stack that was recorded in these runs, None for what is missing."""
     if stack.missing.all():
         return objects([None] * len(stack))
     with store.connect() as connection:

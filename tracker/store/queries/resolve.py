@@ -7,18 +7,19 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from tracker.errors import UsageError
+from tracker.errors import FIRST_INGEST, UsageError
 from tracker.store.bulk import LARGEST
 from tracker.store.connect import Store
 from tracker.store.queries.answers import rows
 from tracker.store.sql import statement
+from tracker.units import device_key, device_part
 
 
 def device_pattern(device: str | None) -> str | None:
-    """The LIKE pattern (escape `!`) for any part of vendor and model, in any case."""
+    """The LIKE pattern (escape `!`) for any part of vendor and model, in any case, without blanks, `-` and `_`."""
     if device is None:
         return None
-    escaped = device.lower().replace("!", "!!").replace("%", "!%").replace("_", "!_")
+    escaped = device_part(device).replace("!", "!!").replace("%", "!%")
     return f"%{escaped}%"
 
 
@@ -64,7 +65,12 @@ def pinned(store: Store, *, workload: str | None = None) -> tuple[str, str]:
     """The pinned version and its workload; UsageError where there is none, or one in several workloads."""
     found = rows(store, "pinned", workload=workload)
     if not found:
-        raise UsageError("no version is pinned", remedy="pin one: tracker versions pin LABEL")
+        remedy = (
+            "pin one: tracker versions pin LABEL --workload WORKLOAD"
+            if rows(store, "versions", workload=None)
+            else (f"there is none yet: {FIRST_INGEST}")
+        )
+        raise UsageError("no version is pinned", remedy=remedy)
     if len(found) > 1:
         names = ", ".join(row.workload for row in found)
         raise UsageError(f"several workloads have a pinned version: {names}", remedy="choose one with --workload")
@@ -102,4 +108,4 @@ def _nothing_named(store: Store, label: str, workload: str | None, device: str |
 
 def _is_full_name(device: str, name: str) -> bool:
     """Whether `device` is the model, or vendor and model."""
-    return name.lower().strip() == device.lower() or name.lower().endswith(f" {device.lower()}")
+    return device_key(name) == device_key(device)

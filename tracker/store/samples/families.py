@@ -68,7 +68,7 @@ class SeriesKey(NamedTuple):
 
 class RankRows(Struct, frozen=True):
     """The rows of one rank. `tables`: as in `tracker.profile.Rows`, at least the columns that are read here. `way`: see
-    `way_of`.
+    `way_of`. `by_owner`: whether its memory is counted to the op that a user would name, else to the allocator.
     """
 
     rank: int
@@ -77,6 +77,7 @@ class RankRows(Struct, frozen=True):
     overall: Breakdown
     steps: Sequence[StepRow]
     tables: Mapping[str, Table]
+    by_owner: bool = False
 
 
 class Family(Struct, frozen=True):
@@ -161,7 +162,8 @@ def _communication_key(metric: str, told: tuple[str, str]) -> SeriesKey:
 def _memory(rows: RankRows, table: Table) -> Iterator[Family]:
     """Bytes that an op allocated, in all components together."""
     names, shapes = (cleaned(rows.tables["op_key"][name]) for name in ("name", "input_shapes"))
-    keys, code = _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("memory", "bytes", *pair))
+    metric = "bytes" if rows.by_owner else "allocator_bytes"
+    keys, code = _coded(zip(names, shapes, strict=True), lambda pair: SeriesKey("memory", metric, *pair))
     at = _whole(table["op_key"])
     yield Family(keys, code[at], _whole(table["step"]), _whole(table["bytes"]), _whole(table["calls"]))
 

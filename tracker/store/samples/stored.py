@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy import Connection
 
-from tracker.profile import MISSING, Breakdown, StepRow, Table
+from tracker.profile import MISSING, OWNER_SETTING, Breakdown, StepRow, Table
 from tracker.store.samples.families import RankRows, way_of
 from tracker.store.sql import statement
 
@@ -43,6 +43,7 @@ def ranks_of(connection: Connection, run_id: int, *, but: Set[int] = frozenset()
             _breakdown(row),
             steps.get(row.rank, []),
             dimensions | {name: found[row.rank] for name, found in tables.items() if row.rank in found},
+            OWNER_SETTING in json.loads(row.settings),
         )
         for row in captures
     ]

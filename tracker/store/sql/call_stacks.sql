@@ -8,6 +8,18 @@ WITH RECURSIVE used (id) AS (
 
     UNION
 
+    SELECT p.call_stack_id
+    FROM memory_peak AS p
+    WHERE p.run_id IN :run_ids AND p.call_stack_id IS NOT NULL
+
+    UNION
+
+    SELECT b.call_stack_id
+    FROM memory_block AS b
+    WHERE b.run_id IN :run_ids AND b.call_stack_id IS NOT NULL
+
+    UNION
+
     SELECT c.parent_id
     FROM call_stack AS c
     INNER JOIN used AS u ON c.id = u.id

@@ -2,7 +2,7 @@
 -- Parameters: run_ids (list); all_ranks (1: yes), ranks (list, read when all_ranks = 0); in_steps (1: without step -1);
 --   all_steps (1: yes), steps (list, read when all_steps = 0); by_stage, by_rank, by_step (1: keep them apart)
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
---   op, input_shapes, input_types; component; calls: allocations; bytes: allocated while the op was the innermost one;
+--   op, input_shapes, input_types; component; calls: allocations; bytes: allocated by the op, or by a helper inside it;
 --   held_ns: until freed, summed over what was freed; unreleased_bytes: never freed in the capture. Another sum is NULL
 --   where it is not known of every row
 WITH picked AS (

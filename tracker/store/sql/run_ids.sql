@@ -1,5 +1,6 @@
 -- Which active runs does this name? One row per run, the oldest first.
--- Parameters: version, workload (NULL = all); device (pattern of its lower-case model, NULL = all)
+-- Parameters: version, workload (NULL = all); device (pattern of
+-- vendor and model in lower case without blanks, - and _, NULL = all)
 -- Columns: run_id, workload; device: vendor and model
 SELECT
     r.id AS run_id,
@@ -13,5 +14,9 @@ WHERE
     r.state = 'active'
     AND (CAST(:version AS TEXT) IS NULL OR v.label = :version)
     AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
-    AND (CAST(:device AS TEXT) IS NULL OR LOWER(d.vendor || ' ' || d.model) LIKE :device ESCAPE '!')
+    AND (
+        CAST(:device AS TEXT) IS NULL
+        OR REPLACE(REPLACE(REPLACE(LOWER(d.vendor || d.model), ' ', ''), '-', ''), '_', '')
+        LIKE :device ESCAPE '!'
+    )
 ORDER BY r.id

@@ -1,7 +1,7 @@
 -- Which runs are there? One row per run, the newest first.
 -- Parameters: all_runs (1: yes), run_ids (list, read when all_runs = 0); version, workload (NULL = all);
---   device (pattern of vendor and model in lower case, NULL = all); tag_key, tag_value (NULL = all);
---   state (NULL = all); row_limit (-1 = all)
+--   device (pattern of vendor and model in lower case without blanks, - and _, NULL = all);
+--   tag_key, tag_value (NULL = all); state (NULL = all); row_limit (-1 = all)
 -- Columns: run_id; workload, version, device (model), vendor, configuration (text); state, state_reason;
 --   started_at_ns: UTC, NULL: unknown; ranks: that came; ranks_expected; world_size (NULL: unknown);
 --   steps: distinct ones; e2e_ns: mean of the ranks; step_ns: mean duration of a step of a rank, NULL: unknown;
@@ -31,7 +31,11 @@ WITH picked AS (
         (:all_runs = 1 OR r.id IN :run_ids)
         AND (CAST(:version AS TEXT) IS NULL OR v.label = :version)
         AND (CAST(:workload AS TEXT) IS NULL OR w.name = :workload)
-        AND (CAST(:device AS TEXT) IS NULL OR LOWER(d.vendor || ' ' || d.model) LIKE :device ESCAPE '!')
+        AND (
+            CAST(:device AS TEXT) IS NULL
+            OR REPLACE(REPLACE(REPLACE(LOWER(d.vendor || d.model), ' ', ''), '-', ''), '_', '')
+            LIKE :device ESCAPE '!'
+        )
         AND (CAST(:state AS TEXT) IS NULL OR r.state = :state)
         AND (
             CAST(:tag_key AS TEXT) IS NULL

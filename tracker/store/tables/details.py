@@ -169,7 +169,9 @@ class CommunicationLink(Base, table=True):
 
 
 class Memory(Base, table=True):
-    """What one op allocated while it was the innermost one."""
+    """What one op allocated, by itself or through a helper inside; of a capture without the setting memory_owners, what
+    it allocated while it was the innermost one.
+    """
 
     __tablename__ = "memory"
     __table_args__ = DETAIL
@@ -182,6 +184,65 @@ class Memory(Base, table=True):
     bytes: int | None = value()
     held_ns: int | None = value()
     unreleased_bytes: int | None = value()
+
+
+class MemoryAllocator(Base, table=True):
+    """What a row of `memory` consists of: the innermost op that made the call."""
+
+    __tablename__ = "memory_allocator"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    step: int = key()
+    op_key_id: int = key()
+    component_id: int = text_number(primary=True)
+    allocator_id: int = text_number(primary=True)
+    calls: int | None = value()
+    bytes: int | None = value()
+    held_ns: int | None = value()
+    unreleased_bytes: int | None = value()
+
+
+class MemoryPeak(Base, table=True):
+    """What one op held, from one line of code, when a component held most; times count from the first event of the
+    capture. The rows of a rank and component sum to the peak.
+    """
+
+    __tablename__ = "memory_peak"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    component_id: int = text_number()
+    op_key_id: int = key(primary=False)
+    allocator_id: int = text_number()
+    call_stack_id: int | None = value()
+    calls: int | None = value()
+    bytes: int | None = value()
+    largest_bytes: int | None = value()
+    first_ns: int | None = value()
+    first_step: int | None = value()
+    peak_ns: int | None = value()
+    peak_step: int | None = value()
+
+
+class MemoryBlock(Base, table=True):
+    """One of the largest allocations of a rank and component; `time_ns` counts from the first event of the capture."""
+
+    __tablename__ = "memory_block"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    ordinal: int = key()
+    step: int = key(primary=False)
+    op_key_id: int = key(primary=False)
+    component_id: int = text_number()
+    allocator_id: int = text_number()
+    call_stack_id: int | None = value()
+    bytes: int | None = value()
+    time_ns: int = key(primary=False)
+    held_ns: int | None = value()
+    is_released: int | None = value()
 
 
 class MemoryCurve(Base, table=True):

@@ -50,8 +50,6 @@ def _threads(blocks: Blocks, host: Host, strings: Strings) -> I32:
     return thread
 
 
-def allocation_ops_of(blocks: Blocks, host: Host, strings: Strings) -> I32:
-    """The op that the row of each allocation names, where nothing else is known of the host; else empty."""
-    if len(host.ops):
-        return np.zeros(0, dtype=np.int32)
+def allocation_ops_of(blocks: Blocks, strings: Strings) -> I32:
+    """The op that the row of each allocation names."""
     return np.array(strings.codes(blocks.op), dtype=np.int32)

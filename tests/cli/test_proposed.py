@@ -1,0 +1,224 @@
+"""Every command that an output proposes runs where it was proposed, with exit code 0."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.proposals import FILLED, proposed
+from tests.cli.states import STATES, make
+from tests.cli.test_doctor import rank
+from tests.notify.test_commands import told_of
+from tracker.cli.demo import samples
+from tracker.hooks import places, spool
+from tracker.store import open_store
+
+ASKED = (
+    "runs", "runs --state all", "runs --limit 1", "versions", "show latest", "show run:1 --by rank",
+    "show run:1 --by op", "show latest~99", "show run:999", "show nothing", "show run:x", "diff v1 v2",
+    "diff v1 v2 --workload gpt", "diff run:1 run:2", "diff run:1", "diff v2 --baseline pinned",
+    "diff v2 --baseline previous", "diff v1 v9", "diff pinned latest", "diff v1 v2 v3 --workload gpt",
+    "diff v1 v2 --by op --workload gpt", "diff run:1 run:1", "diff v1 v2 --baseline window",
+    "diff v1 v2 --by communication", "diff v1 v2 v3 --fail-on new", "diff v1 v2 --format github --workload gpt",
+    "diff v1 v2 --format junit --workload gpt", "diff run:1 run:2 --format markdown", "history", "history step",
+    "history e2e", "history op07 --workload gpt", "history nothing", "history 99999", "history --top 5",
+    "history '*' --workload gpt", "log", "log --workload gpt", "log --baseline v9 --workload gpt", "findings",
+    "findings --new", "findings --state all", "findings --version v2 --workload gpt", "findings --format github",
+    "findings --format junit", "explain 1", "explain 999", "explain incident:1", "ack 1 --reason r",
+    "ack 999 --reason r", "expect incident:1 --reason r", "invalid incident:99 --reason r", "unmute 1 --reason r",
+    "mute 1 --until 2w --reason r", "mute 1 --until version:v77 --reason r", "calibrate v1 --workload gpt",
+    "calibrate run:1 run:2 run:3", "thresholds", "thresholds set min_ratio=10% --reason r --workload gpt",
+    "thresholds unset min_ratio", "versions pin v1 --workload gpt", "versions pin v2",
+    "versions unpin v1 --workload gpt", "versions order v2 --before v1 --workload gpt", "versions judge", "status",
+    "notify --list", "watch --retry all", "prune", "prune --dry-run", "prune --older-than 1d --keep-versions 0",
+    "runs exclude 1 --reason r", "runs restore 1", "runs tag 1 --tag a=b", "runs untag 1 --tag zz",
+    "runs delete 1 --reason r", "db info", "db check", "ingest --spooled",
+)  # fmt: skip
+"""What is asked in every state."""
+
+NAMED = (
+    "diff 'v 1' 17 --workload 'my job'", "diff -- -v2 17", "diff 'v 1' -- -v2", "versions pin 'v 1'", "show -- -v2",
+    "log --workload 'my job'", "versions pin -- -v2", "versions pin \"it's\"", "diff 'v 1' 'v@3' 17",
+    "diff \"it's\" --baseline previous", "versions order 'v 1' --after 17",
+)  # fmt: skip
+"""In the state of strange names."""
+
+
+OTHERWISE = {"WORKLOAD": "my job", "LABEL": "17"}
+"""What a user puts in there."""
+
+
+@pytest.fixture(scope="module")
+def databases(tmp_path_factory):
+    """Each state, made once; a test gets a copy for each command."""
+    folder, made = tmp_path_factory.mktemp("states"), {}
+
+    def of(state):
+        if state not in made:
+            made[state] = make(folder, state)
+        return made[state]
+
+    return of
+
+
+@pytest.fixture
+def call(tracker, tmp_path, monkeypatch):
+    """Runs a line in a folder of its own on a copy of a database: call(database, "diff v1 v2")."""
+    monkeypatch.chdir(tmp_path)
+    profile = Path(
+        shutil.copy(samples().folder / "v01" / "run1.pt.trace.json.gz", tmp_path / "profile.pt.trace.json.gz")
+    )
+    assert profile.name == FILLED["PATH"]
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "own.db"))
+    monkeypatch.setenv("TRACKER_SPOOL", str(tmp_path / "spool"))
+    for name in ("TRACKER_WORKLOAD", "TRACKER_VERSION"):
+        monkeypatch.delenv(name, raising=False)
+
+    def on(database, words):
+        own = tmp_path / "own.db"
+        for left in tmp_path.glob("own.db*"):
+            left.unlink()
+        shutil.copy(database, own)
+        return tracker(*words)
+
+    return on
+
+
+def problems(call, database, line, ran):
+    """The proposed commands that do not run, each with the line that proposed it and what they say."""
+    asked = call(database, shlex.split(line))
+    found = []
+    filled = {**FILLED, **(OTHERWISE if "strange" in database.name else {})}
+    for words in proposed(asked.out + "\n" + asked.err, filled):
+        if (database, tuple(words)) in ran and not changes(line):
+            continue
+        ran.add((database, tuple(words)))
+        again = call(database, shlex.split(line)) if changes(line) else None
+        done = rerun(call, database, words, again)
+        if done.code:
+            found.append(f"`{line}` (exit {asked.code}) proposed `tracker {shlex.join(words)}`: {done.err.strip()}")
+    return found
+
+
+def changes(line):
+    return line.split()[0] in ("ack", "expect", "mute", "unmute", "invalid", "prune") or line.split()[1:2] in (
+        ["pin"], ["unpin"], ["order"], ["exclude"], ["restore"], ["delete"], ["tag"], ["set"],
+    )  # fmt: skip
+
+
+def rerun(call, database, words, again):
+    """Runs a proposed command in the state that the line left; `again`: the line was run just now."""
+    return call.keeping(words) if again is not None else call(database, words)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_what_is_proposed_runs(call, databases, tracker, state):
+    call_keeping(call, tracker)
+    lines = ASKED + (NAMED if state == "strange names" else ())
+    ran: set[object] = set()
+    wrong = [problem for line in lines for problem in problems(call, databases(state), line, ran)]
+    assert not wrong, "\n" + "\n".join(dict.fromkeys(wrong))
+
+
+def call_keeping(call, tracker):
+    """`call.keeping` runs on what the last call left."""
+    call.keeping = lambda words: tracker(*words)
+
+
+def ingested(tracker, name, folder, label):
+    """Ingests a bundled profile, and returns the last line."""
+    profile = samples().folder / folder / name
+    return tracker("ingest", profile, "--version", label, "--workload", "gpt").out.splitlines()[-1]
+
+
+def test_a_second_version_proposes_the_diff_of_both(call, tracker, databases):
+    call(databases("empty"), ["runs"])
+    assert ingested(tracker, "run1.pt.trace.json.gz", "v01", "v1").endswith("Next: tracker show run:1")
+    line = ingested(tracker, "run1.pt.trace.json.gz", "v08", "v2")
+    assert line.endswith("Next: tracker diff v1 v2 --workload gpt")
+    assert ingested(tracker, "run1.pt.trace.json.gz", "v08", "v2").endswith("Next: tracker show run:2"), "in already"
+
+
+def test_a_diff_is_proposed_of_runs_that_can_be_compared(call, databases):
+    """v2 is in the configurations of 8 and 16, v1 in that of 8 alone; v3 in one of its own."""
+    listed = call(databases("two configurations"), ["versions"]).out.splitlines()[-1]
+    assert listed == "3 versions.  Next: tracker diff v1 run:2 --workload gpt"
+    assert "tracker diff" not in call(databases("nothing shared"), ["versions"]).out
+    assert call(databases("pinned"), shlex.split("versions pin v1 --workload gpt")).out == (
+        "v1 pinned.  Next: tracker diff v1 v2 --workload gpt\n"
+    ), "and not the latest run, which is of bert"
+    ordered = call(databases("two workloads"), shlex.split("versions order v2 --before v1 --workload gpt"))
+    assert ordered.out.splitlines()[-1] == "2 versions in order.  Next: tracker diff v2 v1 --workload gpt"
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """a/ and b/, each with a profile of a version."""
+    for name, label in (("a", "v01"), ("b b", "v08")):
+        (tmp_path / "all" / name).mkdir(parents=True)
+        shutil.copy(samples().folder / label / "run1.pt.trace.json.gz", tmp_path / "all" / name)
+    return tmp_path / "all"
+
+
+@pytest.mark.parametrize("named", [("all",), ("all/a", "all/b b")])
+def test_doctor_proposes_a_version_for_each_folder(call, tracker, databases, folders, named):
+    call(databases("empty"), ["runs"])
+    last = tracker("doctor", *named).out.splitlines()[-1]
+    assert last == (
+        "Next: tracker ingest all/a --version a --workload WORKLOAD"
+        " && tracker ingest 'all/b b' --version 'b b' --workload WORKLOAD"
+    )
+    for words in proposed(last):
+        assert tracker(*words).code == 0
+    assert tracker("diff", "a", "b b").code == 0
+
+
+def test_doctor_proposes_one_version_for_the_ranks_of_a_run(tracker, tmp_path):
+    for number in (0, 1):
+        rank(tmp_path / "job" / f"node{number}", number, world_size=2)
+    assert tracker("doctor", tmp_path / "job").out.splitlines()[-1].count("tracker ingest") == 1
+
+
+def test_what_a_watched_folder_proposes_runs(call, tracker, databases, folders, tmp_path, monkeypatch):
+    (tmp_path / "tracker.toml").write_text(
+        f'[watch]\nsettled = "0s"\n[[watch.folders]]\npath = "{folders}"\nlayout = "{{version}}/*"\nworkload = "gpt"\n'
+    )
+    monkeypatch.setenv("TRACKER_CONFIG", str(tmp_path / "tracker.toml"))
+    call(databases("empty"), ["runs"])
+    (folders / "a" / "broken.pt.trace.json").write_text('{"schemaVersion": 1, "traceEvents": [{"ph"')
+    for asked in ("status", "watch --once", "watch --once", "status", "watch --retry all"):
+        done = tracker(*asked.split())
+        for words in proposed(done.out + done.err):
+            once = [*words, "--once"] if words == ["watch"] else words  # it would watch until a signal
+            again = tracker(*once)
+            assert again.code == 0, f"`{asked}` proposed `{shlex.join(words)}`: {again.err}"
+
+
+@pytest.mark.parametrize("version", ["v2", "v`2'", "--db=x", "v2@everyone"])
+def test_the_commands_of_a_message_run(tracker, tmp_path, monkeypatch, version):
+    """Each on what the one before it left: a mute takes what was acknowledged."""
+    with open_store(str(tmp_path / "own.db")) as store:
+        commands = told_of(store, version)
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "own.db"))
+    assert {"reproduce", "look", "explain", "acknowledge", "mute"} >= commands.keys() >= {"reproduce", "explain"}
+    for line in commands.values():
+        done = tracker(*(FILLED.get(word, word) for word in shlex.split(line)[1:]))
+        assert done.code == 0, f"{line}: {done.err}"
+
+
+def test_what_waits_in_a_spool_proposes_runs(call, tracker, databases, tmp_path):
+    for name in ("good", "bad"):
+        profile = tmp_path / f"{name}.pt.trace.json.gz"
+        shutil.copy(tmp_path / FILLED["PATH"], profile)
+        said = {"version": "v1", "workload": "gpt"} if name == "good" else {}
+        spool.add(places.folder(os.environ), {"profile": str(profile), "said": said}, now_ns=1)
+    call(databases("empty"), ["runs"])
+    for asked in ("status", "ingest --spooled", "ingest --spooled --again", "status"):
+        done = tracker(*asked.split())
+        for words in proposed(done.out + done.err):
+            assert tracker(*words).code == 0, f"`{asked}` proposed `{shlex.join(words)}`"
+    assert tracker("ingest", "--spooled", "--version", "v1", "--workload", "gpt").out.startswith("run:1  already in")

@@ -1,0 +1,117 @@
+"""Git revisions in place of versions, and paths that look like versions."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+
+import pytest
+
+from tests.judgement import made
+from tracker.cli.demo import samples
+from tracker.judgement import lines_of, update
+from tracker.store import open_store
+
+
+def git(*words):
+    done = subprocess.run(
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def commits(tmp_path, monkeypatch):
+    """A repository of four commits; v1 is of the first one, v2 (op07 is half as slow again) of the third."""
+    monkeypatch.chdir(tmp_path)
+    for variable in ("GIT_DIR", "GIT_WORK_TREE"):
+        monkeypatch.delenv(variable, raising=False)
+    git("init", "-q")
+    found = []
+    for name in "abcd":
+        git("commit", "-q", "--allow-empty", "-m", name)
+        found.append(git("rev-parse", "HEAD"))
+    git("tag", "light", found[0])
+    with open_store(str(tmp_path / "git.db")) as store:
+        made.runs(store, "v1", count=5, of_run={"commit": found[0][:12]})
+        made.runs(store, "v2", {"op07": 1.5}, start=5, of_run={"commit": found[2]})
+        update(store, lines_of(store))
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "git.db"))
+    return found
+
+
+@pytest.fixture
+def call(tracker, commits, monkeypatch, tmp_path):
+    monkeypatch.setenv("TRACKER_DB", str(tmp_path / "git.db"))
+    return tracker
+
+
+def sides(done):
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    return found["baseline"]["run_ids"], found["candidate"]["run_ids"]
+
+
+def test_any_revision_of_a_stored_commit_is_its_version(call, commits):
+    first, third = commits[0], commits[2]
+    for good, bad in (("light", "HEAD~1"), (first, third), (first[:20], third[:8]), ("v1", "HEAD^"), (first[:5], "v2")):
+        assert sides(call("diff", good, bad, "--format", "json")) == ([1, 2, 3, 4, 5], [6, 7, 8])
+
+
+def test_a_revision_without_runs_is_no_version(call):
+    done = call("diff", "v1", "HEAD")
+    assert (done.code, done.err) == (2, "tracker: there is no version 'HEAD'; tracker versions lists them\n")
+
+
+def test_a_revision_of_two_versions_names_both(call, commits, tmp_path):
+    with open_store(str(tmp_path / "git.db")) as store:
+        made.runs(store, "v2-dirty", count=1, start=9, of_run={"commit": commits[2]})
+    done = call("diff", "v1", "HEAD~1")
+    assert (done.code, done.err) == (2, "tracker: 'HEAD~1' means several versions: v2, v2-dirty; name one of them\n")
+
+
+def test_edits_and_filters_take_revisions_too(call):
+    assert call("versions", "pin", "light").out.startswith("v1 pinned.")
+    assert call("findings", "--version", "HEAD~1").out.startswith("1 incident")
+    assert call("runs", "--version", "light").out.splitlines()[-1].startswith("5 runs.")
+    assert call("log", "--baseline", "light").code == 0
+    assert call("calibrate", "light").code in (0, 2)
+
+
+def test_explain_counts_the_commits_between_good_and_bad(call, commits):
+    number = str(json.loads(call("findings", "--format", "json").out)["findings"][0]["finding_id"])
+    first, third = commits[0][:12], commits[2]
+    said = f"2 commits: git log --oneline {first}..{third}"
+    assert said in " ".join(call("explain", number).out.split())
+    assert said in " ".join(call("findings").out.split())
+
+
+def test_elsewhere_the_two_commits_are_named(call, commits, tmp_path, monkeypatch):
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert f"commits {commits[0][:12]} and {commits[2]}" in " ".join(call("explain", "1").out.split())
+
+
+def test_folders_of_the_current_folder_are_sides(tracker, tmp_path, monkeypatch):
+    """Without a database, and where the database has no such version."""
+    monkeypatch.chdir(tmp_path)
+    for name, version in (("old", "v01"), ("new", "v08")):
+        (tmp_path / name).mkdir()
+        shutil.copy(samples().folder / version / "run1.pt.trace.json.gz", tmp_path / name)
+    named = tracker("diff", "./old", "./new").out
+    assert tracker("diff", "old", "new").out == named
+    tracker("ingest", "old", "--version", "v1", "--workload", "gpt", "--db", "own.db")
+    assert tracker("diff", "old", "new", "--db", "own.db").out == named
+    assert tracker("show", "new", "--db", "own.db").code == 0
+
+
+def test_a_version_wins_over_a_folder_of_its_name(tracker, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "v1").mkdir()
+    with open_store("own.db") as store:
+        made.runs(store, "v1", count=1)
+        made.runs(store, "v2", count=1, start=1)
+    out = " ".join(tracker("diff", "v1", "v2", "--db", "own.db").out.split())
+    assert "v1 is the version; ./v1 is the folder of that name." in out

@@ -1,0 +1,202 @@
+"""Who owns the memory at its peak, and the largest single allocations: of one capture of each side.
+
+Both are rows of single moments, of which there are no means: each side shows the rank with the highest peak, of the run
+whose peak is in the middle of its runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from tracker.columns import Columns, objects
+from tracker.compare import join
+from tracker.compare.explain import code_line
+from tracker.compare.filters import matching
+from tracker.profile import MAX_BLOCKS
+from tracker.results import ADDED, BOTH, DIFF_COLUMNS, REMOVED
+from tracker.store import queries
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tracker.compare.sides import Loaded
+    from tracker.results import DiffOptions
+
+SIDE_NAMES: Final = ("baseline", "candidate")
+Row = dict[str, Any]
+PEAK_KEY: Final = ("component", "name", "input_shapes", "module", "allocator")
+BLOCK_KEY: Final = ("name", "input_shapes", "component", "allocator")
+_LINES: Final = ("code_line", "call_stack")
+_TEXTS: Final = frozenset(
+    {*PEAK_KEY, *_LINES, "input_types", "status", *(f"{side}_{name}" for side in SIDE_NAMES for name in _LINES)}
+)
+_OWNED: Final = ("bytes", "calls", "largest_bytes", "first_ns", "first_step")
+_SINGLE: Final = ("bytes", "held_ns", "time_ns", "step", "is_released", *_LINES)
+
+
+def chosen_capture(side: Loaded) -> tuple[int, int] | None:
+    """The run and the rank that stand for `side`; None where it has no captures."""
+    of_runs: dict[int, tuple[int, int]] = {}
+    for run_id, rank, peak in side.captures.rows("run_id", "rank", "peak_allocated_bytes"):
+        size = (-1 if peak is None else peak, -rank)
+        of_runs[run_id] = max(of_runs.get(run_id, size), size)
+    ordered = sorted((peak, run_id, -rank) for run_id, (peak, rank) in of_runs.items())
+    if not ordered:
+        return None
+    _, run_id, rank = ordered[(len(ordered) - 1) // 2]
+    return run_id, rank
+
+
+def owners(side: Loaded) -> Columns:
+    """What the chosen capture of `side` held at the peak of each component; see sql/memory_owners.sql. Nothing of
+    chosen steps: a peak is one of the whole capture.
+    """
+    found = _of_chosen(side, queries.memory_owners)
+    return found.head(0) if side.chosen_steps is not None else found
+
+
+def blocks(side: Loaded) -> Columns:
+    """The largest allocations of the chosen capture of `side`, of its chosen steps; see sql/memory_blocks.sql."""
+    found = _of_chosen(side, queries.memory_blocks)
+    if side.chosen_steps is None:
+        return found
+    return found.taken(np.isin(found.integers("step"), list(side.chosen_steps)))
+
+
+def _of_chosen(side: Loaded, question: queries.Question[...]) -> Columns:
+    chosen = chosen_capture(side)
+    found = side.about(question)
+    run_id, rank = chosen or (-1, -1)
+    return found.taken((found.integers("run_id") == run_id) & (found.integers("rank") == rank))
+
+
+def compare_owners(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Columns:
+    """The `memory_peak` of a Diff; nothing where only one side knows it."""
+    sides = _both(baseline, candidate, owners, options)
+    if not all(map(len, sides)):
+        return join.nothing("memory_peak")
+    tables = [_by_key(own) for own in sides]
+    rows = []
+    for key in dict.fromkeys(key for table in tables for key in table):
+        before, after = (table.get(key) for table in tables)
+        row: Row = dict(zip(PEAK_KEY, key, strict=True)) | _status(before, after)
+        larger = max((own for own in (before, after) if own), key=lambda own: own["bytes"] or 0)
+        rows.append(row | {name: larger[name] for name in _LINES} | _beside(before, after, _OWNED))
+    rows.sort(key=lambda row: (-abs(row["delta_bytes"] or 0), -_larger(row), *(row[name] for name in PEAK_KEY)))
+    return _table("memory_peak", rows)
+
+
+def compare_blocks(baseline: Loaded, candidate: Loaded, options: DiffOptions, memory: Columns) -> Columns:
+    """The `memory_blocks` of a Diff: the largest of an op against the largest of it, the second against the second
+    (`place`). What one side has alone is ADDED or REMOVED only where the other one would have kept it: MAX_BLOCKS of
+    each component are kept. `memory`: the table of ops, which says the types under which a row stands there.
+    """
+    sides = _both(baseline, candidate, blocks, options)
+    if not all(map(len, sides)):
+        return join.nothing("memory_blocks")
+    types = {(name, shapes): own for name, shapes, own in memory.rows("name", "input_shapes", "input_types")}
+    tables, least = [_by_place(own) for own in sides], [_least_kept(own) for own in sides]
+    rows = []
+    for key in dict.fromkeys(key for table in tables for key in table):
+        before, after = (table.get(key) for table in tables)
+        row: Row = dict(zip((*BLOCK_KEY, "place"), key, strict=True)) | _status(before, after)
+        row["input_types"] = types.get((row["name"], row["input_shapes"]), "")
+        row |= _beside(before, after, _SINGLE)
+        if not (before and after) and _larger(row) <= least[before is not None].get(row["component"], -1):
+            row |= {"status": "", "delta_bytes": None, "diff": None}
+        rows.append(row)
+    rows.sort(key=lambda row: (-_larger(row), *(row[name] for name in BLOCK_KEY), row["place"]))
+    return _table("memory_blocks", rows)
+
+
+def _both(
+    baseline: Loaded, candidate: Loaded, ask: Callable[[Loaded], Columns], options: DiffOptions
+) -> list[list[Row]]:
+    """The rows of both sides; none where one of them has none."""
+    if not all(side.has_rows(queries.memory_owners) for side in (baseline, candidate)):
+        return [[], []]
+    return [_asked(baseline, ask, options, options.op_map), _asked(candidate, ask, options, {})]
+
+
+def _asked(
+    side: Loaded, ask: Callable[[Loaded], Columns], options: DiffOptions, renames: Mapping[str, str]
+) -> list[Row]:
+    """The rows that pass the filters, under the names by which they are matched."""
+    table = ask(side).renamed({"op": "name"})
+    if renames:
+        table = table.having(name=objects([renames.get(name, name) for name in table["name"].tolist()]))
+    if options.match == "name":
+        table = table.having(input_shapes=objects([""] * len(table)))
+    table = matching(matching(table, "name", options.op), "module", options.module)
+    names = list(table.arrays)
+    rows: list[Row] = [dict(zip(names, row, strict=True)) for row in table.rows(*names)]
+    return [{**row, "code_line": code_line(row["call_stack"] or "")} for row in rows]
+
+
+def _by_key(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
+    """The rows of each key together: sums, the largest block, the oldest, the line of code with most bytes."""
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in rows:  # the most bytes first
+        own = found.setdefault(tuple(row[name] for name in PEAK_KEY), row)
+        if own is row:
+            continue
+        for name in ("bytes", "calls"):
+            own[name] = None if own[name] is None or row[name] is None else own[name] + row[name]
+        own["largest_bytes"] = max(own["largest_bytes"], row["largest_bytes"])
+        first = min((own["first_ns"], own["first_step"]), (row["first_ns"], row["first_step"]))
+        own["first_ns"], own["first_step"] = first
+    return found
+
+
+def _by_place(rows: Sequence[Row]) -> dict[tuple[Any, ...], Row]:
+    """The rows by key and place among those of it, the largest first."""
+    count: dict[tuple[Any, ...], int] = {}
+    found: dict[tuple[Any, ...], Row] = {}
+    for row in rows:
+        key = tuple(row[name] for name in BLOCK_KEY)
+        count[key] = count.get(key, 0) + 1
+        found[*key, count[key]] = row
+    return found
+
+
+def _least_kept(rows: Sequence[Row]) -> dict[str, int]:
+    """The size of the smallest block of each component of which some were not kept."""
+    sizes: dict[str, list[int]] = {}
+    for row in rows:
+        sizes.setdefault(row["component"], []).append(row["bytes"])
+    return {component: min(own) for component, own in sizes.items() if len(own) >= MAX_BLOCKS}
+
+
+def _status(before: Row | None, after: Row | None) -> Row:
+    return {"status": BOTH if before and after else REMOVED if before else ADDED}
+
+
+def _beside(before: Row | None, after: Row | None, names: Sequence[str]) -> Row:
+    """The numbers of both sides, and the change of the bytes; unknown where a side does not know its own."""
+    row: Row = {}
+    for side, own in zip(SIDE_NAMES, (before, after), strict=True):
+        row |= {f"{side}_{name}": None if own is None else own[name] for name in names}
+    unknown = any(own is not None and own["bytes"] is None for own in (before, after))
+    sizes = (row["baseline_bytes"], row["candidate_bytes"])
+    row["delta_bytes"] = None if unknown else (sizes[1] or 0) - (sizes[0] or 0)
+    row["diff"] = None if unknown or not all(sizes) else sizes[1] / sizes[0] - 1
+    return row
+
+
+def _larger(row: Row) -> float:
+    return float(max(row["baseline_bytes"] or 0, row["candidate_bytes"] or 0))
+
+
+def _table(name: str, rows: Sequence[Row]) -> Columns:
+    """Texts as they are, numbers as float64 with nan for missing."""
+    columns: dict[str, Any] = {}
+    for column in DIFF_COLUMNS[name]:
+        values = [row[column] for row in rows]
+        if column in _TEXTS:
+            columns[column] = objects([value or "" for value in values] if column != "status" else values)
+        else:
+            columns[column] = np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    return Columns(columns)

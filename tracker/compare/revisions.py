@@ -1,0 +1,81 @@
+"""Git revisions in place of versions: a commit that a stored version has is that version, however it is named.
+
+The repository around the current folder is asked, and only read. No shell is involved.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Sequence
+from typing import Any, Final
+
+from tracker.errors import UsageError
+from tracker.hooks.environment import GIT_READ_ONLY
+from tracker.store import Store, queries
+from tracker.units import counted
+
+_TIMEOUT_S: Final = 10
+_HASH: Final = re.compile(r"[0-9a-f]{4,64}")
+_SHORTEST: Final = 7
+"""Characters of a stored commit, or of a label that is one, that may stand for a longer one."""
+
+
+def version_of(store: Store, revision: str, workload: str | None = None) -> str | None:
+    """The version whose commit `revision` names: a hash, however short or long, or what git makes of it (a tag, a
+    branch, HEAD~1); None where there is none.
+
+    UsageError where several versions have such commits.
+    """
+    versions = queries.versions.columns(store, workload)
+    commits = list(versions.rows("version", "commit"))
+    wanted = revision.lower()
+    found = _matching(commits, wanted) if _HASH.fullmatch(wanted) else []
+    if not found and not revision.startswith("-"):
+        commit = _git("rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+        found = _matching(commits, commit) if commit else []
+    if len(found) > 1:
+        raise UsageError(f"{revision!r} means several versions: {', '.join(found)}", remedy="name one of them")
+    return found[0] if found else None
+
+
+def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
+    """The versions whose commit, or label where that is one, begins as `wanted` does or the other way round."""
+    found: dict[str, None] = {}
+    for label, commit in commits:
+        for own in (commit or "", label if commit is None else ""):
+            text = own.lower()
+            is_commit = bool(_HASH.fullmatch(text)) and len(text) >= _SHORTEST
+            if is_commit and (text.startswith(wanted) or wanted.startswith(text)):
+                found[label] = None
+    return list(found)
+
+
+def between(good: str | None, bad: str | None) -> str | None:
+    """The commits after `good` up to `bad`, in words: their number and the command that lists them where the repository
+    around the current folder has both, else the two commits; None where one is not known.
+    """
+    if not good or not bad or good == bad or not all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
+        return None
+    count = _git("rev-list", "--count", "--end-of-options", f"{good}..{bad}")
+    if not count.isdigit():
+        return f"commits {good} and {bad}"
+    return f"{counted(int(count), 'commit')}: git log --oneline {good}..{bad}"
+
+
+def _git(*words: str) -> str:
+    """What git prints, '' where it cannot say."""
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", *words],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_TIMEOUT_S,
+            check=False,
+            env={**os.environ, **GIT_READ_ONLY},
+        )
+    except (OSError, ValueError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

@@ -1,0 +1,185 @@
+"""Which runs of a line are comparable for which series: values of other recordings are rows of their own.
+
+A series that a profiler's setting disturbs (see `results.recording`) has a row for each way in which its runs were
+recorded, with nothing in the others. So each window, each shared factor and each presence holds only runs of one
+recording, whatever the order in which they came, and a run in the old setting is judged by the older runs of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+from sqlalchemy import Connection
+
+from tracker.detectors.centre import Centre
+from tracker.judgement.best import LOOK_BACK
+from tracker.results.recording import Recording, differences, remedies, rests_on
+from tracker.store import judged
+from tracker.store.judged import Line, LineRun
+from tracker.store.queries.recordings import Recorded, recorded
+from tracker.units import format_numbers
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+Key = tuple[str, str, str, str, str]
+
+_SHAPED: Final = 0.1
+"""Share of the operators of a run that have shapes where shapes were recorded: half to nearly all of them."""
+
+_TAG: Final = 2**40
+"""A series and one of its recordings are one number: below this the series."""
+
+
+class Split(Struct, frozen=True, eq=False):
+    """Rows for judging. `origin`: of each row the place of its key among those given; `tags`: which recording of it, 0
+    for all runs or the first. `columns`: per kind and metric with several recordings, which each run has.
+    """
+
+    keys: Sequence[Key]
+    values: F64
+    calls: F64
+    origin: I64
+    tags: I64
+    columns: Mapping[tuple[str, str], I64]
+
+    @property
+    def is_split(self) -> bool:
+        """Whether any series has rows of several recordings."""
+        return bool(self.columns)
+
+    def tag_of(self, key: Key, run: int) -> int:
+        """The tag of a series in the run of this column."""
+        found = self.columns.get(key[:2])
+        return 0 if found is None else int(found[run])
+
+    def numbers(self, ids: I64) -> I64:
+        """A number for each row, that of its series where there is one recording. `ids`: of the keys given."""
+        return np.asarray(ids[self.origin] + self.tags * _TAG)
+
+
+def series_id(number: int) -> int:
+    """The series of a number of `Split.numbers`."""
+    return number % _TAG
+
+
+def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
+    """The recording of each run (a column of `values`), with what its series show."""
+    kinds = np.array([key[0] for key in keys], dtype=object)
+    shaped = np.array([bool(key[3]) for key in keys], dtype=bool)
+    there = ~np.isnan(values)
+    memory, modules = (there[kinds == kind].any(axis=0) for kind in ("memory", "module"))
+    ops, with_shapes = (there[own].sum(axis=0) for own in (kinds == "op", (kinds == "op") & shaped))
+    return [
+        run.with_rows(
+            shapes=has_shapes(int(with_shapes[at]), int(ops[at])), memory=bool(memory[at]), modules=bool(modules[at])
+        )
+        for at, run in enumerate(runs)
+    ]
+
+
+def has_shapes(shaped: int, ops: int) -> bool | None:
+    """Whether operators were recorded with shapes, by how many of them have any; None without operators.
+
+    A few with shapes among many without, such as collectives that carry their sizes, are none.
+    """
+    return shaped >= ops * _SHAPED if ops else None
+
+
+def split(keys: Sequence[Key], values: F64, calls: F64, recordings: Sequence[Recording]) -> Split:
+    """The rows of `keys`, more than one for those that the differences of the `recordings` (one per column) disturb."""
+    columns: dict[tuple[str, str], I64] = {}
+    if len(set(recordings)) > 1:
+        for pair in dict.fromkeys(key[:2] for key in keys):
+            place: dict[tuple[str, ...], int] = {}
+            signs = [one.sign(rests_on(*pair, one.timeline)) for one in recordings]
+            tags = np.array([place.setdefault(sign, len(place)) for sign in signs], dtype=np.int64)
+            if len(place) > 1:
+                columns[pair] = tags
+    every = np.arange(len(keys))
+    if not columns:
+        return Split(keys, values, calls, every, np.zeros(len(keys), dtype=np.int64), {})
+    rows: list[tuple[int, int]] = []
+    for at, key in enumerate(keys):
+        own = columns.get(key[:2])
+        known = [0] if own is None else np.unique(own[~np.isnan(values[at])]).tolist() or [0]
+        rows += [(at, tag) for tag in known]
+    origin, tags = (np.array(part, dtype=np.int64) for part in zip(*rows, strict=True))
+    masked = [np.full((len(rows), values.shape[1]), np.nan) for _ in range(2)]
+    for row, (at, tag) in enumerate(rows):
+        own = columns.get(keys[at][:2])
+        runs = slice(None) if own is None else np.flatnonzero(own == tag)
+        for into, numbers in zip(masked, (values, calls), strict=True):
+            into[row, runs] = numbers[at, runs]
+    return Split([keys[at] for at in origin.tolist()], masked[0], masked[1], origin, tags, columns)
+
+
+def split_runs(connection: Connection, keys: Sequence[Key], values: F64, calls: F64, run_ids: Sequence[int]) -> Split:
+    """`split` for runs of one database."""
+    found = recorded(connection, run_ids)
+    return split(keys, values, calls, recordings_of(keys, values, [found[run_id] for run_id in run_ids]))
+
+
+def one_per_key(made: Split, candidate: Iterable[int], verdicts: Sequence[object]) -> I64:
+    """Of each key given the row that speaks for it: one with a verdict before others, then that of most of the
+    `candidate` columns.
+    """
+    runs = (~np.isnan(made.values[:, list(candidate)])).sum(axis=1)
+    said = np.array([verdict is not None for verdict in verdicts], dtype=bool)
+    order = np.lexsort([-made.tags, runs, said])  # the last one stays
+    found = np.zeros(int(made.origin.max(initial=-1)) + 1, dtype=np.int64)
+    found[made.origin[order]] = order
+    return found
+
+
+def factors_for(centre: Centre, told: Sequence[Sequence[int]], sides: Sequence[Sequence[int]]) -> Centre:
+    """What is shared by the runs of `sides`, from that of the runs `told`; those that are not among them share 0."""
+    if list(map(list, told)) == list(map(list, sides)):
+        return centre
+    factors = [
+        dict(zip(own, of_side.tolist(), strict=True))
+        for own, of_side in zip(told, (centre.baseline, centre.candidate), strict=True)
+    ]
+    one, other = (
+        np.array([of_side.get(run, 0.0) for run in side], dtype=np.float64)
+        for of_side, side in zip(factors, sides, strict=True)
+    )
+    return replace(centre, baseline=one, candidate=other)
+
+
+def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun], told: Mapping[int, Recorded]) -> str:
+    """Why the newest version of a line is compared with none, or only with some, of the runs before it; "" where all
+    were recorded alike.
+    """
+    if not runs or not told_of_line(told, [run.run_id for run in runs]):
+        return ""
+    newest = [run for run in runs if run.version_id == runs[-1].version_id]
+    before = [run for run in runs if run.version_id != runs[-1].version_id][-LOOK_BACK:]
+    asked = [run.run_id for run in (*before, *newest)]
+    series = judged.series_of(connection, line)
+    values, _ = judged.values_of(connection, asked, series)
+    found = recordings_of(series.keys, values, [told[run_id] for run_id in asked])
+    sides = found[: len(before)], found[len(before) :]
+    like = [run for run, one in zip(before, sides[0], strict=True) if one in sides[1]]
+    other = [one for one in sides[0] if one not in sides[1]]
+    if not other:
+        return ""
+    differing = differences(other[-1:], sides[1])
+    if not differing:
+        return ""
+    alike = f"only with run {format_numbers(sorted(run.run_id for run in like))}, recorded alike" if like else (
+        "with no run before it"
+    )  # fmt: skip
+    what = "; ".join(one.sentence for one in differing)
+    return f"{runs[-1].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
+
+
+def told_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:
+    """What of the recordings a fingerprint must hold: nothing where all runs say the same."""
+    said = [(tuple(sorted(run.said.items())), tuple(tuple(sorted(one.items())) for one in run.settings))
+            for run in (runs[run_id] for run_id in run_ids)]  # fmt: skip
+    return tuple(said) if len(set(said)) > 1 else ()

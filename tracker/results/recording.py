@@ -1,0 +1,223 @@
+"""How runs were recorded, and what other settings of a profiler change: the one authority on what is comparable.
+
+Two recordings of one program differ where the profiler did: with shapes an operator has several keys, with Python
+stacks every host time is longer, without step markers a number is per capture instead of per step. None of this is the
+program. ASPECTS declares per setting which measures it disturbs and why; all else asks here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+_OFF: Final = "off"
+_ON: Final = "on"
+
+SHAPES_IN_KEY: Final = "keys with input shapes"
+HOST_TIME: Final = "times of the host"
+NAMES: Final = "names of operators and kernels"
+API_NAMES: Final = "host API calls"
+MODULES: Final = "modules"
+ALLOCATIONS: Final = "allocations"
+RATE: Final = "numbers of the whole run"
+"""What a measure rests on: the words of `Aspect.disturbs`."""
+
+_EVERYTHING: Final = frozenset({SHAPES_IN_KEY, HOST_TIME, NAMES, API_NAMES, MODULES, ALLOCATIONS, RATE})
+_NAMED: Final = frozenset({"op", "op_name", "module", "phase", "kernel", "communication", "memory"})
+_TIMED_ON_HOST: Final = frozenset({"duration_ns", "e2e_ns", "free_ns", "data_loading_ns", "samples_per_second"})
+_EXPOSED: Final = frozenset({"exposed_communication_ns", "exposed_copy_ns", "exposed_ns"})
+"""Parts of a time line that grow and shrink with the gaps which the host leaves between kernels."""
+
+
+class Aspect(Struct, frozen=True):
+    """One way in which recordings differ. `field`: of a Recording; `words`: what it is called, with `remedy` how to
+    record both sides alike. `disturbs`: what is no longer comparable, and `reason` why.
+    """
+
+    field: str
+    words: str
+    disturbs: frozenset[str]
+    reason: str
+    remedy: str
+
+
+ASPECTS: Final = (
+    Aspect(
+        "reader", "source format", _EVERYTHING,
+        "two profilers or export formats name and time the same work differently",
+        "record both with one profiler and export type",
+    ),
+    Aspect(
+        "timeline", "device activity", _EVERYTHING,
+        "without device activity the host timeline stands in for the device",
+        "record both with the device activity (ProfilerActivity.CUDA, NPU)",
+    ),
+    Aspect(
+        "steps", "step markers", _EVERYTHING,
+        "without step markers a number is per capture instead of per step",
+        "call prof.step() after each step (schedule) in both",
+    ),
+    Aspect(
+        "level", "profiler level", _EVERYTHING,
+        "another level records other kernels and costs other time",
+        "record both with one profiler_level",
+    ),
+    Aspect(
+        "schema", "trace schema", frozenset({NAMES, API_NAMES, MODULES, ALLOCATIONS}),
+        "another trace schema names operators and kernels differently",
+        "record both with one profiler version",
+    ),
+    Aspect(
+        "rules", "naming rules", frozenset({NAMES, MODULES}),
+        "another version of the naming rules names kernels and categories differently",
+        "ingest the older runs again",
+    ),
+    Aspect(
+        "shapes", "record_shapes", frozenset({SHAPES_IN_KEY, HOST_TIME}),
+        "operators have one key per input shape on one side only, and recording shapes makes host times longer",
+        "record both with record_shapes=True",
+    ),
+    Aspect(
+        "stack", "with_stack", frozenset({HOST_TIME}),
+        "recording Python stacks makes host times longer",
+        "record both with the same with_stack",
+    ),
+    Aspect(
+        "memory", "profile_memory", frozenset({ALLOCATIONS, HOST_TIME}),
+        "recording allocations makes host times longer",
+        "record both with profile_memory=True",
+    ),
+    Aspect(
+        "modules", "modules", frozenset({MODULES}),
+        "only one side says which module an operator belongs to",
+        "record both with modules (with_stack=True and with_modules=True, or NVTX ranges)",
+    ),
+)  # fmt: skip
+"""Which setting disturbs which measures: the declaration that diff, history, findings and gates share."""
+
+
+class Recording(Struct, frozen=True, order=True):
+    """How a run was recorded, a word per aspect; "" where neither the source nor its rows say.
+
+    A setting that a source does not state is off: profilers write down what is switched on.
+    """
+
+    reader: str = ""
+    timeline: str = ""
+    steps: str = ""
+    level: str = ""
+    schema: str = ""
+    rules: str = ""
+    shapes: str = _OFF
+    stack: str = _OFF
+    memory: str = _OFF
+    modules: str = _OFF
+
+    def sign(self, rests_on: frozenset[str]) -> tuple[str, ...]:
+        """What must be equal for a measure that rests on these words to be comparable."""
+        return tuple(getattr(self, one.field) for one in ASPECTS if one.disturbs & rests_on)
+
+
+def recording_of(
+    said: Mapping[str, Iterable[str]],
+    settings: Iterable[Mapping[str, str]],
+    *,
+    has_shapes: bool | None = None,
+    has_memory: bool = False,
+    has_modules: bool = False,
+) -> Recording:
+    """A run's recording. `said`: format, timeline, steps, schema and rules as its captures say them, several words
+    each; `settings`: of its captures. `has_shapes`: whether the key of any of its operators has shapes, None without
+    operators: rows count for more than settings. `has_memory`, `has_modules`: whether there are rows of them.
+    """
+    chosen = list(settings)
+
+    def text(key: str) -> str:
+        return " | ".join(sorted({*said.get(key, ())} - {""}))
+
+    def switch(name: str, *, seen: bool = False) -> str:
+        return _ON if seen or any(_is_on(one.get(name, "")) for one in chosen) else _OFF
+
+    levels = {
+        " ".join(filter(None, (one.get("profiler_level", ""), one.get("cuda_graph_trace", "")))) for one in chosen
+    }
+    # without a profiler's trace each number is per step, whatever there was to mark
+    steps = "" if any(one.get("profiler") in ("off", "summary") for one in chosen) else text("steps")
+    shapes = switch("record_shapes") if has_shapes is None else _ON if has_shapes else _OFF
+    return Recording(
+        text("format"), text("timeline"), steps, " | ".join(sorted(levels - {""})), text("schema"),
+        text("rules"), shapes, switch("with_stack"), switch("profile_memory", seen=has_memory),
+        _ON if has_modules else _OFF,
+    )  # fmt: skip
+
+
+def _is_on(value: str) -> bool:
+    return value.lower() not in ("", _OFF, "0", "false", "none")
+
+
+def rests_on(kind: str, metric: str, timeline: str) -> frozenset[str]:
+    """What a series of this kind and metric rests on, recorded on this timeline (`device`, `host`).
+
+    >>> sorted(rests_on("op", "device_self_ns", "device")), sorted(rests_on("kernel", "total_ns", "device"))
+    (['keys with input shapes', 'names of operators and kernels'], ['names of operators and kernels'])
+    >>> sorted(rests_on("run", "compute_ns", "host")), sorted(rests_on("run", "duration_ns", "device"))
+    (['numbers of the whole run', 'times of the host'], ['numbers of the whole run', 'times of the host'])
+    """
+    found = {NAMES} if kind in _NAMED else {RATE} if kind == "run" else set()
+    if kind in ("op", "memory"):
+        found.add(SHAPES_IN_KEY)
+    if kind == "memory":
+        found.add(ALLOCATIONS)
+    if kind == "module":
+        found.add(MODULES)
+    if kind == "api":
+        found.add(API_NAMES)
+    if _is_timed_on_host(kind, metric, timeline):
+        found.add(HOST_TIME)
+    return frozenset(found)
+
+
+def _is_timed_on_host(kind: str, metric: str, timeline: str) -> bool:
+    if metric.endswith("bytes"):
+        return False
+    own = kind == "api" or metric == "host_self_ns" or metric in _TIMED_ON_HOST or metric in _EXPOSED
+    return own or (timeline != "device" and metric != "device_self_ns")
+
+
+class Difference(Struct, frozen=True):
+    """An aspect in which no recording of one side is like one of the other, and what each says."""
+
+    aspect: Aspect
+    baseline: str
+    candidate: str
+
+    @property
+    def sentence(self) -> str:
+        """`record_shapes on -> off (...)`."""
+        one = self.aspect
+        return f"{one.words} {self.baseline or 'none'} -> {self.candidate or 'none'} ({one.reason})"
+
+
+def differences(baseline: Iterable[Recording], candidate: Iterable[Recording]) -> tuple[Difference, ...]:
+    """The aspects in which the two sides share no recording, in the order of ASPECTS."""
+    sides = [list(side) for side in (baseline, candidate)]
+    found = []
+    for aspect in ASPECTS:
+        one, other = ({getattr(recording, aspect.field) for recording in side} for side in sides)
+        if one and other and not one & other:
+            found.append(Difference(aspect, *(" | ".join(sorted(own)) for own in (one, other))))
+    return tuple(found)
+
+
+def disturbing(found: Iterable[Difference], measure: frozenset[str]) -> tuple[Difference, ...]:
+    """Those of the differences that make this measure incomparable."""
+    return tuple(one for one in found if one.aspect.disturbs & measure)
+
+
+def remedies(found: Sequence[Difference]) -> str:
+    """How to record both sides alike, as one sentence; "" for nothing."""
+    texts = list(dict.fromkeys(one.aspect.remedy for one in found))
+    text = "; ".join(texts)
+    return f"{text[:1].upper()}{text[1:]} to compare them." if text else ""

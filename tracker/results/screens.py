@@ -1,0 +1,134 @@
+"""How results display themselves: one short line as text, their first screen in a notebook, pandas frames by name."""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, overload
+
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from tracker.columns import Columns
+from tracker.errors import UsageError
+from tracker.lazy import pd
+from tracker.units import printable
+
+if TYPE_CHECKING:
+    import pandas as pandas_of_types
+
+SCREEN_WIDTH: Final = 100
+SCREEN_LINES: Final = 40
+_LONGEST_LINE: Final = 400
+_LONGEST_HEADLINE: Final = 300
+_ROWS: Final = re.compile(r"tuple\[(\w+), \.\.\.\]")
+_drawn_with: list[Callable[[Result, int], str]] = []
+
+
+def draw_with(draw: Callable[[Result, int], str]) -> None:
+    """Set what draws the text report of a result in so many characters; `reports` is above this room."""
+    _drawn_with[:] = [draw]
+
+
+class Result(Struct, frozen=True, eq=False):
+    """Base of all results: short in a session, its first screen in a notebook, `to_pandas` for its tables."""
+
+    @property
+    def headline(self) -> str:
+        """One sentence that says what the result is, or what it answers."""
+        return ""
+
+    def __repr__(self) -> str:
+        line = printable(self.headline)
+        short = line if len(line) <= _LONGEST_HEADLINE else f"{line[: _LONGEST_HEADLINE - 3]}..."
+        return f"<{type(self).__name__}: {short}>" if short else f"<{type(self).__name__}>"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("headline", self.headline)]
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """What IPython prints; of a structure it would print every field."""
+        printer.text(repr(self))
+
+    def _repr_html_(self) -> str:
+        """The first screen as escaped HTML, always below 30 kB."""
+        lines = _drawn_with[0](self, SCREEN_WIDTH).rstrip("\n").split("\n") if _drawn_with else []
+        left_out = len(lines) - SCREEN_LINES
+        shown = "\n".join(line[:_LONGEST_LINE] for line in lines[:SCREEN_LINES])
+        more = f"{left_out:,} more lines; " if left_out > 0 else ""
+        names = ", ".join(self._tables())
+        return (
+            f"<p><b>{html.escape(_short(self.headline))}</b></p>"
+            f'<pre style="line-height: 1.2">{html.escape(shown)[:20_000]}</pre>'
+            f"<p>{html.escape(f'{more}tables for to_pandas(): {names}')}</p>"
+        )
+
+    @overload
+    def to_pandas(self, table: str) -> pandas_of_types.DataFrame: ...
+    @overload
+    def to_pandas(self, table: None = None) -> dict[str, pandas_of_types.DataFrame]: ...
+    def to_pandas(self, table: str | None = None) -> pandas_of_types.DataFrame | dict[str, pandas_of_types.DataFrame]:
+        """The frame of the table of this name, or all tables as name -> frame. Frames are copies.
+
+        UsageError for a name that no table has.
+        """
+        tables = self._tables()
+        if table is None:
+            return {name: _frame(rows) for name, rows in tables.items()}
+        if table not in tables:
+            raise UsageError(f"no table {table!r}", remedy=f"choose from {', '.join(tables)}")
+        return _frame(tables[table])
+
+    def _tables(self) -> dict[str, Any]:
+        """Name -> what `_frame` takes, of every field that is a table."""
+        found: dict[str, Any] = {}
+        for name in self.__struct_fields__:
+            value = getattr(self, name)
+            if isinstance(value, Columns):
+                found[name.removesuffix("_table")] = value
+            elif isinstance(value, Mapping) and value and all(isinstance(rows, Columns) for rows in value.values()):
+                found.update(value)
+            elif _is_frame(value):
+                found[name] = value
+            elif kind := self._kind_of_rows(name, value):
+                found[name] = _Rows(kind, value)
+        return found
+
+    def _kind_of_rows(self, name: str, value: Any) -> type[Struct] | None:
+        """The struct that the field `name`, a tuple, has a row each of; a tuple without rows says so by its type."""
+        if not isinstance(value, tuple):
+            return None
+        from inspect import get_annotations
+
+        if value:
+            return type(value[0]) if isinstance(value[0], Struct) else None
+        for base in type(self).__mro__:
+            found = _ROWS.match(str(get_annotations(base).get(name, "")))
+            if found:
+                kind = getattr(sys.modules[base.__module__], found[1], None)
+                return kind if isinstance(kind, type) and issubclass(kind, Struct) else None
+        return None
+
+
+class _Rows(Struct, frozen=True):
+    kind: type[Struct]
+    rows: tuple[Struct, ...]
+
+
+def _short(line: str) -> str:
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 3]}..."
+
+
+def _is_frame(value: Any) -> bool:
+    return type(value).__name__ == "DataFrame"  # without importing pandas for a result that has none
+
+
+def _frame(rows: Any) -> pandas_of_types.DataFrame:
+    if isinstance(rows, Columns):
+        return rows.frame.copy()
+    if isinstance(rows, _Rows):
+        return pd.DataFrame([asdict(row) for row in rows.rows], columns=list(rows.kind.__struct_fields__))
+    copied: pandas_of_types.DataFrame = rows.copy()
+    return copied
