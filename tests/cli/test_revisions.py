@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -16,7 +17,11 @@ from tracker.store import open_store
 
 def git(*words):
     done = subprocess.run(
-        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], capture_output=True, text=True, check=True
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *words],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "GIT_AUTHOR_DATE": "1700000000 +0000", "GIT_COMMITTER_DATE": "1700000000 +0000"},
     )
     return done.stdout.strip()
 

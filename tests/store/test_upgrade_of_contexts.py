@@ -9,9 +9,12 @@ from tests.factories import same_table, save
 from tests.store.test_op_texts import insert
 from tests.store.test_upgrades import MISSING, ROWS, made_partition
 from tracker.store import connect, health, open_store, queries, schema
-from tracker.store.partitions import DETAIL_TABLES
 
 NAMES = {1: "aten::linear", 2: "aten::mm"}
+DETAIL_TABLES = (
+    "api", "communication", "communication_link", "communication_task", "counter", "kernel", "kernel_metric", "memory",
+    "memory_curve", "op", "op_tree", "step",
+)  # fmt: skip
 COLUMNS = (
     "run_id", "rank", "step", "node", "parent", "op_key_id", "calls", "host_total_ns", "device_total_ns",
     "device_self_ns", "kernel_count",

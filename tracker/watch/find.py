@@ -125,7 +125,7 @@ def _descend(
         path = place / name
         more = part.match(name)
         if more is None or not _is_there(path, found, as_folder=bool(rest)):
-            if not name.startswith(".") and path.exists():
+            if not name.startswith(".") and os.path.exists(path):
                 found.unplaced.append(path)
             continue
         known = {**said, **more}
