@@ -25,7 +25,7 @@ def everything(store):
 
 def columns_of(rows):
     """(table, column) -> type and values of all columns of `Rows`, NaN alike."""
-    tables = {**rows.tables, "collective_calls": rows.collective_calls}
+    tables = {**rows.tables, "collective_calls": rows.collective_calls, "groups": rows.groups}
     found = {}
     for name, table in tables.items():
         for column, values in table.items():

@@ -123,10 +123,18 @@ def test_any_rows_come_back_to_the_last_bit(tmp_path_factory, table, steps, call
     )
     told = {
         "communication": np.zeros(len(calls), dtype=np.int64),
+        "group": np.array([place % 3 - 1 for place in range(len(calls))], dtype=np.int64),
+        "step": np.full(len(calls), -1, dtype=np.int64),
         "start_ns": np.array([start for start, _ in calls], dtype=np.int64),
         "elapse_ns": np.array([elapse for _, elapse in calls], dtype=np.int64),
+        "exposed_ns": np.full(len(calls), MISSING, dtype=np.int64),
+        "bytes": np.array([elapse for _, elapse in calls], dtype=np.int64),
+        "peer": np.full(len(calls), -1, dtype=np.int64),
+        "source_index": np.arange(len(calls), dtype=np.int64),
     }
-    made = replace(one.rows, tables={**one.rows.tables, "api": table}, steps=parts, collective_calls=told)
+    groups = {"role": ["dp", ""], "size": np.array([2, MISSING], dtype=np.int64), "ranks": ["0,10", ""]}
+    tables = {**one.rows.tables, "api": table}
+    made = replace(one.rows, tables=tables, steps=parts, collective_calls=told, groups=groups)
     path = tmp_path_factory.mktemp("packs") / "run.trk"
     (found,) = read(write(path, packed(replace(one, rows=made)))).captures
     assert columns_of(found.rows) == columns_of(made)
@@ -194,8 +202,8 @@ def test_a_gzip_bomb_stops_at_the_limit(pack):
 
 def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):
     header, record = records(pack)
-    write_records(pack, [{**header, "schema": 3, "tracker": "9.1", "more": 1}, record])
-    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 3, this one knows 2; upgrade tracker here"
+    write_records(pack, [{**header, "schema": 4, "tracker": "9.1", "more": 1}, record])
+    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 4, this one knows 3; upgrade tracker here"
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pt2"}]}, record])
     assert "packed from the format 'pt2', which this tracker does not know" in refusal(pack)
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pack"}]}, record])
@@ -211,6 +219,32 @@ def test_a_pack_of_before_there_were_owners_has_no_rows_of_them(pack):
     tables = one.profile.captures[0].rows.tables
     assert [len(tables[name]["op_key"]) for name in ("memory_allocator", "memory_peak", "memory_block")] == [0, 0, 0]
     assert len(tables["op"]["op_key"]) > 0
+
+
+def test_a_pack_of_before_calls_had_groups_knows_role_and_size_of_them(pack):
+    """Schema 2: a call had its row, its start on the source's clock and its elapse; steps knew no idle loading."""
+    header, record = records(pack)
+    del record["groups"]
+    del record["breakdowns"]["data_loading_idle_ns"]
+    start = record["started_at_ns"]
+    old = {"communication": column([0, 0]), "start_ns": column([start + 7, start + 90]), "elapse_ns": column([50, 50])}
+    write_records(pack, [{**header, "schema": 2}, {**record, "collective_calls": old}])
+    (one,) = read(pack).captures
+    calls = {name: values.tolist() for name, values in one.rows.collective_calls.items()}
+    assert [calls[name] for name in ("group", "step", "start_ns", "elapse_ns")] == [[0, 0], [0, 0], [7, 90], [50, 50]]
+    assert [calls[name] for name in ("exposed_ns", "bytes", "peer")] == [[MISSING] * 2, [MISSING] * 2, [-1, -1]]
+    groups = one.rows.groups
+    assert (groups["role"], groups["size"].tolist(), groups["ranks"]) == (["dp"], [2], [""])
+    assert one.rows.overall.data_loading_idle_ns is None
+
+
+def test_calls_of_an_old_pack_whose_clock_shows_no_date_count_from_the_first(pack):
+    header, record = records(pack)
+    del record["groups"]
+    old = {"communication": column([0, 0]), "start_ns": column([-3, 90]), "elapse_ns": column([1, 1])}
+    write_records(pack, [{**header, "schema": 2}, {**record, "collective_calls": old}])
+    (one,) = read(pack).captures
+    assert one.rows.collective_calls["start_ns"].tolist() == [0, 93]
 
 
 def test_what_would_act_on_a_terminal_is_written_out(pack):
@@ -230,6 +264,22 @@ def test_other_columns_are_refused(pack):
 
 def set_column(table, name, values, dtype="<i8"):
     return lambda record: (record["tables"].get(table) or record[table]).update({name: column(values, dtype)})
+
+
+def with_call(ranks=b"0,2", **changed):
+    """One call of the one group, with some of its numbers changed."""
+
+    def edit(record):
+        call = {"communication": 0, "group": 0, "step": 0, "start_ns": 0, "elapse_ns": 1, "exposed_ns": 1, "bytes": 8}
+        call |= {"peer": -1, "source_index": 0} | changed
+        record["collective_calls"] = {name: column([number]) for name, number in call.items()}
+        texts = record["texts"]
+        sizes = np.frombuffer(texts["sizes"], dtype=np.uint8).reshape(4, -1).T.copy().view("<u4").reshape(-1).tolist()
+        record["texts"] = {"content": texts["content"] + ranks, "sizes": column([*sizes, len(ranks)], "<u4")}
+        place = column([len(sizes) + 1], "<u4")
+        record["groups"] = {"role": column([0], "<u4"), "size": column([2]), "ranks": place}
+
+    return edit
 
 
 BAD = {
@@ -275,6 +325,16 @@ BAD = {
         lambda record: record["texts"].update(content=b"\xff" * len(record["texts"]["content"])),
         "a text that is not UTF-8",
     ),
+    "call of no row": (with_call(communication=1), "column communication refers to row 1 of 1"),
+    "call of no group": (with_call(group=1), "column group refers to row 1 of 1"),
+    "group below none": (with_call(group=-2), "table collective_calls, row 1: column group is -2"),
+    "old call of no row": (
+        lambda record: record.update(
+            collective_calls={name: column([5]) for name in ("communication", "start_ns", "elapse_ns")}
+        ),
+        "refers to a row of communication that is not there",
+    ),
+    "ranks out of order": (with_call(ranks=b"2,0"), "column ranks holds '2,0', which no profile has"),
     "long host": (lambda record: record.update(host="x" * 100_000), "length <= 65536"),
 }  # fmt: skip
 
@@ -332,4 +392,4 @@ def test_damage_behind_the_checksum_is_an_error_or_a_run(tmp_path_factory, data)
 
 
 def test_rows_of_the_factory_are_sound():
-    checks.check_tables(rows(steps=2).tables, {})
+    checks.check_tables(rows(steps=2).tables, {}, {})

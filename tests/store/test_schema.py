@@ -21,6 +21,10 @@ OTHER_NAMES = {"op_key": "op_key_id", "kernel_key": "kernel_key_id"}
 KEYS = {"id", "digest", "run_id", "rank", "ordinal"}
 
 
+OF_ALL_RANKS = ("ranks_transit_ns", "ranks_wait_ns", "ranks_exposed_wait_ns", "paired_calls")
+"""Columns that the store fills when ranks come."""
+
+
 def test_columns_are_those_of_the_contract_under_its_names():
     for name, columns in ROW_COLUMNS.items():
         expected = {OTHER_NAMES.get(column, column) for column in columns}
@@ -28,7 +32,7 @@ def test_columns_are_those_of_the_contract_under_its_names():
             texts = {column for column, kind in columns.items() if kind == "text"}
             expected = (expected - texts) | {f"{column}_id" for column in texts}
         if name == "communication":
-            expected = (expected - {"group_role_id", "group_size"}) | {"process_group_id"}
+            expected = (expected - {"group_role_id", "group_size"}) | {"process_group_id", *OF_ALL_RANKS}
         packed = contexts.COLUMNS if name == "op_tree" else ()
         assert (set(metadata.tables[name].columns.keys()) | set(packed)) - KEYS - {"contexts"} == expected, name
     for name in ("capture", "step"):

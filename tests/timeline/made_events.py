@@ -143,7 +143,8 @@ class Made:
         self.kernel("Memset (Device)", start, end, correlation, kind=DeviceKind.MEMSET, **given)
 
     def collective(self, kind: str, **given: Any) -> int:
-        row = {"group": "", "group_role": "", "group_size": MISSING, "data_type": "", "bytes": MISSING}
+        row = {"group": "", "group_role": "", "group_size": MISSING, "group_ranks": "", "data_type": ""}
+        row |= {"bytes": MISSING, "peer": -1, "source_index": MISSING}
         self._add(Collectives, row, kind=kind, **given)
         return len(self.rows[Collectives]) - 1
 

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.timeline.made_events import Made, records
 from tracker.profile import MISSING
-from tracker.timeline import build, split_wait
 
 HCOM = "hcom_allReduce__501_0_1"
 
@@ -90,16 +87,3 @@ def test_calls_that_overlap_wait_as_long_as_the_union_of_their_waiting_tasks():
     made.task(made.hcom(HCOM, 0, 100), "Notify_Wait", 0, 80)
     made.task(made.hcom(HCOM, 50, 150, stream=8), "Notify_Wait", 50, 130)
     assert exposure(made) == [(150, 130)]
-
-
-@pytest.mark.parametrize(("hidden", "expected"), [(0, [30, 0]), (10, [MISSING, MISSING])])
-def test_with_all_ranks_at_hand_a_row_that_nothing_hides_waits_exposed(hidden, expected):
-    captures = []
-    for rank, end in ((0, 100), (1, 70)):
-        made = Made()
-        made.kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0, end)
-        if hidden:
-            made.kernel("gemm", 0, hidden)
-        captures.append(build(made.capture(rank, world_size=2)))
-    found = [capture.rows.tables["communication"]["exposed_wait_ns"].tolist() for capture in split_wait(captures)]
-    assert [value for values in found for value in values] == expected

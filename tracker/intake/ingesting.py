@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from tracker import config, timeline
+from tracker import config
 from tracker.errors import UsageError
 from tracker.intake import contradictions
 from tracker.intake.at_once import read_all
@@ -239,12 +239,11 @@ def _asked(group: Sequence[Piece], version: str | None, workload: str | None, op
 
 
 def _finish(group: list[Piece], options: IngestOptions) -> list[Piece]:
-    """The captures of one run with what only all of its ranks together can tell, and the device the user named."""
-    captures = timeline.split_wait([piece.capture for piece in group])
-    if options.device is not None:
-        device = device_of(group, options.device)
-        captures = [replace(capture, device=device) for capture in captures]
-    return [replace(piece, capture=capture) for piece, capture in zip(group, captures, strict=True)]
+    """The captures of one run, on the device that the user named."""
+    if options.device is None:
+        return group
+    device = device_of(group, options.device)
+    return [replace(piece, capture=replace(piece.capture, device=device)) for piece in group]
 
 
 def _steps(capture: Capture) -> int:

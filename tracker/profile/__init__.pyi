@@ -24,17 +24,22 @@ from .events import (
     LaunchLevel,
     Markers,
     MemoryPoints,
+    ProcessGroups,
     StepTimes,
     Strings,
     empty,
 )
 from .rows import (
+    CALL_COLUMNS,
+    GROUP_COLUMNS,
     ROW_COLUMNS,
     Breakdown,
     Column,
     Rows,
     StepRow,
     Table,
+    ranks_in,
+    ranks_text,
 )
 from .words import (
     BEFORE_CAPTURE,
@@ -55,8 +60,10 @@ from .words import (
 
 __all__ = [
     "BEFORE_CAPTURE",
+    "CALL_COLUMNS",
     "CPU",
     "F64",
+    "GROUP_COLUMNS",
     "I8",
     "I32",
     "I64",
@@ -100,6 +107,7 @@ __all__ = [
     "Markers",
     "MemoryPoints",
     "Packed",
+    "ProcessGroups",
     "Profile",
     "Rows",
     "Source",
@@ -112,4 +120,6 @@ __all__ = [
     "known_medians",
     "median",
     "quantiles",
+    "ranks_in",
+    "ranks_text",
 ]

@@ -66,6 +66,8 @@ class Capture(Struct, frozen=True):
     parallel: Mapping[str, int] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
+    clock_zero_ns: int = 0
+    """UTC of the time 0 of the clock of `events`, where `started_at_ns` is known."""
 
 
 class Profile(Struct, frozen=True):

@@ -167,15 +167,30 @@ class Collectives(EventColumns, frozen=True):
     """What the source says of a collective call. `kind` like `all_reduce`; `group_role` like `dp`; missing: 0 /
     MISSING.
 
-    `bytes`: payload of one call on this rank. `group`: the source's raw group id (only kept as a fact of the run).
+    `bytes`: payload of one call on this rank. `group`: the source's raw group id, which differs from process to
+    process. `group_ranks`: the members as `ranks_text` writes them. `peer`: the global rank at the other end of a send
+    or receive, -1 for none. `source_index`: the number of the call in its group, where each row is one call.
     """
 
     kind: I32
     group: I32
     group_role: I32
     group_size: I64
+    group_ranks: I32
     data_type: I32
     bytes: I64
+    peer: I64
+    source_index: I64
+
+
+class ProcessGroups(EventColumns, frozen=True):
+    """The groups that the process is in, whether or not a call names them. `ranks`: as `ranks_text` writes them, 0:
+    unknown.
+    """
+
+    role: I32
+    size: I64
+    ranks: I32
 
 
 class Allocations(EventColumns, frozen=True):
@@ -327,6 +342,7 @@ class Extras(Struct, frozen=True):
     `allocation_op`: per Allocations row the op that the source itself names, or none (0), or empty.
     `allocation_ns`: per Allocations row when memory was really allocated, where `time_ns` is when its op asked
     for it (a queue is between them), or empty.
+    `process_groups`: those of the process, where the source lists them.
     `only_collectives`: the source has no other work of the device, so that nothing is known of compute and copies
     beyond `step_times`. `no_collectives`: there were collectives, of which the source has lost all.
     `no_kernels`: the source knows copies and memsets of the device, and nothing of kernels. `no_copies`: the other way
@@ -338,6 +354,7 @@ class Extras(Struct, frozen=True):
     allocation_op: I32 = field(default_factory=lambda: np.zeros(0, dtype=np.int32))
     allocation_ns: I64 = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     kernel_metrics: KernelMetrics = field(default_factory=lambda: empty(KernelMetrics))
+    process_groups: ProcessGroups = field(default_factory=lambda: empty(ProcessGroups))
     collective_times: CollectiveTimes = field(default_factory=lambda: empty(CollectiveTimes))
     collective_tasks: CollectiveTasks = field(default_factory=lambda: empty(CollectiveTasks))
     collective_links: CollectiveLinks = field(default_factory=lambda: empty(CollectiveLinks))

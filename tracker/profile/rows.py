@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -13,6 +13,8 @@ class Breakdown(Struct, frozen=True):
     """Where the time of one rank went, for one step or the whole capture; DESIGN section 4 defines each number.
 
     compute + exposed communication + exposed copy + free = e2e, to the ns. `timeline` is `device` or `host`.
+    `data_loading_idle_ns`: the part of data_loading_ns in which the device does nothing: what a faster loader could
+    win. None where the work of the device is not known.
     `duration_ns`: the marker's duration, or the span of the capture; of a step that device tasks alone name the span of
     its work on the device. None: the source does not say.
     `kernel_*` count compute and communication kernels, no copies; `unlinked_*` those without a launch.
@@ -41,6 +43,7 @@ class Breakdown(Struct, frozen=True):
     bubble_ns: int | None = None
     preparing_ns: int | None = None
     samples_per_second: float | None = None
+    data_loading_idle_ns: int | None = None
 
 
 class StepRow(Struct, frozen=True):
@@ -138,15 +141,47 @@ ROW_COLUMNS: Final[Mapping[str, Mapping[str, str]]] = {
 """Tables of `Rows`: column -> kind. text: list[str]; int, ns, bytes: int64 array; float: float64 array."""
 
 
+GROUP_COLUMNS: Final[Mapping[str, str]] = {"role": "text", "size": "int", "ranks": "text"}
+"""Columns -> kinds of `Rows.groups`."""
+
+CALL_COLUMNS: Final[Mapping[str, str]] = {
+    "communication": "int", "group": "int", "step": "int", "start_ns": "ns", "elapse_ns": "ns", "exposed_ns": "ns",
+    "bytes": "bytes", "peer": "int", "source_index": "int",
+}  # fmt: skip
+"""Columns -> kinds of `Rows.collective_calls`."""
+
+
+def ranks_text(ranks: Iterable[int]) -> str:
+    """The members of a process group as they are written everywhere, in order.
+
+    >>> ranks_text([2, 0])
+    '0,2'
+    """
+    return ",".join(map(str, sorted(set(ranks))))
+
+
+def ranks_in(text: str) -> tuple[int, ...]:
+    """The ranks in what `ranks_text` wrote; none in an empty text.
+
+    >>> ranks_in("0,2"), ranks_in("")
+    ((0, 2), ())
+    """
+    return tuple(map(int, text.split(","))) if text else ()
+
+
 class Rows(Struct, frozen=True):
     """What the database keeps of one rank: its breakdown, its steps, and one table per entry of ROW_COLUMNS.
 
-    `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,
-    `elapse_ns`), in order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks
-    are at hand.
+    `collective_calls`: one row per collective call, in order of start: `communication` (row), `group` (row of `groups`,
+    -1: the source names none), `step`, `start_ns` (from the start of the capture), `elapse_ns`, `exposed_ns`, `bytes`
+    (payload), `peer` (global rank at the other end of a send or receive, -1: none), `source_index` (its number in the
+    group, as the source counts). The store tells waiting from transmitting by those of all ranks of a run.
+    `groups`: the process groups of the rank: `role`, `size`, `ranks` (see `ranks_text`; '': unknown). Several without
+    ranks are groups that the source tells apart without saying who is in them.
     """
 
     overall: Breakdown
     steps: tuple[StepRow, ...]
     tables: Mapping[str, Table]
     collective_calls: Table = field(default_factory=dict)
+    groups: Table = field(default_factory=dict)

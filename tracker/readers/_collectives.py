@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, Protocol
 
 import numpy as np
 from msgspec import Struct
 
-from tracker.profile import MISSING, Collectives, Strings
+from tracker.profile import MISSING, Collectives, ProcessGroups, Strings
 from tracker.readers._growing import int_column
 
 # longest words first: reduce_scatter is neither a reduce nor a scatter
@@ -41,7 +41,9 @@ _ROLES: Final[Mapping[str, str]] = {
 
 
 class Call(Struct, frozen=True):
-    """What one event says of a collective; '' and MISSING for what it leaves out. `group` is the raw group name."""
+    """What one event says of a collective; '' and MISSING for what it leaves out. `group` is the raw group name,
+    `group_ranks` its members as `ranks_text` writes them, `peer` the global rank at the other end (-1: none).
+    """
 
     kind: str
     data_type: str = ""
@@ -49,6 +51,8 @@ class Call(Struct, frozen=True):
     group: str = ""
     group_role: str = ""
     group_size: int = MISSING
+    group_ranks: str = ""
+    peer: int = -1
 
 
 def kind_of(name: str) -> str:
@@ -75,6 +79,27 @@ def role_of(description: str) -> str:
     return "_".join(dict.fromkeys(_ROLES[word] for word in words if word in _ROLES))
 
 
+class Listed(Protocol):
+    """A process group that a source lists; `ranks` as `ranks_text` writes them."""
+
+    @property
+    def role(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def ranks(self) -> str: ...
+
+
+def process_groups(groups: Iterable[Listed], strings: Strings) -> ProcessGroups:
+    """The groups of a process as columns; texts go into `strings`."""
+    listed = list(groups)
+    return ProcessGroups(
+        role=np.array([strings.code(group.role) for group in listed], dtype=np.int32),
+        size=np.array([group.size for group in listed], dtype=np.int64),
+        ranks=np.array([strings.code(group.ranks) for group in listed], dtype=np.int32),
+    )
+
+
 class CallTable:
     """Distinct calls -> rows of `Collectives`."""
 
@@ -97,6 +122,9 @@ class CallTable:
             group=texts("group"),
             group_role=texts("group_role"),
             group_size=int_column([call.group_size for call in calls], MISSING),
+            group_ranks=texts("group_ranks"),
             data_type=texts("data_type"),
             bytes=int_column([call.bytes for call in calls], MISSING),
+            peer=int_column([call.peer for call in calls], -1),
+            source_index=np.full(len(calls), MISSING, dtype=np.int64),
         )

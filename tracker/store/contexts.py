@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from tracker.profile import I64
 from tracker.store.failures import Damaged
+from tracker.store.numbers import bytes_of, numbers_of
 
 NUMBERS: Final = ("calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
 _LEVEL: Final = 1
@@ -49,7 +50,7 @@ def packed(rows: Mapping[str, I64]) -> bytes:
     contexts = np.vstack([of_rows[:, starts], np.diff(starts, append=len(order))])
     steps = np.stack([rows[name][order] for name in _STEP])
     # a tenth larger than what zlib itself makes of it, in a thirtieth of the time
-    return isal_zlib.compress(_HEAD.pack(len(starts)) + _bytes(contexts) + _bytes(steps), _LEVEL)
+    return isal_zlib.compress(_HEAD.pack(len(starts)) + bytes_of(contexts) + bytes_of(steps), _LEVEL)
 
 
 def unpacked(content: bytes) -> Contexts:
@@ -60,29 +61,12 @@ def unpacked(content: bytes) -> Contexts:
     except (zlib.error, struct.error) as error:
         raise ValueError("these bytes are no calling contexts") from error
     end = _HEAD.size + 8 * (len(_CONTEXT) + 1) * count
-    node, parent, op_key_id, often = _numbers(plain[_HEAD.size : end], len(_CONTEXT) + 1)
-    step, *numbers = _numbers(plain[end:], len(_STEP))
+    node, parent, op_key_id, often = numbers_of(plain[_HEAD.size : end], len(_CONTEXT) + 1)
+    step, *numbers = numbers_of(plain[end:], len(_STEP))
     place = np.repeat(np.arange(count), often)
     if len(place) != len(step):
         raise ValueError("contexts and their rows differ in number")
     return Contexts(node, parent, op_key_id, place, step, np.stack(numbers))
-
-
-def _bytes(lines: I64) -> bytes:
-    """Lines of numbers, each as what it differs by from the one before (modulo 2**64, the sign in the lowest bit): the
-    lowest bytes of a line together, then the next ones. Most are 0.
-    """
-    differences = np.diff(lines, prepend=0)
-    codes = ((differences << 1) ^ (differences >> 63)).astype("<i8", order="C")
-    return codes.view(np.uint8).reshape(*lines.shape, 8).transpose(0, 2, 1).tobytes()
-
-
-def _numbers(content: bytes, lines: int) -> I64:
-    """The lines of numbers whose `_bytes` these are."""
-    by_byte = np.frombuffer(content, dtype=np.uint8).reshape(lines, 8, -1)
-    codes = np.ascontiguousarray(by_byte.transpose(0, 2, 1)).view("<u8")[..., 0]
-    differences = (codes >> np.uint64(1)).astype(np.int64) ^ -(codes & np.uint64(1)).astype(np.int64)
-    return np.cumsum(differences, axis=1)
 
 
 def damaged(run_id: int, rank: int) -> Damaged:

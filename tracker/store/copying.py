@@ -30,7 +30,7 @@ from tracker.store.tables import metadata
 
 _ROWS_AT_ONCE: Final = 20_000
 _PACKED_AT_ONCE: Final = 100
-_PACKED: Final = frozenset({"op_tree", "sample_array"})
+_PACKED: Final = frozenset({"op_tree", "sample_array", "collective_call"})
 """Tables of which one row can hold a megabyte."""
 
 # BigInteger is an Integer: the special one first

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
@@ -15,11 +15,16 @@ from sqlalchemy import Connection
 from tracker.profile import MISSING, ROW_COLUMNS, Breakdown, Capture, Rows, Table
 from tracker.store import bulk, partitions
 from tracker.store.bulk import Column, clean, cleaned
+from tracker.store.calls import grouping
+from tracker.store.calls import packing as calls
 from tracker.store.contexts import packed
 from tracker.store.dimensions import KERNEL_KEY, PROCESS_GROUP, Key, Named, ids, named
 
 NO_SIZE: Final = -1
 """A group size or size class that the source does not say, as a match key."""
+
+NOT_NAMED: Final[Key] = ("", NO_SIZE)
+"""The process group of calls that name none."""
 
 _SORTED_BY: Final = {
     "op": ("step", "op_key_id"),
@@ -70,27 +75,39 @@ class _Ids(Struct, frozen=True):
     named: Named
     arrays: dict[tuple[str, int, int], NDArray[np.int64]]
     """(dimension, run, rank) -> the id of each row of this capture's dimension table."""
+    groups: dict[tuple[int, int], NDArray[np.int64]]
+    """(run, rank) -> the number of each group of this capture in its run, and that of no group behind them."""
 
     def of(self, dimension: str, item: Placed) -> NDArray[np.int64]:
         """The id of each row of this capture's dimension table."""
         return self.arrays[dimension, item.run_id, item.rank]
 
 
-def load(connection: Connection, placed: Sequence[Placed]) -> None:
-    """Write captures, steps and details of `placed`, table by table in one order for all writers."""
+def load(connection: Connection, placed: Sequence[Placed]) -> set[int]:
+    """Write captures, steps and details of `placed`, table by table in one order for all writers; the runs that have
+    got process groups with them. The transaction holds the runs.
+    """
     if not placed:
-        return
+        return set()
     for run_id in sorted({item.run_id for item in placed}):
         partitions.ensure(connection, run_id)
     _load_captures(connection, placed)
-    known = _dimension_ids(connection, placed)
+    known, regrouped = _dimension_ids(connection, placed)
     for item in placed:
         _load_steps(connection, item)
     for table in partitions.DETAIL_TABLES[1:]:
         for item in placed:
-            if table in item.rows.tables:
-                columns = _packed_tree(item, known) if table == "op_tree" else _columns(table, item, known)
-                bulk.load(connection, table, columns)
+            bulk.load(connection, table, _table(table, item, known))
+    return regrouped
+
+
+def _table(table: str, item: Placed, known: _Ids) -> list[Column]:
+    """The columns of a detail table; none without rows."""
+    if table == "collective_call":
+        return _packed_calls(item, known)
+    if table not in item.rows.tables:
+        return []
+    return _packed_tree(item, known) if table == "op_tree" else _columns(table, item, known)
 
 
 def _load_captures(connection: Connection, placed: Sequence[Placed]) -> None:
@@ -138,7 +155,8 @@ def _load_steps(connection: Connection, item: Placed) -> None:
     bulk.load(connection, "step", columns)
 
 
-def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
+def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> tuple[_Ids, set[int]]:
+    """The ids, and the runs that have got groups."""
     groups: set[Key] = set()
     stacks: set[str] = set()
     texts: set[str] = set()
@@ -149,7 +167,8 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
     }
     for item in placed:
         tables = item.rows.tables
-        groups.update(_group_keys(tables.get("communication")))
+        groups.update(_group_keys(tables.get("communication")), _group_keys_of(item.rows.groups))
+        groups |= {NOT_NAMED} if _has_unnamed(item.rows) else set()
         for table in _WITH_STACKS:
             stacks.update(clean(text) for text in set(tables[table]["call_stack"]) if text) if table in tables else None
         texts.update(*(map(clean, set(tables[table][name])) for table, name in _TEXTS if table in tables))
@@ -160,7 +179,33 @@ def _dimension_ids(connection: Connection, placed: Sequence[Placed]) -> _Ids:
     found = named(connection, texts, op_keys, stacks)
     known = {"op_key": found.op_keys, "kernel_key": ids(connection, KERNEL_KEY, kernel_keys)}
     arrays = {at: np.array([*map(known[at[0]].__getitem__, keys)], dtype=np.int64) for at, keys in own.items()}
-    return _Ids(ids(connection, PROCESS_GROUP, groups), found, arrays)
+    process_group = ids(connection, PROCESS_GROUP, groups)
+    numbers, regrouped = _number_groups(connection, placed, process_group)
+    return _Ids(process_group, found, arrays, numbers), regrouped
+
+
+def _number_groups(
+    connection: Connection, placed: Sequence[Placed], process_group: Mapping[Key, int]
+) -> tuple[dict[tuple[int, int], NDArray[np.int64]], set[int]]:
+    """The groups of each capture, numbered within its run; and the runs that have got any."""
+    named: dict[int, list[grouping.Named]] = {}
+    for item in placed:
+        own = np.array([process_group[key] for key in _group_keys_of(item.rows.groups)], dtype=np.int64)
+        unnamed = process_group[NOT_NAMED] if _has_unnamed(item.rows) else None
+        ranks = list(item.rows.groups.get("ranks", ()))
+        named.setdefault(item.run_id, []).append(grouping.Named(item.rank, own, ranks, unnamed))
+    numbers: dict[tuple[int, int], NDArray[np.int64]] = {}
+    regrouped = set()
+    for run_id, captures in sorted(named.items()):
+        found = grouping.number_groups(connection, run_id, sorted(captures, key=lambda capture: capture.rank))
+        numbers |= {(run_id, rank): own for rank, own in found.numbers.items()}
+        regrouped |= {run_id} if found.is_new else set()
+    return numbers, regrouped
+
+
+def _has_unnamed(rows: Rows) -> bool:
+    """Whether any call names no group."""
+    return bool((np.asarray(rows.collective_calls.get("group", ())) < 0).any())
 
 
 def _keys(tables: Any, dimension: str) -> list[Key]:
@@ -174,9 +219,15 @@ def _group_keys(communication: Table | None) -> list[Key]:
     """The process group of each row of `communication`."""
     if communication is None:
         return []
-    sizes = _or_no_size(communication["group_size"]).tolist()
-    roles = [clean(role) for role in communication["group_role"]]
-    return list(zip(roles, sizes, strict=True))
+    return _group_keys_of({"role": communication["group_role"], "size": communication["group_size"]})
+
+
+def _group_keys_of(groups: Table) -> list[Key]:
+    """Role and size of each of these groups, as they are stored."""
+    if not groups:
+        return []
+    sizes = _or_no_size(groups["size"]).tolist()
+    return list(zip([clean(role) for role in groups["role"]], sizes, strict=True))
 
 
 def _or_no_size(values: Any) -> NDArray[np.int64]:
@@ -192,6 +243,16 @@ def _packed_tree(item: Placed, known: _Ids) -> list[Column]:
         return []
     contexts = Column("contexts", "binary", [packed(rows)])
     return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), contexts]
+
+
+def _packed_calls(item: Placed, known: _Ids) -> list[Column]:
+    """The columns of collective_call, with one row for all calls; none without any."""
+    columns = {name: np.asarray(values, dtype=np.int64) for name, values in item.rows.collective_calls.items()}
+    if not columns or not len(columns["start_ns"]):
+        return []
+    columns["group"] = known.groups[item.run_id, item.rank][columns["group"]]
+    packed_calls = Column("calls", "binary", [calls.packed(columns)])
+    return [Column("run_id", "int", [item.run_id]), Column("rank", "int", [item.rank]), packed_calls]
 
 
 def _columns(table: str, item: Placed, known: _Ids) -> list[Column]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 from sqlalchemy import Connection, exists, func, or_, select, text
 
 from tracker.store import contexts, labels, schema
+from tracker.store.calls import packing
 from tracker.store.connect import Store
 from tracker.store.samples import arrays
 from tracker.store.tables import metadata
@@ -17,7 +18,8 @@ from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
 _RUN: Final = metadata.tables["run"]
 _TEXT: Final = metadata.tables[DETAIL_TEXT]
 _TREE: Final = metadata.tables["op_tree"]
-_TREES_AT_ONCE: Final = 10
+_CALLS: Final = metadata.tables["collective_call"]
+_PACKED_AT_ONCE: Final = 10
 """One can hold a megabyte."""
 
 
@@ -53,7 +55,15 @@ def check(store: Store) -> list[str]:
     Looks at the file (SQLite), at the tables against the code, for rows whose run or whose texts are gone, and into all
     that is packed.
     """
-    looked_at = (_file_problems, _table_problems, _orphans, _nameless, _damaged_samples, _damaged_contexts)
+    looked_at = (
+        _file_problems,
+        _table_problems,
+        _orphans,
+        _nameless,
+        _damaged_samples,
+        _damaged_contexts,
+        _damaged_calls,
+    )
     with store.connect() as connection:
         return [problem for look in looked_at for problem in look(connection)]
 
@@ -132,9 +142,19 @@ def _damaged_samples(connection: Connection) -> Iterator[str]:
 
 def _damaged_contexts(connection: Connection) -> Iterator[str]:
     question = select(_TREE.c.run_id, _TREE.c.rank, _TREE.c.contexts).order_by(_TREE.c.run_id, _TREE.c.rank)
-    for row in connection.execute(question, execution_options={"yield_per": _TREES_AT_ONCE}):
+    for row in connection.execute(question, execution_options={"yield_per": _PACKED_AT_ONCE}):
         try:
             contexts.unpacked(bytes(row.contexts))
         except ValueError:
             damaged = contexts.damaged(row.run_id, row.rank)
+            yield f"{damaged.what} are damaged; {damaged.remedy}"
+
+
+def _damaged_calls(connection: Connection) -> Iterator[str]:
+    question = select(_CALLS.c.run_id, _CALLS.c.rank, _CALLS.c.calls).order_by(_CALLS.c.run_id, _CALLS.c.rank)
+    for row in connection.execute(question, execution_options={"yield_per": _PACKED_AT_ONCE}):
+        try:
+            packing.unpacked(bytes(row.calls))
+        except ValueError:
+            damaged = packing.damaged(row.run_id, row.rank)
             yield f"{damaged.what} are damaged; {damaged.remedy}"

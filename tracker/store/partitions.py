@@ -24,6 +24,7 @@ DETAIL_TABLES: Final = (
     "memory_allocator",
     "memory_peak",
     "memory_block",
+    "collective_call",
 )
 """In the order in which an ingest writes them."""
 

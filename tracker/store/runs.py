@@ -32,7 +32,15 @@ _VERSIONS: Final = text(
 )
 _PIN: Final = text("UPDATE version SET pinned = (id = :id) WHERE workload_id = :workload_id AND (pinned OR id = :id)")
 _UNPIN: Final = text("UPDATE version SET pinned = FALSE WHERE id = :id AND pinned")
-_TABLES_OF_A_RUN: Final = ("sample", "sample_array", *reversed(DETAIL_TABLES), "capture", "source", "run_fact")
+_TABLES_OF_A_RUN: Final = (
+    "sample",
+    "sample_array",
+    *reversed(DETAIL_TABLES),
+    "capture",
+    "source",
+    "run_fact",
+    "run_group",
+)
 
 
 class _Labels(Struct, frozen=True):

@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from tracker.profile import Capture, Device
-from tracker.store import details
+from tracker.store import details, labels
+from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
 from tracker.store.homes import Home, place
@@ -83,8 +84,15 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
             details.Placed(home.run_id, rank, capture)
             for rank, capture in zip(fresh.ranks, fresh.captures, strict=True)
         ]
-    details.load(connection, to_load)
-    refresh(connection, {item.run_id for item in to_load}, to_load)
+    came: dict[int, set[int]] = {}
+    for item in to_load:
+        came.setdefault(item.run_id, set()).add(item.rank)
+    for run_id in sorted(came):
+        # ranks that come at once from several machines: the later one must find the calls of the others
+        labels.hold_run(connection, run_id)
+    regrouped = details.load(connection, to_load)
+    splitting.refresh(connection, came, regrouped=regrouped)
+    refresh(connection, came.keys(), to_load)
     return [_saved(connection, home) for home in homes]
 
 

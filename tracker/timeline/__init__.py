@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+import numpy as np
 from msgspec.structs import replace
 
 from tracker.profile import OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
@@ -25,9 +26,8 @@ from tracker.timeline.memory_peak import peak_table
 from tracker.timeline.named import named
 from tracker.timeline.names import RULES_VERSION, canonical_name
 from tracker.timeline.ops import op_table
-from tracker.timeline.waiting import split_wait
 
-__all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of", "split_wait"]
+__all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
 
 def build(capture: Capture) -> Capture:
@@ -43,11 +43,15 @@ def build(capture: Capture) -> Capture:
     settings = dict(capture.settings)
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
-    return replace(capture, rows=rows_of(capture.events), events=None, settings=settings)
+    started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
+    return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
 
 
-def rows_of(events: Events) -> Rows:
+def rows_of(events: Events, started_ns: int | None = None) -> Rows:
     """The rows of one rank: its breakdown, its steps, every table of ROW_COLUMNS. The order of events never matters.
+
+    `started_ns`: the start of the capture on the clock of the events, from which collective calls count; None: the
+    first event.
 
     Equal spans on one thread are the exception: of those the earlier row is the outer one.
     """
@@ -56,7 +60,8 @@ def rows_of(events: Events) -> Rows:
         joined = join(events)
         kernels = kernel_tables(joined)
         communication = communication_tables(joined)
-        calls = communication.pop("collective_calls")
+        calls, groups = communication.pop("collective_calls"), communication.pop("groups")
+        begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
         blocks = blocks_of(joined)
         tables: dict[str, Table] = {
             "op_key": _op_key_table(joined),
@@ -74,7 +79,7 @@ def rows_of(events: Events) -> Rows:
         tables["op"] = op_table(joined, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
-    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, calls)
+    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, {**calls, "start_ns": begun_ns}, groups)
 
 
 def _op_key_table(joined: Joined) -> Table:

@@ -64,12 +64,13 @@ class Chosen(Struct, frozen=True):
 
 
 class Whole(Struct, frozen=True):
-    """Made once per capture: the unions that stand in without a device, the waits for the data loader, and the course
-    of the framework's memory.
+    """Made once per capture: the unions that stand in without a device, the waits for the data loader, the part of them
+    in which the device did nothing (None where its work is not known), and the course of the framework's memory.
     """
 
     unions: Unions | None
     data_loading: Spans | None
+    idle_loading: Spans | None
     memory: Course
 
 
@@ -80,7 +81,9 @@ def breakdowns(joined: Joined) -> tuple[Breakdown, tuple[StepRow, ...]]:
     """
     markers, said = joined.events.markers, joined.events.extras.step_times
     course = framework_course(joined.events)
-    whole = Whole(None if joined.on_device else host_unions(joined), _data_loading(joined), course)
+    loading = _data_loading(joined)
+    host = None if joined.on_device else host_unions(joined)
+    whole = Whole(host, loading, _idle_loading(joined, loading), course)
     window = joined.first_ns, joined.last_ns
     everything = Chosen(np.arange(len(joined.step)), np.arange(len(course.step)), np.arange(len(said)), window)
     device_rows, moments = rows_by_value(joined.step), rows_by_value(course.step)
@@ -191,6 +194,7 @@ def _breakdown(joined: Joined, whole: Whole, chosen: Chosen) -> Breakdown:
         peak_allocated_bytes=_largest(whole.memory.allocated_bytes[chosen.moments]),
         peak_reserved_bytes=_largest(whole.memory.reserved_bytes[chosen.moments]),
         data_loading_ns=None if whole.data_loading is None else clip(whole.data_loading, *window).total_ns,
+        data_loading_idle_ns=None if whole.idle_loading is None else clip(whole.idle_loading, *window).total_ns,
         bubble_ns=_sum(joined.events.extras.step_times.bubble_ns[chosen.said]),
         preparing_ns=_sum(joined.events.extras.step_times.preparing_ns[chosen.said]),
     )
@@ -257,3 +261,24 @@ def _data_loading(joined: Joined) -> Spans | None:
     if not loads.any() or not joined.events.host_is_primary:
         return None
     return union(ops.start_ns[loads], ops.end_ns[loads])
+
+
+def _idle_loading(joined: Joined, loading: Spans | None) -> Spans | None:
+    """Of the waits for the data loader those in which no stream of the device works for want of a launch.
+
+    A gap counts up to the launch of what ends it: kernels that were launched before the loading have short gaps between
+    them, which a faster loader does not close. Before the first and after the last work of the capture nobody knows.
+    """
+    extras, device = joined.events.extras, joined.events.device
+    unknown = extras.no_kernels or extras.no_copies or extras.no_collectives or extras.only_collectives
+    if loading is None or unknown or not joined.on_device:
+        return None
+    busy = union(device.start_ns, device.end_ns)
+    launched_ns = device.start_ns.copy()
+    linked = joined.launch >= 0
+    launched_ns[linked] = joined.events.launches.start_ns[joined.launch[linked]]
+    works = device.end_ns > device.start_ns
+    order = np.lexsort((launched_ns[works], device.start_ns[works]))
+    opened_ns = busy.end_ns[:-1]
+    first = np.searchsorted(device.start_ns[works][order], busy.start_ns[1:], side="left")
+    return intersect(loading, union(opened_ns, np.clip(launched_ns[works][order][first], opened_ns, busy.start_ns[1:])))

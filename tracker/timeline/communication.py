@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -20,8 +20,9 @@ from tracker.timeline.collective_parts import (
     task_table,
     time_columns,
 )
-from tracker.timeline.exposure import CallSpans, exposure_columns
+from tracker.timeline.exposure import CallSpans, exposure_of
 from tracker.timeline.joined import Joined, Work
+from tracker.timeline.members import groups_of
 from tracker.timeline.names import canonical_name
 from tracker.timeline.steps import steps_at
 from tracker.timeline.wait_tasks import waits_of
@@ -43,13 +44,19 @@ _UNKNOWN = -1
 
 
 class Call(Struct, frozen=True):
-    """What tells one kind of collective call from another."""
+    """What tells one kind of collective call from another; and of single calls the members of the group (see
+    `ranks_text`), the rank at the other end or -1, the source's own number or MISSING, and its name of the group.
+    """
 
     kind: str
     group_role: str
     group_size: int
     data_type: str
     bytes: int
+    ranks: str = ""
+    peer: int = _UNKNOWN
+    source_index: int = MISSING
+    group: str = ""
 
     @property
     def size_class_bytes(self) -> int:
@@ -89,7 +96,9 @@ def call_of_kernel_name(name: str) -> Call:
 
 
 def communication_tables(joined: Joined) -> dict[str, Table]:
-    """Tables `communication`, `communication_task` and `communication_link`, and `collective_calls` (see `Rows`)."""
+    """Tables `communication`, `communication_task` and `communication_link`; `collective_calls` and `groups` (see
+    `Rows`), with the times of calls on the source's clock.
+    """
     tasks = _device_tasks(joined) if joined.on_device else _host_tasks(joined)
     columns = _kind_columns(tasks)
     of_task = group_by(tasks.step, *(column[tasks.of_kind] for column in columns))
@@ -103,6 +112,7 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
     row_of_collective = rows_of_collectives(joined.events, tasks.collective, of_task.group, tasks.start_ns)
     spans = CallSpans(of_task.group, tasks.start_ns, tasks.end_ns, tasks.collective)
     waits = waits_of(joined.events)
+    exposure = exposure_of(joined, spans, waits, tasks.step[of_task.first])
     communication: Table = {
         "step": tasks.step[of_task.first],
         "kind": [call.kind for call in calls],
@@ -117,20 +127,39 @@ def communication_tables(joined: Joined) -> dict[str, Table]:
         "max_ns": rows.largest(elapse),
         "sum_squares_ns2": rows.sums_of_squares(elapse),
         **time_columns(joined.events, row_of_collective, spans, waits),
-        **exposure_columns(joined, spans, waits, tasks.step[of_task.first]),
+        **exposure.columns,
+    }
+    group, groups = groups_of(joined.events, tasks.calls, tasks.of_kind[of_call.first], tasks.start_ns[of_call.first])
+    collective_calls = {
+        "communication": row_of_call,
+        "group": group,
+        "step": tasks.step[of_call.first],
+        "start_ns": of_call.smallest(tasks.start_ns),
+        "elapse_ns": elapse,
+        "exposed_ns": of_call.complete_sums(exposure.of_spans),
+        "bytes": size_bytes,
+        "peer": _of_calls(tasks, "peer")[of_call.first],
+        "source_index": _of_calls(tasks, "source_index")[of_call.first],
     }
     kernels = Kernels(of_task.group, tasks.name, tasks.end_ns - tasks.start_ns, tasks.collective)
     return {
         "communication": communication,
         "communication_task": task_table(joined.events, row_of_collective, kernels),
         "communication_link": link_table(joined.events, row_of_collective),
-        "collective_calls": _call_table(row_of_call, of_call.smallest(tasks.start_ns), elapse),
+        "collective_calls": _in_order(collective_calls),
+        "groups": groups,
     }
 
 
-def _call_table(row: I64, started: I64, elapse: I64) -> Table:
-    order = np.lexsort((row, started))
-    return {"communication": row[order], "start_ns": started[order], "elapse_ns": elapse[order]}
+def _of_calls(tasks: Tasks, name: str) -> I64:
+    """What the call of each task says under this name."""
+    return np.array([getattr(call, name) for call in tasks.calls], dtype=np.int64)[tasks.of_kind]
+
+
+def _in_order(table: Mapping[str, I64]) -> Table:
+    """By start; equal ones by all that tells them apart, so that the order of the events never matters."""
+    order = np.lexsort([*list(table.values())[::-1], table["start_ns"]])
+    return {name: column[order] for name, column in table.items()}
 
 
 def _kind_columns(tasks: Tasks) -> list[I64]:
@@ -252,6 +281,10 @@ def _call(joined: Joined, sources: tuple[int, ...], name: str, library_op: str =
             int(collectives.group_size[row]),
             strings[int(collectives.data_type[row])],
             int(collectives.bytes[row]),
+            strings[int(collectives.group_ranks[row])],
+            int(collectives.peer[row]),
+            int(collectives.source_index[row]),
+            strings[int(collectives.group[row])],
         )
         for row in sources
         if row != _UNKNOWN
@@ -264,4 +297,8 @@ def _call(joined: Joined, sources: tuple[int, ...], name: str, library_op: str =
         next((call.group_size for call in calls if call.group_size != MISSING), MISSING),
         next((call.data_type for call in calls if call.data_type), ""),
         next((call.bytes for call in calls if call.bytes != MISSING), MISSING),
+        next((call.ranks for call in calls if call.ranks), ""),
+        next((call.peer for call in calls if call.peer >= 0), _UNKNOWN),
+        next((call.source_index for call in calls if call.source_index != MISSING), MISSING),
+        next((call.group for call in calls if call.group), ""),
     )

@@ -8,7 +8,7 @@ from msgspec import Struct
 from tracker.profile import I64, MISSING
 from tracker.timeline.aggregate import rows_by_value
 from tracker.timeline.breakdown import device_unions, host_unions
-from tracker.timeline.intervals import Spans, intersect, subtract, union
+from tracker.timeline.intervals import Spans, intersect, outside_ns, subtract, union
 from tracker.timeline.joined import Joined
 from tracker.timeline.wait_tasks import Waits
 
@@ -22,7 +22,14 @@ class CallSpans(Struct, frozen=True):
     collective: I64
 
 
-def exposure_columns(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64) -> dict[str, I64]:
+class Exposure(Struct, frozen=True):
+    """Columns of `communication`, and of each span the time that no compute of its step hides, or MISSING."""
+
+    columns: dict[str, I64]
+    of_spans: I64
+
+
+def exposure_of(joined: Joined, calls: CallSpans, waits: Waits, step_of_row: I64) -> Exposure:
     """Columns `exposed_ns` and `exposed_wait_ns` of `communication`, given the step of each row.
 
     exposed: the calls of the row run and no compute of the same step does. exposed wait: of that, the time in the
@@ -30,8 +37,10 @@ def exposure_columns(joined: Joined, calls: CallSpans, waits: Waits, step_of_row
     runs beside no other call of the row; MISSING where that does not tell it, and both where nothing is known of
     compute. Never more than exposed.
     """
+    of_spans = np.full(len(calls.row), MISSING, dtype=np.int64)
     if joined.events.extras.only_collectives:
-        return {name: np.full(len(step_of_row), MISSING, dtype=np.int64) for name in ("exposed_ns", "exposed_wait_ns")}
+        unknown = np.full(len(step_of_row), MISSING, dtype=np.int64)
+        return Exposure({"exposed_ns": unknown, "exposed_wait_ns": unknown.copy()}, of_spans)
     exposed = np.zeros(len(step_of_row), dtype=np.int64)
     waited = np.full(len(step_of_row), MISSING, dtype=np.int64)
     spans_of_row = rows_by_value(calls.row)
@@ -41,10 +50,11 @@ def exposure_columns(joined: Joined, calls: CallSpans, waits: Waits, step_of_row
         unions = host or device_unions(joined, device_rows[step])
         for row in rows.tolist():
             own = spans_of_row[row]
+            of_spans[own] = outside_ns(calls.start_ns[own], calls.end_ns[own], unions.compute)
             bare = subtract(union(calls.start_ns[own], calls.end_ns[own]), unions.compute)
             exposed[row] = bare.total_ns
             waited[row] = _waited_ns(calls, own, bare, waits)
-    return {"exposed_ns": exposed, "exposed_wait_ns": waited}
+    return Exposure({"exposed_ns": exposed, "exposed_wait_ns": waited}, of_spans)
 
 
 def _waited_ns(calls: CallSpans, own: I64, bare: Spans, waits: Waits) -> int:

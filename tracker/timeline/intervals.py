@@ -88,6 +88,26 @@ def subtract(a: Spans, b: Spans) -> Spans:
     return intersect(a, union(gap_start, gap_end))
 
 
+def outside_ns(start_ns: I64, end_ns: I64, spans: Spans) -> I64:
+    """For each span from start to end, the part of it that lies in none of `spans`.
+
+    >>> outside_ns(np.array([0, 5]), np.array([10, 6]), union(np.array([4]), np.array([6]))).tolist()
+    [8, 0]
+    """
+    if not len(spans):
+        return end_ns - start_ns
+    before = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(spans.end_ns - spans.start_ns)))
+
+    def covered(time_ns: I64) -> I64:
+        """What of `spans` lies before each moment."""
+        begun = np.searchsorted(spans.start_ns, time_ns, side="right")
+        beyond = np.where(begun > 0, np.maximum(spans.end_ns[begun - 1] - time_ns, 0), 0)
+        found: I64 = before[begun] - beyond
+        return found
+
+    return end_ns - start_ns - (covered(end_ns) - covered(start_ns))
+
+
 def clip(spans: Spans, start_ns: int, end_ns: int) -> Spans:
     """The part of `spans` inside [start_ns, end_ns)."""
     window = np.array([start_ns], dtype=np.int64), np.array([max(start_ns, end_ns)], dtype=np.int64)

@@ -23,6 +23,7 @@ from tracker.readers._source import ReadOptions
 from tracker.readers._times import MAX_NS, MAX_OF_ONE
 from tracker.units import NS_PER_MS, NS_PER_US
 
+_INDEX: Final = re.compile(r"(?:hcom_)?[a-zA-Z]+_{1,2}\d{3}_(\d{1,9})(?:_\d+)?", re.ASCII)
 TOTAL: Final = "Total Op Info"
 _BYTES_PER_MB: Final = 1_000_000
 _STEP: Final = re.compile(r"step(\d{1,18})")
@@ -91,6 +92,16 @@ def group_in_name(name: str) -> str:
     """
     match = _NAME.match(name)
     return match.group("digits") or "" if match else ""
+
+
+def index_in_name(name: str) -> int:
+    """The number of a collective in its group, as HCCL counts them; MISSING where the name has none.
+
+    >>> index_in_name("hcom_allReduce__586_4_1"), index_in_name("hcom_x") == MISSING
+    (4, True)
+    """
+    match = _INDEX.fullmatch(name)
+    return int(match.group(1)) if match else MISSING
 
 
 def read_communication(path: Path, options: ReadOptions) -> tuple[list[CommunicationOp], Source]:

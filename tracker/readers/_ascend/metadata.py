@@ -10,9 +10,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
 from msgspec import Struct, field
 
-from tracker.profile import MISSING
+from tracker.profile import MISSING, ProcessGroups, Strings, ranks_text
 from tracker.readers._collectives import role_of
 from tracker.readers._facts import short_word, told_number
 from tracker.readers._stated import configuration_of_arguments, configuration_of_groups
@@ -55,6 +56,11 @@ class Group(Struct, frozen=True):
     def size(self) -> int:
         """Number of ranks, MISSING where the source does not say."""
         return len(self.ranks) or MISSING
+
+    @property
+    def members(self) -> str:
+        """The ranks as `ranks_text` writes them, '' where the source does not say."""
+        return ranks_text(self.ranks)
 
     def global_rank(self, local: int) -> int:
         """The global rank of a member; the number itself where the group's ranks are not known (one group of all)."""
@@ -128,6 +134,16 @@ def metadata_of(info: Mapping[str, Any], metadata: Mapping[str, Any]) -> Metadat
             **configuration_of_groups((group.role, len(group.ranks)) for group in groups.values()),
             **configuration_of_arguments(distributed),
         },
+    )
+
+
+def groups_table(metadata: Metadata, strings: Strings) -> ProcessGroups:
+    """The groups of the rank as columns; texts go into `strings`."""
+    groups = list(metadata.groups.values())
+    return ProcessGroups(
+        role=np.array([strings.code(group.role) for group in groups], dtype=np.int32),
+        size=np.array([group.size for group in groups], dtype=np.int64),
+        ranks=np.array([strings.code(group.members) for group in groups], dtype=np.int32),
     )
 
 

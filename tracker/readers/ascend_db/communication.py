@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.profile import I32, I64, MISSING, Collectives, CollectiveTasks
-from tracker.readers._ascend.communication import Link, global_link
+from tracker.readers._ascend.communication import Link, global_link, index_in_name
 from tracker.readers._ascend.metadata import Metadata
 from tracker.readers._ascend.shapes import data_type
 from tracker.readers._collectives import kind_of
@@ -113,6 +113,9 @@ def _table(db: Database, texts: Texts, columns: Mapping[str, I64], metadata: Met
         group_size=np.array([group.size for group in groups], dtype=np.int64),
         data_type=code_column((name for name, _ in types), texts.strings),
         bytes=np.array(sizes, dtype=np.int64),
+        group_ranks=code_column((group.members for group in groups), texts.strings),
+        peer=np.full(len(sizes), -1, dtype=np.int64),
+        source_index=np.array([index_in_name(texts.text(name)) for name in columns["opName"].tolist()], dtype=np.int64),
     )
 
 

@@ -14,7 +14,14 @@ from msgspec.structs import replace
 from tracker.profile import Capture, Device, Events, Extras, Source, Strings
 from tracker.readers._ascend.communication import links_table
 from tracker.readers._ascend.json_files import read_object
-from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.metadata import (
+    Metadata,
+    first_known,
+    groups_table,
+    host_in_name,
+    metadata_of,
+    rank_in_name,
+)
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._source import ReadOptions, source_of
 from tracker.readers._spans import Spans
@@ -170,6 +177,7 @@ def _events(
 
 def _extras(source: _Open, texts: Texts, calls: Calls, work: Work, analysis: Analysis, only: int | None) -> Extras:
     return Extras(
+        process_groups=groups_table(source.metadata, texts.strings),
         block_num=work.block_num,
         kernel_metrics=work.metrics,
         collective_times=analysis.times,

@@ -36,7 +36,14 @@ from tracker.readers._ascend.csv_tables import ALLOW_PARTIAL, CsvTable, read_tab
 from tracker.readers._ascend.json_files import read_object
 from tracker.readers._ascend.kernels import Kernels, kernel_metrics_of, kernels_of, leave_out_bad_tasks
 from tracker.readers._ascend.memory import FRAMEWORK, MINDSPORE, Blocks, blocks_of, memory_points_of
-from tracker.readers._ascend.metadata import Metadata, first_known, host_in_name, metadata_of, rank_in_name
+from tracker.readers._ascend.metadata import (
+    Metadata,
+    first_known,
+    groups_table,
+    host_in_name,
+    metadata_of,
+    rank_in_name,
+)
 from tracker.readers._ascend.sources import sources_of
 from tracker.readers._ascend.trace.allocations import allocation_ops_of, allocations_of
 from tracker.readers._ascend.trace.assembly import events_of
@@ -231,6 +238,7 @@ def _events(read: _Read, counters: CounterRows) -> Events:
             if read.blocks is None
             else allocation_ops_of(read.blocks, strings),
             allocation_ns=events.extras.allocation_ns if read.blocks is None else read.blocks.time_ns,
+            process_groups=groups_table(read.metadata, strings),
             memory_points=read.points,
             counters=counters.done(),
             step_times=read.steps,

@@ -155,6 +155,7 @@ def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bo
     start_ns = min(int(starts.min()) for starts, _ in spans if len(starts))
     end_ns = max(int(ends.max()) for _, ends in spans if len(ends))
     facts = export.facts
+    started_at_ns = facts.utc(start_ns)
     in_use = ordinal is not None or bool(cuda.any())
     capture = Capture(
         rank=None,
@@ -162,12 +163,13 @@ def _capture(export: _Export, process: int, ordinal: int | None, *, is_first: bo
         host=facts.host,
         device=facts.device(process, ordinal or 0) if in_use else CPU,
         device_ordinal=ordinal,
-        started_at_ns=facts.utc(start_ns),
+        started_at_ns=started_at_ns,
         ended_at_ns=facts.utc(end_ns),
         sources=(export.source,),
         settings=facts.settings,
         facts=facts.facts,
         events=events,
+        clock_zero_ns=0 if started_at_ns is None else started_at_ns - start_ns,
     )
     return capture, warnings
 

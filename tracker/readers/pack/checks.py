@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.profile import MISSING, PHASES, ROW_COLUMNS, Capture, Column, Table
-from tracker.readers.pack.columns import BREAKDOWNS, COLLECTIVE_CALLS, BadColumn
+from tracker.profile import (
+    CALL_COLUMNS,
+    GROUP_COLUMNS,
+    MISSING,
+    PHASES,
+    ROW_COLUMNS,
+    Capture,
+    Column,
+    Table,
+    ranks_in,
+    ranks_text,
+)
+from tracker.readers.pack.columns import BREAKDOWNS, BadColumn
 
 _LARGEST: Final = (1 << 62) - 1
+_RANKS: Final = re.compile(r"(?:\d{1,9}(?:,\d{1,9})*)?", re.ASCII)
 
 _LOWEST: Final[Mapping[tuple[str, str], int]] = {
-    **{(table, "step"): -1 for table in (*ROW_COLUMNS, "breakdowns")},
+    **{(table, "step"): -1 for table in (*ROW_COLUMNS, "breakdowns", "collective_calls")},
     ("op_tree", "parent"): -1,
     ("communication", "size_class_bytes"): -1,
     ("communication_link", "source"): -1,
@@ -27,6 +40,8 @@ _LOWEST: Final[Mapping[tuple[str, str], int]] = {
     ("memory_peak", "first_step"): -1,
     ("memory_peak", "peak_step"): -1,
     ("collective_calls", "start_ns"): -_LARGEST,
+    ("collective_calls", "group"): -1,
+    ("collective_calls", "peer"): -1,
     ("breakdowns", "start_ns"): -_LARGEST,
     ("breakdowns", "steps"): 1,
 }
@@ -38,12 +53,17 @@ _SIGNED: Final = frozenset({"kernel_metric", "counter"})
 REQUIRED: Final = frozenset(
     {
         "step", "op_key", "kernel_key", "node", "parent", "communication", "source", "target", "packet_bytes",
-        "time_ns", "start_ns", "steps", "elapse_ns",
+        "time_ns", "start_ns", "steps", "elapse_ns", "group", "peer",
     }
 )  # fmt: skip
 """Columns of numbers that are never missing."""
 
-_REFERS_TO: Final = {"op_key": "op_key", "kernel_key": "kernel_key", "communication": "communication"}
+_REFERS_TO: Final = {
+    "op_key": "op_key",
+    "kernel_key": "kernel_key",
+    "communication": "communication",
+    "group": "groups",
+}
 
 UNIQUE: Final[Mapping[str, Sequence[str]]] = {
     "op_key": tuple(ROW_COLUMNS["op_key"]),
@@ -58,14 +78,24 @@ UNIQUE: Final[Mapping[str, Sequence[str]]] = {
 """Table -> columns in which no two rows are alike."""
 
 
-def check_tables(tables: Mapping[str, Table], calls: Table) -> None:
-    """A BadColumn where the tables of a capture, or its collective calls, hold what no profile does."""
+def check_tables(tables: Mapping[str, Table], calls: Table, groups: Table) -> None:
+    """A BadColumn where the tables of a capture, its collective calls or its groups hold what no profile does."""
     lengths = {name: len(next(iter(table.values()))) for name, table in tables.items()}
     for name, table in tables.items():
         _check_numbers(name, ROW_COLUMNS[name], table, lengths)
         _check_unique(name, table)
-    _check_numbers("collective_calls", COLLECTIVE_CALLS if calls else {}, calls, lengths)
+    lengths["groups"] = len(groups["role"]) if groups else 0
+    _check_numbers("collective_calls", CALL_COLUMNS if calls else {}, calls, lengths)
+    _check_numbers("groups", GROUP_COLUMNS if groups else {}, groups, lengths)
+    _check_members(groups["ranks"] if groups else [])
     _check_words("op_key", "phase", tables["op_key"]["phase"], PHASES)
+
+
+def _check_members(members: Column) -> None:
+    """Each text is one that `ranks_text` writes."""
+    for text in set(members):
+        if not _RANKS.fullmatch(text) or ranks_text(ranks_in(text)) != text:
+            raise BadColumn(f"table groups: column ranks holds {ascii(text)[:80]}, which no profile has")
 
 
 def check_breakdowns(table: Table) -> None:

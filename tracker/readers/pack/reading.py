@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -10,7 +10,18 @@ import msgspec
 
 from tracker import readers
 from tracker.errors import SourceError
-from tracker.profile import ROW_COLUMNS, Capture, Device, Packed, Profile, Rows, Source
+from tracker.profile import (
+    CALL_COLUMNS,
+    GROUP_COLUMNS,
+    ROW_COLUMNS,
+    Capture,
+    Device,
+    Packed,
+    Profile,
+    Rows,
+    Source,
+    Table,
+)
 from tracker.readers._source import ReadOptions, content_blocks, open_source
 from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
 from tracker.units import is_plain
@@ -90,13 +101,25 @@ def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
             tables[name] = columns.unpacked_table(kinds, packed, pool)
         except columns.BadColumn as error:
             raise columns.BadColumn(f"table {name}: {error}") from error
-    calls = found.collective_calls
-    collective_calls = columns.unpacked_table(columns.COLLECTIVE_CALLS, calls, pool) if calls else {}
-    checks.check_tables(tables, collective_calls)
-    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, found.breakdowns, pool)
+    collective_calls, groups = _calls(found, tables, pool)
+    checks.check_tables(tables, collective_calls, groups)
+    unknown = columns.unknown_numbers(found.breakdowns.get("step", b""))
+    later_columns = {name: unknown for added in schema.ADDED_TO_STEPS.values() for name in added}
+    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, {**later_columns, **found.breakdowns}, pool)
     checks.check_breakdowns(breakdowns)
     overall, steps = columns.unpacked_breakdowns(breakdowns)
-    return Rows(overall, steps, tables, collective_calls)
+    return Rows(overall, steps, tables, collective_calls, groups)
+
+
+def _calls(found: schema.CaptureRecord, tables: Mapping[str, Table], pool: list[str]) -> tuple[Table, Table]:
+    """The collective calls and the groups of a capture."""
+    calls = found.collective_calls
+    if calls and "group" not in calls:
+        return columns.older_calls(
+            columns.unpacked_table(columns.OLDER_CALLS, calls, pool), tables["communication"], found.started_at_ns
+        )
+    collective_calls = columns.unpacked_table(CALL_COLUMNS, calls, pool) if calls else {}
+    return collective_calls, columns.unpacked_table(GROUP_COLUMNS, found.groups, pool) if found.groups else {}
 
 
 def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import struct
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from tracker.errors import SourceError
-from tracker.profile import ROW_COLUMNS, Capture, Packed, Strings
+from tracker.profile import CALL_COLUMNS, GROUP_COLUMNS, ROW_COLUMNS, Capture, Packed, Strings
 from tracker.readers.pack import MAGIC, columns, schema
 from tracker.readers.pack.reading import capture_in
 
@@ -55,9 +55,10 @@ def _record(capture: Capture) -> schema.CaptureRecord:
     if rows is None:
         raise ValueError("a capture is packed with rows")
     pool = Strings()
-    calls: Any = rows.collective_calls
     tables = {name: columns.packed_table(ROW_COLUMNS[name], rows.tables[name], pool) for name in ROW_COLUMNS}
     breakdowns = columns.packed_breakdowns(rows, pool)
+    calls = columns.packed_table(CALL_COLUMNS, rows.collective_calls, pool) if rows.collective_calls else {}
+    groups = columns.packed_table(GROUP_COLUMNS, rows.groups, pool) if rows.groups else {}
     return schema.CaptureRecord(
         rank=capture.rank,
         world_size=capture.world_size,
@@ -77,5 +78,6 @@ def _record(capture: Capture) -> schema.CaptureRecord:
         texts=columns.packed_texts(pool),
         breakdowns=breakdowns,
         tables=tables,
-        collective_calls=columns.packed_table(columns.COLLECTIVE_CALLS, calls, pool) if calls else {},
+        collective_calls=calls,
+        groups=groups,
     )

@@ -16,6 +16,7 @@ from tracker.profile import (
     Collectives,
     DeviceKind,
     Events,
+    Extras,
     Frames,
     HostOps,
     Launches,
@@ -23,7 +24,7 @@ from tracker.profile import (
     Strings,
     each_once,
 )
-from tracker.readers._collectives import CallTable
+from tracker.readers._collectives import CallTable, process_groups
 from tracker.readers._device import device_events
 from tracker.readers._growing import Array
 from tracker.readers.torch_profiler.collectives import call_of_args
@@ -202,6 +203,7 @@ class _Assembly:
                 if self.device["kind"][row] == DeviceKind.KERNEL:
                     self.device["kind"][row] = DeviceKind.COMMUNICATION
         self.calls: Collectives = calls.table(self.strings)
+        self.groups = process_groups(facts.groups.values(), self.strings)
 
     # -- captures
 
@@ -245,6 +247,7 @@ class _Assembly:
                 process=np.zeros(int(marked.sum()), dtype=np.int32),
             ),
             host_is_primary=is_first,
+            extras=Extras(process_groups=self.groups),
         )
         spans = [(getattr(table, a), getattr(table, b)) for name, a, b in _TIMES for table in [getattr(events, name)]]
         spans = [(starts, ends) for starts, ends in spans if len(starts)]

@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from tracker.profile import MISSING
+from tracker.profile import MISSING, ranks_text
 from tracker.readers._collectives import Call, kind_of, role_of
 from tracker.readers.torch_profiler.schema import Args, plain
 
@@ -46,11 +46,12 @@ _DATA_TYPES: Final[Mapping[str, tuple[str, int]]] = {
 
 
 class Group(Struct, frozen=True):
-    """A process group of `distributedInfo.pg_config`; `size` may be MISSING."""
+    """A process group of `distributedInfo.pg_config`; `size` may be MISSING. `ranks`: as `ranks_text` writes them."""
 
     name: str
     role: str
     size: int
+    ranks: str = ""
 
 
 def is_collective(name: str) -> bool:
@@ -70,6 +71,7 @@ def call_of_args(args: Args, groups: Mapping[str, Group]) -> Call | None:
     elements = next((n for n in (args.elements_in, args.elements_out) if type(n) is int and n > 0), None)
     name = str(args.group) if args.group is not None else ""
     group = groups.get(name) or Group(name, "", MISSING)
+    group_size = args.group_size if type(args.group_size) is int else group.size
     described = role_of(args.group_description) if isinstance(args.group_description, str) else ""
     return Call(
         kind,
@@ -77,7 +79,9 @@ def call_of_args(args: Args, groups: Mapping[str, Group]) -> Call | None:
         elements * size if elements is not None and size else MISSING,
         name,
         described or group.role,
-        args.group_size if type(args.group_size) is int else group.size,
+        group_size,
+        group.ranks or _stated_ranks(args.group_ranks, group_size),
+        _peer(kind, args),
     )
 
 
@@ -92,7 +96,21 @@ def call_of_annotation(name: str, args: Args, groups: Mapping[str, Group]) -> Ca
         return None
     data_type, payload = _payload(plain(args.dims) or plain(args.old_dims), plain(args.types))
     only = next(iter(groups.values())) if len(groups) == 1 else Group("", "", MISSING)
-    return Call(kind, data_type, payload, only.name, only.role, only.size)
+    return Call(kind, data_type, payload, only.name, only.role, only.size, only.ranks)
+
+
+def _stated_ranks(text: object, size: int) -> str:
+    """The members of a group from `[0, 2]`; '' where the list is shortened, as Kineto does with more than 30."""
+    if not isinstance(text, str):
+        return ""
+    ranks = [int(word) for word in re.findall(r"\d{1,9}", text)]
+    return ranks_text(ranks) if len(ranks) == size else ""
+
+
+def _peer(kind: str, args: Args) -> int:
+    """The global rank at the other end of a send or receive; -1 where the trace does not say it."""
+    rank = {"send": args.target, "recv": args.source}.get(kind)
+    return rank if type(rank) is int and rank >= 0 else -1
 
 
 def _data_type(text: object) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
-from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device
+from tracker.profile import CPU, MISSING, UNKNOWN_DEVICE, Device, ranks_text
 from tracker.readers._collectives import role_of
 from tracker.readers._facts import short_word, whole_number
 from tracker.readers._stated import configuration_of_groups
@@ -139,8 +139,15 @@ def _groups(distributed: Mapping[str, Any]) -> dict[str, Group]:
         size = whole_number(entry.get("pg_size"))
         if size is None:
             size = len(ranks) if isinstance(ranks, list) and ranks else MISSING
-        groups[name] = Group(name, role_of(str(entry.get("pg_desc", ""))), size)
+        groups[name] = Group(name, role_of(str(entry.get("pg_desc", ""))), size, _members(ranks, size))
     return groups
+
+
+def _members(ranks: object, size: int) -> str:
+    """The members as `ranks_text` writes them, '' where the list is none or not whole."""
+    if not isinstance(ranks, list) or len(ranks) != size or any(type(rank) is not int or rank < 0 for rank in ranks):
+        return ""
+    return ranks_text(ranks)
 
 
 def _groups_text(distributed: Mapping[str, Any]) -> str:

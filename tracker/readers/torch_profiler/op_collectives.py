@@ -68,4 +68,6 @@ def _merged(better: Call | None, call: Call) -> Call:
         better.group or call.group,
         better.group_role or call.group_role,
         better.group_size if better.group_size != MISSING else call.group_size,
+        better.group_ranks or call.group_ranks,
+        better.peer if better.peer >= 0 else call.peer,
     )

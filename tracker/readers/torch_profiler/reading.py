@@ -54,13 +54,14 @@ def _top(text: SourceText, top_text: bytes) -> Top:
 
 
 def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_first: bool) -> Capture:
+    started_at_ns = facts.utc_ns(part.start_ns)
     return Capture(
         rank=facts.rank if is_first else None,
         world_size=facts.world_size,
         host=facts.host,
         device=facts.device(part.ordinal, in_use=part.uses_device),
         device_ordinal=part.ordinal,
-        started_at_ns=facts.utc_ns(part.start_ns),
+        started_at_ns=started_at_ns,
         ended_at_ns=facts.utc_ns(part.end_ns),
         sources=(source,),
         settings=facts.settings,
@@ -69,6 +70,7 @@ def _capture(part: Part, facts: TraceFacts, source: Source, partial: str, *, is_
         quality_reason=partial,
         events=part.events,
         configuration=facts.configuration,
+        clock_zero_ns=0 if started_at_ns is None else started_at_ns - part.start_ns,
     )
 
 

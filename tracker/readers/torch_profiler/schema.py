@@ -39,6 +39,9 @@ class Args(Struct, gc=False):
     group_size: Any = field(default=None, name="Group size")
     data_type: Any = field(default=None, name="dtype")
     group: Any = field(default=None, name="Process Group Name")
+    group_ranks: Any = field(default=None, name="Process Group Ranks")
+    source: Any = field(default=None, name="Src Rank")
+    target: Any = field(default=None, name="Dst Rank")
     group_description: Any = field(default=None, name="Process Group Description")
     name: Any = None
 

@@ -27,6 +27,7 @@ CREATE TABLE step (
     preparing_ns BIGINT,
     samples_per_second DOUBLE PRECISION,
     steps BIGINT,
+    data_loading_idle_ns BIGINT,
     CONSTRAINT pk_step PRIMARY KEY (run_id, rank, step)
 )
  PARTITION BY RANGE (run_id);
@@ -111,7 +112,19 @@ CREATE TABLE communication (
     idle_ns BIGINT,
     exposed_ns BIGINT,
     exposed_wait_ns BIGINT,
+    ranks_transit_ns BIGINT,
+    ranks_wait_ns BIGINT,
+    ranks_exposed_wait_ns BIGINT,
+    paired_calls BIGINT,
     CONSTRAINT pk_communication PRIMARY KEY (run_id, rank, ordinal)
+)
+ PARTITION BY RANGE (run_id);
+
+CREATE TABLE collective_call (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    calls BYTEA NOT NULL,
+    CONSTRAINT pk_collective_call PRIMARY KEY (run_id, rank)
 )
  PARTITION BY RANGE (run_id);
 
@@ -735,6 +748,18 @@ CREATE TABLE run_fact (
 
 CREATE INDEX ix_run_fact_kind_key ON run_fact (kind, key);
 
+CREATE TABLE run_group (
+    run_id BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    process_group_id BIGINT NOT NULL,
+    ranks TEXT COLLATE "C" NOT NULL,
+    members BIGINT,
+    captured BIGINT,
+    clock_offset_ns BIGINT,
+    CONSTRAINT pk_run_group PRIMARY KEY (run_id, number),
+    CONSTRAINT fk_run_group_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
+);
+
 CREATE TABLE source (
     id BIGSERIAL NOT NULL,
     run_id BIGINT NOT NULL,
@@ -790,6 +815,7 @@ CREATE TABLE capture (
     preparing_ns BIGINT,
     samples_per_second DOUBLE PRECISION,
     pruned_at_ns BIGINT,
+    data_loading_idle_ns BIGINT,
     CONSTRAINT pk_capture PRIMARY KEY (run_id, rank),
     CONSTRAINT fk_capture_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
 );

@@ -27,6 +27,7 @@ CREATE TABLE step (
     preparing_ns BIGINT,
     samples_per_second DOUBLE,
     steps BIGINT,
+    data_loading_idle_ns BIGINT,
     CONSTRAINT pk_step PRIMARY KEY (run_id, rank, step)
 )
  WITHOUT ROWID;
@@ -111,7 +112,19 @@ CREATE TABLE communication (
     idle_ns BIGINT,
     exposed_ns BIGINT,
     exposed_wait_ns BIGINT,
+    ranks_transit_ns BIGINT,
+    ranks_wait_ns BIGINT,
+    ranks_exposed_wait_ns BIGINT,
+    paired_calls BIGINT,
     CONSTRAINT pk_communication PRIMARY KEY (run_id, rank, ordinal)
+)
+ WITHOUT ROWID;
+
+CREATE TABLE collective_call (
+    run_id BIGINT NOT NULL,
+    rank BIGINT NOT NULL,
+    calls BLOB NOT NULL,
+    CONSTRAINT pk_collective_call PRIMARY KEY (run_id, rank)
 )
  WITHOUT ROWID;
 
@@ -737,6 +750,18 @@ CREATE TABLE run_fact (
 
 CREATE INDEX ix_run_fact_kind_key ON run_fact (kind, "key");
 
+CREATE TABLE run_group (
+    run_id BIGINT NOT NULL,
+    number BIGINT NOT NULL,
+    process_group_id BIGINT NOT NULL,
+    ranks TEXT NOT NULL,
+    members BIGINT,
+    captured BIGINT,
+    clock_offset_ns BIGINT,
+    CONSTRAINT pk_run_group PRIMARY KEY (run_id, number),
+    CONSTRAINT fk_run_group_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
+);
+
 CREATE TABLE source (
     id INTEGER NOT NULL,
     run_id BIGINT NOT NULL,
@@ -792,6 +817,7 @@ CREATE TABLE capture (
     preparing_ns BIGINT,
     samples_per_second DOUBLE,
     pruned_at_ns BIGINT,
+    data_loading_idle_ns BIGINT,
     CONSTRAINT pk_capture PRIMARY KEY (run_id, rank),
     CONSTRAINT fk_capture_run_id_run FOREIGN KEY(run_id) REFERENCES run (id)
 );

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tracker.store.tables.base import metadata
 from tracker.store.tables.details import (
     Api,
+    CollectiveCall,
     Communication,
     CommunicationLink,
     CommunicationTask,
@@ -35,6 +36,7 @@ from tracker.store.tables.runs import (
     Device,
     Run,
     RunFact,
+    RunGroup,
     Source,
     Version,
     Workload,
@@ -45,6 +47,7 @@ __all__ = [
     "Api",
     "CallStack",
     "Capture",
+    "CollectiveCall",
     "Communication",
     "CommunicationLink",
     "CommunicationTask",
@@ -79,6 +82,7 @@ __all__ = [
     "ProcessGroup",
     "Run",
     "RunFact",
+    "RunGroup",
     "Sample",
     "SampleArray",
     "Series",

@@ -99,7 +99,7 @@ def text_value() -> Any:
 
 
 class BreakdownColumns(SQLModel):
-    """The fields of `tracker.profile.Breakdown` as columns, under their names."""
+    """The first fields of `tracker.profile.Breakdown` as columns, under their names; later ones follow in tables."""
 
     timeline: str = text_key()
     duration_ns: int | None = value()

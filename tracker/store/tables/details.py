@@ -35,6 +35,7 @@ class Step(BreakdownColumns, StepKey, table=True):
     __tablename__ = "step"
     __table_args__ = DETAIL
     steps: int | None = value()
+    data_loading_idle_ns: int | None = value()
 
 
 class Op(Base, table=True):
@@ -129,6 +130,20 @@ class Communication(Base, table=True):
     idle_ns: int | None = value()
     exposed_ns: int | None = value()
     exposed_wait_ns: int | None = value()
+    ranks_transit_ns: int | None = value()
+    ranks_wait_ns: int | None = value()
+    ranks_exposed_wait_ns: int | None = value()
+    paired_calls: int | None = value()
+
+
+class CollectiveCall(Base, table=True):
+    """The collective calls of one rank, in one row."""
+
+    __tablename__ = "collective_call"
+    __table_args__ = DETAIL
+    run_id: int = key()
+    rank: int = key()
+    calls: Binary = packed()
 
 
 class CommunicationTask(Base, table=True):

@@ -303,6 +303,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "peak_allocated_bytes": "largest size that the framework's allocator had given out",
     "peak_reserved_bytes": "largest size that the framework's allocator had reserved",
     "data_loading_ns": "time in the data loader",
+    "data_loading_idle_ns": "of that, time in which the device did nothing",
     "bubble_ns": "pipeline bubble, where the profiler says it",
     "preparing_ns": "preparation before the step, where the profiler says it",
     "samples_per_second": "throughput, where the profiler says it",
@@ -330,6 +331,21 @@ MEANINGS: Final[Mapping[str, str]] = {
     "op.max_ns": "largest device total of one call; of a host timeline, largest host total",
     "sum_squares_ns2": "sum of the squared durations, for the spread",
     "op.sum_squares_ns2": "sum over the calls of the squared device total, or host total, for the spread",
+    "ranks_transit_ns": "transmitting, told by all ranks of the group: the shortest of them in each call; NULL unless "
+    "each call of the row has its partners",
+    "ranks_wait_ns": "waiting for the other ranks, told by all of them: what the call took beyond that",
+    "ranks_exposed_wait_ns": "of that, what no compute hides; NULL where that cannot be told",
+    "paired_calls": "calls of the row that were found on all ranks of the group; NULL: not looked for, as ranks are "
+    "missing or the group is not known",
+    "collective_call.calls": "zlib of 8-byte numbers, for each call in order of start: communication (ordinal of its "
+    "row), group (number in run_group, -1: not named), step, start_ns (from the start of the capture), elapse_ns, "
+    "exposed_ns, bytes, peer (rank at the other end of a send or receive, -1: none), source_index (number in its "
+    "group, as the profiler counts); see tracker/store/calls/packing.py",
+    "run_group.number": "number of the group in its run; -1: of the calls that name none",
+    "ranks": "the members, global ranks in order, `0,2`; empty: the source does not say",
+    "members": "how many members the group has, as far as can be told",
+    "captured": "how many of them are captured; NULL: not known which they are",
+    "clock_offset_ns": "how far clocks of its hosts differed that were put right, at most; NULL: none was",
     "wait_ns": "waiting: for the device before it ran; in communication: for the other ranks",
     "transit_ns": "transmitting",
     "synchronization_ns": "synchronizing, where the profiler says it",

@@ -112,6 +112,19 @@ class RunFact(Base, table=True):
     value: str = text_key()
 
 
+class RunGroup(Base, table=True):
+    """A process group of a run, -1 for calls that name none; one group has equal role and members in all captures."""
+
+    __tablename__ = "run_group"
+    run_id: int = key(references="run.id")
+    number: int = key()
+    process_group_id: int = key(primary=False)
+    ranks: str = text_key()
+    members: int | None = value()
+    captured: int | None = value()
+    clock_offset_ns: int | None = value()
+
+
 class Source(Base, table=True):
     """A file that was read. `digest`: of its decompressed content; `rank`: the lowest one that it holds."""
 
@@ -151,3 +164,4 @@ class Capture(BreakdownColumns, CaptureKey, table=True):
 
     __tablename__ = "capture"
     pruned_at_ns: int | None = value()
+    data_loading_idle_ns: int | None = value()

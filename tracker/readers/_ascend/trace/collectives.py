@@ -31,6 +31,7 @@ from tracker.readers._ascend.communication import (
     MatrixTotal,
     global_link,
     group_in_name,
+    index_in_name,
     kind_in_name,
     links_table,
     times_table,
@@ -74,6 +75,7 @@ class _Call(Struct):
     data_type: str = ""
     bytes: int = MISSING
     op: CommunicationOp | None = None
+    source_index: int = MISSING
 
 
 def calls_of(device: DeviceRows, trace: Trace | None, collectives: Table, told: Told, strings: Strings) -> Calls:
@@ -124,7 +126,8 @@ def _records(
 
 
 def _call(name: str, op: CommunicationOp | None, row: int, collectives: Table, strings: Strings) -> _Call:
-    call = _Call(kind_in_name(name), op.group if op and op.group else group_in_name(name), op=op)
+    group = op.group if op and op.group else group_in_name(name)
+    call = _Call(kind_in_name(name), group, op=op, source_index=index_in_name(name))
     if row >= 0:
         call.data_type, size = data_type(strings[int(collectives["data_type"][row])])
         count = int(collectives["count"][row])
@@ -146,6 +149,9 @@ def _table(calls: Sequence[_Call], metadata: Metadata, strings: Strings) -> Coll
         group_size=np.array([group.size for group in groups], dtype=np.int64),
         data_type=codes([call.data_type for call in calls]),
         bytes=np.array([call.bytes for call in calls], dtype=np.int64),
+        group_ranks=codes([group.members for group in groups]),
+        peer=np.full(len(calls), -1, dtype=np.int64),
+        source_index=np.array([call.source_index for call in calls], dtype=np.int64),
     )
 
 
