@@ -29,6 +29,7 @@ from tracker.profile import (
     LaunchLevel,
     Markers,
     MemoryPoints,
+    ProcessGroups,
     Rows,
     StepTimes,
     Strings,
@@ -43,6 +44,7 @@ EXTRA = {
     CollectiveTasks: "collective_tasks",
     CollectiveLinks: "collective_links",
     MemoryPoints: "memory_points",
+    ProcessGroups: "process_groups",
     Counters: "counters",
     StepTimes: "step_times",
 }

@@ -49,19 +49,17 @@ def pair(members: Sequence[RankCalls]) -> Pairs:
     Where they are not, those that ended before the last one began are left out, and the next ones are tried. Where the
     source counts the calls itself and at least as many pass by its numbers, these count.
 
-    The clock of each member is compared with that of the lowest rank: the median over the n-th calls of their ends, for
-    all members leave together. It is put right where that pairs more calls, or as many whose ends agree on it.
+    The clocks of the members may differ from that of the lowest rank: by the median of how much later they leave the
+    calls, for all leave together. They are put right by the calls that pass as they are, or by the n-th of each key,
+    where that pairs more.
     """
     order = sorted(range(len(members)), key=lambda place: members[place].rank)
     ordered = [members[place] for place in order]
-    clocks = [0] * len(ordered)
-    chosen = _matched(ordered, clocks)
-    by_order = [_ends(ordered[0], member, _by_key([ordered[0], member])) for member in ordered[1:]]
-    told = [_clock(ordered[0], *one) for one in zip(ordered[1:], by_order, strict=True)]
-    estimated = [0, *(clock for clock, _ in told)]
-    found = _matched(ordered, estimated)
-    if found.shape[1] > chosen.shape[1] or (found.shape[1] == chosen.shape[1] and all(steady for _, steady in told)):
-        chosen, clocks = found, estimated
+    plain = _matched(ordered, [0] * len(ordered))
+    nth = [_later(ordered[0], member, _by_key([ordered[0], member])) for member in ordered[1:]]
+    others = [_matched(ordered, _clocks(ordered, later)) for later in (_later_in(ordered, plain), nth)]
+    chosen = max([plain, *others], key=lambda places: places.shape[1])
+    clocks = _clocks(ordered, _later_in(ordered, chosen))
     back = np.argsort(order)
     offsets = [clock if abs(clock) > CLOCK_NS else 0 for clock in clocks]
     return Pairs(chosen[back], tuple(offsets[place] for place in back.tolist()))
@@ -78,23 +76,28 @@ def pair_in_order(members: Sequence[RankCalls]) -> Pairs:
     return Pairs(np.concatenate(found, axis=1), (0,) * len(members))
 
 
-def _ends(first: RankCalls, member: RankCalls, matched: Iterable[list[I64]]) -> I64:
-    """How much later than `first` the member left the n-th call of each key."""
+def _later_in(ordered: Sequence[RankCalls], places: I64) -> list[I64]:
+    """How much later than the first each of the other members left the calls at `places`."""
+    return [_later(ordered[0], member, [[places[0], own]]) for member, own in zip(ordered[1:], places[1:], strict=True)]
+
+
+def _later(first: RankCalls, member: RankCalls, matched: Iterable[list[I64]]) -> I64:
+    """How much later than `first` the member left the n-th of these calls."""
     differences = [member.end_ns[theirs[: len(own)]] - first.end_ns[own[: len(theirs)]] for own, theirs in matched]
     return np.concatenate([np.zeros(0, dtype=np.int64), *differences])
 
 
-def _clock(first: RankCalls, member: RankCalls, later: I64) -> tuple[int, bool]:
-    """How far the clock of `member` is ahead of that of `first`, 0 where that cannot be; and whether the calls agree on
-    it within CLOCK_NS (median absolute deviation).
+def _clocks(ordered: Sequence[RankCalls], later: Sequence[I64]) -> list[int]:
+    """How far the clock of each member is ahead of that of the first; 0 where that is not known, or cannot be: the
+    devices of one host do not differ by more than CLOCK_NS.
     """
-    if not len(later):
-        return 0, True
-    # the mean of two dates loses ns as a double, their distance from another one does not
-    clock = int(later[0]) + round(float(median(later - later[0])))
-    if first.host and member.host == first.host and abs(clock) > CLOCK_NS:
-        return 0, False
-    return clock, bool(median(np.abs(later - clock)) <= CLOCK_NS)
+    clocks = [0]
+    for member, own in zip(ordered[1:], later, strict=True):
+        # the mean of two dates loses ns as a double, their distance from another one does not
+        clock = int(own[0]) + round(float(median(own - own[0]))) if len(own) else 0
+        is_same = bool(member.host) and member.host == ordered[0].host
+        clocks.append(0 if is_same and abs(clock) > CLOCK_NS else clock)
+    return clocks
 
 
 def _matched(ordered: Sequence[RankCalls], clocks: Sequence[int]) -> I64:
