@@ -62,7 +62,7 @@ def bottleneck(side: Loaded) -> Bottleneck:
     exposed = _exposed(side, of)
     return Bottleneck(
         _bound(loading, exposed, utilisation),
-        loading, utilisation, loading, tuple(missing), THRESHOLDS, of, outside, exposed,
+        loading, utilisation, _to_be_won(side, loading), tuple(missing), THRESHOLDS, of, outside, exposed,
     )  # fmt: skip
 
 
@@ -86,6 +86,15 @@ def _data_loading(side: Loaded) -> float | None:
     """Over the rows of steps that know both; the median over the runs."""
     runs, times, steps = _known(side.steps, "data_loading_ns", "duration_ns")
     return _median_quotient(runs, times[0] * steps, times[1] * steps)
+
+
+def _to_be_won(side: Loaded, loading: float | None) -> float | None:
+    """The part of data loading in which the device idles: in the rest a faster loader changes nothing. All of it where
+    the work of the device is not known.
+    """
+    runs, (idle, duration), steps = _known(side.steps, "data_loading_idle_ns", "duration_ns")
+    idles = _median_quotient(runs, idle * steps, duration * steps)
+    return loading if idles is None else idles
 
 
 def _exposed(side: Loaded, of: str) -> float | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from tracker.columns import Columns, objects
 from tracker.compare import knowing, means, sums
+from tracker.compare.call_splits import one_split, split_of_groups, split_otherwise
 from tracker.compare.group_pairs import Names, with_roles
 from tracker.compare.keys import places
 from tracker.compare.sums import Metric, Sum, Sums
@@ -34,6 +35,9 @@ _STATED: Final = {
 }
 """Key of the overall table -> column of the collectives that it sums, where that is known of all of them."""
 
+_PARTS: Final = (_WAIT, _TRANSMIT, _SYNCHRONIZATION, _TRANSIT, _IDLE)
+"""Those that depend on where wait and transit come from."""
+
 
 def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | None:
     """`exposed_communication_ns:<group>` with the collectives of each group; how many there are (`communication_ns`).
@@ -54,9 +58,7 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
     side = side.that_knows(knowing.EXPOSED)
     if side.lacks(queries.communication):
         return {}
-    table = with_roles(side.ask(queries.communication), roles)
-    names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
-    table = table.having(group=objects(names))
+    table = one_split(_grouped(side, roles), ["group"])
     found: dict[str, Sum] = {}
     for group, row in sums.medians(side, _per_run(side, table), "group"):
         found[f"{EXPOSED}:{group}"] = Sum(row["exposed_ns"], row["calls"])
@@ -68,6 +70,25 @@ def group_sums(side: Loaded, exposed_ns: float | None, roles: Names) -> Sums | N
         told = table.known("exposed_ns").all()
         found[AT_ONCE] = Sum(exposed_ns - sum(of_groups) if exposed_ns is not None and told else None)
     return found
+
+
+def group_splits(side: Loaded, roles: Names) -> dict[str, str]:
+    """Where wait and transit of each process group come from: see `call_splits`."""
+    side = side.that_knows(knowing.EXPOSED)
+    return {} if side.lacks(queries.communication) else split_of_groups(_grouped(side, roles))
+
+
+def without_other_splits(sides: Sequence[Sums], splits: Sequence[Mapping[str, str]]) -> list[Sums]:
+    """The sides without the parts of groups whose wait and transit come from the ranks on one side alone."""
+    dropped = {f"{part}:{group}" for group in split_otherwise(*splits) for part in _PARTS}
+    return [{key: found for key, found in side.items() if key not in dropped} for side in sides]
+
+
+def _grouped(side: Loaded, roles: Names) -> Columns:
+    """The collectives of a side with the name of their `group`."""
+    table = with_roles(side.ask(queries.communication), roles)
+    names = [group_name(role, size) for role, size in table.rows("group_role", "group_size")]
+    return table.having(group=objects(names))
 
 
 def _per_run(side: Loaded, table: Columns) -> Columns:

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from tracker.compare import knowing, means, others
+from tracker.compare.call_splits import notes_of_difference, notes_of_groups
 from tracker.compare.categories import is_split
 from tracker.compare.group_pairs import roles_by_size
+from tracker.compare.groups import group_splits
 from tracker.compare.keys import places
 from tracker.compare.references import FILES, needs_store
 from tracker.profile import NO_STEP
@@ -59,6 +61,8 @@ def notes(baseline: Loaded, candidate: Loaded, operators: Operators, options: Di
         found.append(f"Two workloads are compared: {baseline.side.workload} and {candidate.side.workload}.")
     found += [*_other_rules(baseline, candidate), *_unknown((baseline, candidate)), *_not_compared(baseline, candidate)]
     found += [*_not_split(baseline, candidate), *_paired_groups(baseline, candidate)]
+    splits = [group_splits(*one) for one in zip((baseline, candidate), roles_by_size(baseline, candidate), strict=True)]
+    found += [*notes_of_difference(*splits), *notes_of_groups((baseline, candidate))]
     found += _paired_collectives(others.pairing_of(baseline, candidate, options))
     idle = _idle_entries(baseline, candidate, operators, options)
     return (*found, *idle, *left_out((baseline, candidate)), *warnings((baseline, candidate)))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.compare import join, knowing, means
+from tracker.compare.call_splits import one_split
 from tracker.compare.collective_pairs import Pairing, calls_of, pair, paired
 from tracker.compare.filters import matching
 from tracker.compare.group_pairs import roles_by_size, with_roles
@@ -111,7 +112,10 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     tables = _collectives(sides, queries.communication, options)
     names = _pairing(sides, tables, options).names
     tables = [paired(table, own) for table, own in zip(tables, names, strict=True)]
-    _, whole = _timed(sides, tables, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
+    tables = [one_split(table, COMMUNICATION_KEY) for table in tables]
+    rows, whole = _timed(sides, tables, COMMUNICATION_KEY, _COMMUNICATION_SUMS, _PARTS)
+    for name, own in zip(("baseline", "candidate"), rows, strict=True):
+        whole[f"{name}_split_by"] = _split_words(own)
     whole = join.large(join.with_difference(whole, "ns"), "ns", options.minimum_ns)
     key = [*COMMUNICATION_KEY, "name"]
     tasks = _collectives(sides, queries.communication_tasks, options)
@@ -119,6 +123,13 @@ def communication(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> 
     _, parts = _timed(sides, paired_planes(before, after, key), [*key, "plane"])
     details = join.finished("communication_details", join.with_difference(parts, "ns"))
     return _known_sizes(join.finished("communication", whole)), _known_sizes(details)
+
+
+def _split_words(rows: Numbered) -> Texts:
+    """Where transit and wait of each row come from, None where they are unknown."""
+    words = means.dominant(rows, "split_by", "ns")
+    words[words == ""] = None
+    return words
 
 
 def pairing_of(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> Pairing:

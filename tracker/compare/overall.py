@@ -12,7 +12,7 @@ from tracker.columns import Columns, objects
 from tracker.compare import join, knowing, means
 from tracker.compare.categories import category_metrics, category_sums, is_split
 from tracker.compare.group_pairs import roles_by_size
-from tracker.compare.groups import group_metrics, group_sums, with_absent
+from tracker.compare.groups import group_metrics, group_splits, group_sums, with_absent, without_other_splits
 from tracker.compare.peaks import component_peaks, peak_metrics
 from tracker.compare.sums import Metric, Sum, Sums
 
@@ -44,6 +44,7 @@ _REST: Final = (
     Metric("unlinked_kernel_total_ns", "Kernel time without a launch in the capture", 1),
     Metric("outside_steps_kernel_total_ns", "Kernel time outside all steps, per rank", 1),
     Metric("data_loading_ns", "Data loading"),
+    Metric("data_loading_idle_ns", "Data loading while the device idles", 1),
     Metric("bubble_ns", "Pipeline bubble"),
     Metric("preparing_ns", "Preparing"),
     Metric("samples_per_second", "Samples per second", unit="count"),
@@ -64,12 +65,14 @@ def compare(baseline: Loaded, candidate: Loaded) -> Columns:
     numbers = [{**step_numbers(side), **of_side} for side, of_side in zip(sides, peaks, strict=True)]
     split = [is_split(side) for side in sides]
     kernels = [category_sums(side, by_rules=other is True) for side, other in zip(sides, reversed(split), strict=True)]
+    named = list(zip(sides, roles_by_size(*sides), strict=True))
     groups = with_absent(
         [
             group_sums(side, of_side.get(_EXPOSED.name), roles)
-            for side, of_side, roles in zip(sides, numbers, roles_by_size(*sides), strict=True)
+            for (side, roles), of_side in zip(named, numbers, strict=True)
         ]
     )
+    groups = without_other_splits(groups, [group_splits(side, roles) for side, roles in named])
     found = [{**of_kernels, **of_groups} for of_kernels, of_groups in zip(kernels, groups, strict=True)]
     host = "device" not in (baseline.side.timeline, candidate.side.timeline)
     metrics = [

@@ -10,6 +10,7 @@ import numpy as np
 
 from tracker.compare import counters, knowing, levels, links, means
 from tracker.compare.bottleneck import bottleneck
+from tracker.compare.call_splits import notes_of_groups
 from tracker.compare.explain import code_line
 from tracker.compare.filters import check_exchange, check_named, matching
 from tracker.compare.metrics import kind_of
@@ -76,7 +77,12 @@ def show(store: Store | None, reference: str, *, options: ShowOptions | None = N
             is_pruned=bool(side.asked.pruned(side.store, side.run_ids)),
             bottleneck=bottleneck(side),
             tree=levels.of_run(side, options).frame if options.tree else None,
-            notes=(*left_out((side,)), *warnings((side,)), *_without_range(side, tables["ops"], options)),
+            notes=(
+                *left_out((side,)),
+                *warnings((side,)),
+                *notes_of_groups((side,)),
+                *_without_range(side, tables["ops"], options),
+            ),
         )
 
 

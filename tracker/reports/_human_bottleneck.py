@@ -85,8 +85,15 @@ def _loading(found: Bottleneck) -> str:
         return ""
     limit = found.thresholds["input_bound_above"]
     side = "above" if loading > limit else "not above"
-    gain = ", at most that much can be won" if loading > limit else ""
+    gain = _gain(loading, found.possible_gain_share) if loading > limit else ""
     return f"data loading is {share(loading)} of the step time ({side} {_per_cent(limit)}){gain}"
+
+
+def _gain(loading: float, gain: float | None) -> str:
+    """How much of data loading can be won: what the device idles in it, all of it where that is not known."""
+    if gain is None or gain == loading:
+        return ", at most that much can be won"
+    return f"; the device idles in {share(gain)}, at most that much can be won"
 
 
 def _communication(found: Bottleneck) -> str:

@@ -58,13 +58,14 @@ BREAKDOWN: Final = (
     ("unlinked_kernel_total_ns", "  without a launch", "ns"),
     ("kernel_count", "kernels", "count"),
     ("data_loading_ns", "data loading", "ns"),
+    ("data_loading_idle_ns", "  while the device idles", "ns"),
     ("bubble_ns", "pipeline bubble", "ns"),
     ("preparing_ns", "preparing", "ns"),
     ("samples_per_second", "samples per second", "count"),
     ("peak_allocated_bytes", "peak allocated", "bytes"),
     ("peak_reserved_bytes", "peak reserved", "bytes"),
 )
-_OPTIONAL: Final = ("data_loading_ns", "bubble_ns", "preparing_ns", "samples_per_second")
+_OPTIONAL: Final = ("data_loading_ns", "data_loading_idle_ns", "bubble_ns", "preparing_ns", "samples_per_second")
 _DEVICE_ONLY: Final = ("kernel_total_ns", "unlinked_kernel_total_ns", "kernel_count", "copy_ns", "exposed_copy_ns")
 OF_E2E: Final = ("compute_ns", "exposed_communication_ns", "exposed_copy_ns", "free_ns")
 

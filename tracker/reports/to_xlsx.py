@@ -293,6 +293,7 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         *_both("Transit (us)", "us", "transit_ns"),
         *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
         *_both("Idle (us)", "us", "idle_ns"),
+        *_both("Wait and Transit Split by", "text", "split_by"),
         *_verdict_fields(diff.tables["communication"]),
     ]
     rows = _nested(diff.tables["communication"], diff.tables["communication_details"], COMMUNICATION_KEY, limit)

@@ -51,7 +51,7 @@ DIFF_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "communication": (
         *COMMUNICATION_KEY, "status",
         *_sides("calls", "bytes", "ns", "average_ns", "max_ns", "min_ns", "exposed_ns", "wait_ns", "transit_ns"),
-        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns"), *VERDICT_COLUMNS,
+        "delta_ns", "diff", *_sides("exposed_wait_ns", "synchronization_ns", "idle_ns", "split_by"), *VERDICT_COLUMNS,
     ),
     "communication_details": (
         *COMMUNICATION_KEY, "name", "plane", *_sides("calls", "ns", "average_ns", "max_ns", "min_ns"),

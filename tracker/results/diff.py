@@ -47,8 +47,8 @@ class Bottleneck(Struct, frozen=True):
     is not known. `data_loading_share`: data loading / step time. `communication_share`: exposed communication / what
     `utilisation_of` names. `device_utilisation`: the union of compute, communication and copies / step time (E2E in a
     capture without step markers), or what the profiler itself says. `possible_gain_share`: how much of the step time
-    would go if data loading cost nothing, at most. All are quotients of means over steps and ranks, the median over
-    runs; None where the source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient.
+    would go if data loading cost nothing, at most: the part of it in which the device idles, all of it where that is not
+    known. All are quotients of means over steps and ranks, the median over runs; None where the source does not say, and then `missing` says what is missing. `thresholds`: name -> quotient.
     `utilisation_of`: what device_utilisation is a share of: `step_ns`, `e2e_ns`, or `capture_e2e_ns` where the device
     did more than the steps launched (its queue was filled before), so that their own numbers would make it look idle.
     `outside_steps_share`: of the capture's E2E, how much lies in none of its steps; None where only some steps were
@@ -207,7 +207,9 @@ class Diff(Result, frozen=True, eq=False):
     - kernel_types: the kernels whose type an NPU's profiler names, without collectives, as in its op_statistic.csv
     - communication: bytes is the payload; exposed_ns not hidden by compute, exposed_wait_ns the waiting in it;
       wait_ns, transit_ns, idle_ns where they can be told apart; synchronization_ns: the part of wait_ns before the
-      first transfer
+      first transfer; split_by: `ranks` where transit (the shortest call of all ranks of the group) and wait (the rest)
+      are computed from all ranks, without idle_ns and synchronization_ns; `profiler` where the profiler states them; NA
+      where neither does, and where the runs of a side differ in it
     - memory: bytes that the op allocated, by itself or through helpers inside (`timeline.owners`); allocator: the
       innermost op of most of them, more_allocators: how many others; held_ns until freed; unreleased_bytes never freed
       in the capture

@@ -32,7 +32,8 @@ class Shown(Result, frozen=True, eq=False):
       min_ns, max_ns, sum_squares_ns2, wait_ns, bytes; copies: the same columns, the rows with category `copy` and
       `memset`
     - communication: kind, group_role, group_size, data_type, size_class_bytes, calls, bytes, total_ns, min_ns, max_ns,
-      transit_ns, wait_ns, synchronization_ns, idle_ns, exposed_ns
+      transit_ns, wait_ns, synchronization_ns, idle_ns, exposed_ns, exposed_wait_ns, split_by (where transit and
+      wait come from: `ranks`, computed from all ranks of the group; `profiler`; NA: unknown)
     - kernel_types: type, core_type, calls, total_ns, min_ns, max_ns of the kernels whose type an NPU's profiler names,
       without collectives
     - memory: op, input_shapes, input_types, component, calls, bytes, held_ns, unreleased_bytes, allocator: the

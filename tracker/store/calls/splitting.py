@@ -127,7 +127,7 @@ def _refresh(connection: Connection, run_id: int, came: Set[int], *, is_regroupe
 
 def _groups(connection: Connection, run_id: int) -> list[Group]:
     rows = connection.execute(statement("run_groups"), {"run_ids": [run_id]})
-    return [Group(row.number, row.role, row.size, ranks_in(row.ranks)) for row in rows]
+    return [Group(row.number, row.group_role, row.group_size, ranks_in(row.member_ranks)) for row in rows]
 
 
 def _members(

@@ -24,6 +24,7 @@ from tracker.store.queries.details import (
     memory_peaks,
     op_tree,
     ops,
+    run_groups,
 )
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
 from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
@@ -97,6 +98,7 @@ __all__ = [
     "recordings",
     "regressions",
     "require_run",
+    "run_groups",
     "run_ids_of_version",
     "run_level",
     "run_numbers",

@@ -48,6 +48,8 @@ _TEXT: Final = frozenset(
         "format",
         "good_version",
         "group_role",
+        "member_ranks",
+        "split_by",
         "host",
         "input_shapes",
         "input_types",

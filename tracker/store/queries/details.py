@@ -72,6 +72,12 @@ def communication(store: Store, run_ids: Sequence[int], **filters: Unpack[Filter
 
 
 @Question
+def run_groups(store: Store, run_ids: Sequence[int]) -> Columns:
+    """The process groups of `run_ids`, and how many of their members are captured. Columns: see sql/run_groups.sql."""
+    return answer_of_runs(store, "run_groups", run_ids)
+
+
+@Question
 def communication_tasks(store: Store, run_ids: Sequence[int], **filters: Unpack[Filters]) -> Columns:
     """What the collectives of `run_ids` consist of. Columns: see sql/communication_tasks.sql."""
     return _details(store, "communication_tasks", run_ids, **filters)

@@ -4,8 +4,10 @@
 -- Columns: run_id, stage (NULL: none, or not asked for), rank, step (meaningless unless asked for);
 --   kind, group_role, group_size (NULL: unknown), data_type, size_class_bytes (NULL: unknown); calls; bytes: payload;
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; transit_ns, wait_ns, synchronization_ns, idle_ns:
---   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it. A sum is NULL where it is not
---   known of every row
+--   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it; split_by: `ranks` where transit
+--   and wait are what all ranks of the group tell, which know no other part, else `profiler`, NULL where neither is
+--   known; exposed_wait_ns is the profiler's where the ranks cannot tell it. A sum is NULL where it is not known of every
+--   row
 WITH picked AS (
     SELECT
         d.run_id,
@@ -26,7 +28,10 @@ WITH picked AS (
         d.synchronization_ns,
         d.idle_ns,
         d.exposed_ns,
-        d.exposed_wait_ns
+        d.exposed_wait_ns,
+        d.ranks_transit_ns,
+        d.ranks_wait_ns,
+        d.ranks_exposed_wait_ns
     FROM communication AS d
     INNER JOIN capture AS c ON d.run_id = c.run_id AND d.rank = c.rank
     WHERE
@@ -52,14 +57,31 @@ summed AS (
         CASE WHEN COUNT(p.total_ns) = COUNT(*) THEN CAST(SUM(p.total_ns) AS BIGINT) END AS total_ns,
         MIN(p.min_ns) AS min_ns,
         MAX(p.max_ns) AS max_ns,
-        CASE WHEN COUNT(p.transit_ns) = COUNT(*) THEN CAST(SUM(p.transit_ns) AS BIGINT) END AS transit_ns,
-        CASE WHEN COUNT(p.wait_ns) = COUNT(*) THEN CAST(SUM(p.wait_ns) AS BIGINT) END AS wait_ns,
         CASE
+            WHEN COUNT(p.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(p.ranks_transit_ns) AS BIGINT)
+            WHEN COUNT(p.transit_ns) = COUNT(*) THEN CAST(SUM(p.transit_ns) AS BIGINT)
+        END AS transit_ns,
+        CASE
+            WHEN COUNT(p.ranks_wait_ns) = COUNT(*) THEN CAST(SUM(p.ranks_wait_ns) AS BIGINT)
+            WHEN COUNT(p.wait_ns) = COUNT(*) THEN CAST(SUM(p.wait_ns) AS BIGINT)
+        END AS wait_ns,
+        CASE
+            WHEN COUNT(p.ranks_wait_ns) = COUNT(*) THEN NULL
             WHEN COUNT(p.synchronization_ns) = COUNT(*) THEN CAST(SUM(p.synchronization_ns) AS BIGINT)
         END AS synchronization_ns,
-        CASE WHEN COUNT(p.idle_ns) = COUNT(*) THEN CAST(SUM(p.idle_ns) AS BIGINT) END AS idle_ns,
+        CASE
+            WHEN COUNT(p.ranks_wait_ns) = COUNT(*) THEN NULL
+            WHEN COUNT(p.idle_ns) = COUNT(*) THEN CAST(SUM(p.idle_ns) AS BIGINT)
+        END AS idle_ns,
         CASE WHEN COUNT(p.exposed_ns) = COUNT(*) THEN CAST(SUM(p.exposed_ns) AS BIGINT) END AS exposed_ns,
-        CASE WHEN COUNT(p.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(p.exposed_wait_ns) AS BIGINT) END AS exposed_wait_ns
+        CASE
+            WHEN COUNT(p.ranks_exposed_wait_ns) = COUNT(*) THEN CAST(SUM(p.ranks_exposed_wait_ns) AS BIGINT)
+            WHEN COUNT(p.exposed_wait_ns) = COUNT(*) THEN CAST(SUM(p.exposed_wait_ns) AS BIGINT)
+        END AS exposed_wait_ns,
+        CASE
+            WHEN COUNT(p.ranks_wait_ns) = COUNT(*) THEN 'ranks'
+            WHEN COUNT(p.wait_ns) = COUNT(*) OR COUNT(p.transit_ns) = COUNT(*) THEN 'profiler'
+        END AS split_by
     FROM picked AS p
     GROUP BY p.run_id, p.stage, p.rank, p.step, p.kind_id, p.process_group_id, p.data_type_id, p.size_class_bytes
 )
@@ -84,7 +106,8 @@ SELECT
     s.synchronization_ns,
     s.idle_ns,
     s.exposed_ns,
-    s.exposed_wait_ns
+    s.exposed_wait_ns,
+    s.split_by
 FROM summed AS s
 INNER JOIN process_group AS g ON s.process_group_id = g.id
 INNER JOIN detail_text AS k ON s.kind_id = k.id

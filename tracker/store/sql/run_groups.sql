@@ -1,14 +1,14 @@
 -- Which process groups do these runs have? One row per run and group, -1 for the calls that name none.
 -- Parameters: run_ids (list)
--- Columns: run_id; number; role; size (NULL: unknown); ranks: members by the files, '' where they do not say;
+-- Columns: run_id; number; group_role; group_size (NULL: unknown); member_ranks: by the files, '' where they do not say;
 --   members: how many there are as far as can be told, captured: how many of them are in, both NULL where that cannot be
 --   told; clock_offset_ns: how far clocks of members were apart that were corrected, NULL where none was
 SELECT
     d.run_id,
     d.number,
-    g.role,
-    NULLIF(g.size, -1) AS size,
-    d.ranks,
+    g.role AS group_role,
+    NULLIF(g.size, -1) AS group_size,
+    d.ranks AS member_ranks,
     d.members,
     d.captured,
     d.clock_offset_ns
