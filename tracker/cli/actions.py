@@ -46,7 +46,7 @@ def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = 
 
 
 def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Meant so: the change is the price of something. The baseline begins anew with it.
+    """Meant so: the change is the price of something. The baseline is reset to it.
 
     \b
     Example:

@@ -18,7 +18,7 @@ from tracker.store.judged import LineRun
 from tracker.units import counted, format_numbers
 
 _REASONS: Final = 4
-"""Reasons for leaving runs out that are told, the newest ones."""
+"""Reasons for leaving runs out that are named, the newest ones."""
 
 
 def baseline_of(
@@ -47,7 +47,7 @@ def baseline_of(
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
         runs = judged.runs_of(connection, lines[0])
-        told = queries.recorded(connection, [*run_ids, *(run.run_id for run in runs)])
+        recordings = queries.recorded(connection, [*run_ids, *(run.run_id for run in runs)])
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
     order = queries.order_of_versions(store, of)
@@ -63,7 +63,7 @@ def baseline_of(
         )
     if against == "window":
         acceptance = acceptance_of(store, lines[0], runs, len(earlier))
-        unlike = _recorded_differently(told, run_ids, earlier)
+        unlike = _recorded_differently(recordings, run_ids, earlier)
         places, because = window(acceptance, unlike)
         chosen = [earlier[place] for place in places]
     else:
@@ -92,15 +92,15 @@ def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str)
 
 
 def _recorded_differently(
-    told: Mapping[int, queries.Recorded], run_ids: Sequence[int], earlier: Sequence[LineRun]
+    recordings: Mapping[int, queries.Recorded], run_ids: Sequence[int], earlier: Sequence[LineRun]
 ) -> dict[int, str]:
     """The places of the `earlier` runs that were not recorded as any of `run_ids`, and in what they differ; none where
     that would leave no run.
     """
-    own = [told[run_id].recording for run_id in run_ids]
+    own = [recordings[run_id].recording for run_id in run_ids]
     found = {}
     for place, run in enumerate(earlier):
-        recording = told[run.run_id].recording
+        recording = recordings[run.run_id].recording
         if recording not in own:
             found[place] = ", ".join(one.aspect.words for one in differences([recording], own)) or "their settings"
     return found if len(found) < len(earlier) else {}

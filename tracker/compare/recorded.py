@@ -139,7 +139,7 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple
     return recorded, replace(options, match="name") if by_name else options
 
 
-def told_of(side: Loaded) -> dict[int, queries.Recorded]:
+def stated_recordings(side: Loaded) -> dict[int, queries.Recorded]:
     """What the captures of each run of a side say of how it was recorded."""
     return queries.recorded_of(side.about(queries.recordings).rows("run_id", "key", "value"), side.run_ids)
 
@@ -151,13 +151,13 @@ def _recordings(side: Loaded) -> Sequence[Recording]:
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
     with_memory = {run_id for run_id, has in side.told().rows("run_id", knowing.MEMORY) if has}
-    said = told_of(side)
+    said = stated_recordings(side)
     found = []
-    for run_id, told in said.items():
+    for run_id, one in said.items():
         own = of_run == run_id
         every, with_shapes = (len(np.unique(number[chosen])) for chosen in (own, own & shaped))
         found.append(
-            told.with_rows(
+            one.with_rows(
                 shapes=has_shapes(with_shapes, every),
                 memory=run_id in with_memory,
                 modules=bool((own & placed).any()),

@@ -30,8 +30,8 @@ _LONGEST = 18
 
 
 class Place(Struct, frozen=True):
-    """A line with its names, its active runs and how they were recorded (`told`), what was judged of it, and the limits
-    that hold in it.
+    """A line with its names, its active runs and how they were recorded (`recordings`), what was judged of it, and the
+    limits that hold in it.
     """
 
     line: Line
@@ -41,7 +41,7 @@ class Place(Struct, frozen=True):
     runs: tuple[LineRun, ...]
     judged: dict[int, JudgedVersion]
     limits: Thresholds
-    told: Mapping[int, Recorded] = {}
+    recordings: Mapping[int, Recorded] = {}
 
     @property
     def pinned(self) -> str | None:
@@ -72,8 +72,8 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
             runs = tuple(judged.runs_of(connection, line))
             known = judged.judged_of(connection, line)
             limits = Thresholds(thresholds.of_line(connection, line))
-            told = recorded(connection, [run.run_id for run in runs])
-            found.append(Place(line, workload, configuration, name, runs, known, limits, told))
+            recordings = recorded(connection, [run.run_id for run in runs])
+            found.append(Place(line, workload, configuration, name, runs, known, limits, recordings))
     return found
 
 

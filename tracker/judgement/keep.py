@@ -20,7 +20,7 @@ from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
-from tracker.judgement.recorded import Split, series_id, split, split_runs, told_of_line
+from tracker.judgement.recorded import Split, recordings_of_line, series_id, split, split_runs
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, findings, judged, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
@@ -93,7 +93,7 @@ def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[A
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
-        *told_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
+        *recordings_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
         *((action.key, action.action, action.when_ns) for action in actions),
     )
     return runs, actions, fingerprint
@@ -159,8 +159,8 @@ def made_findings(
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        told = told_of_line(said, [run.run_id for run in runs[:count]])
-        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *told)
+        recordings = recordings_of_line(said, [run.run_id for run in runs[:count]])
+        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *recordings)
 
     found, kept = resume(
         watched, np.array(series, dtype=np.int64), [_user_action(action, row_of(action), runs) for action in actions],

@@ -56,7 +56,7 @@ def _history(store: Store, options: HistoryOptions) -> History:
         environment.append(changed)
         notes += _notes(place)
         with store.connect() as connection:
-            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, place.told)])
+            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, place.recordings)])
         centre = _centre(store, place)
         for series in frame.itertuples():
             own = samples[samples["series_id"] == series.series_id]
@@ -103,7 +103,7 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
 
 
 def _notes(place: Place) -> list[str]:
-    late = [task.version.label for task in stale(place.runs, place.judged, place.limits, place.told)]
+    late = [task.version.label for task in stale(place.runs, place.judged, place.limits, place.recordings)]
     notes = []
     if place.limits.rows:
         notes.append(f"Judged by thresholds of your own: {place.limits.told()}.")
@@ -147,7 +147,7 @@ def _points(
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
-    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits, place.told)}
+    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits, place.recordings)}
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []

@@ -23,7 +23,7 @@ from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import keep
-from tracker.judgement.recorded import one_per_key, split_runs, told_of_line
+from tracker.judgement.recorded import one_per_key, recordings_of_line, split_runs
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.profile import known_medians
@@ -44,14 +44,14 @@ class Version(Struct, frozen=True):
 
 class Task(Struct, frozen=True):
     """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
-    most LOOK_BACK. `told`: how its runs and those were recorded.
+    most LOOK_BACK. `recordings`: how its runs and those were recorded.
     """
 
     version: Version
     before: tuple[Version, ...]
     pinned: Version | None
     limits: Thresholds
-    told: Mapping[int, Recorded] = {}
+    recordings: Mapping[int, Recorded] = {}
 
     @property
     def previous(self) -> Version | None:
@@ -67,8 +67,10 @@ class Task(Struct, frozen=True):
     def fingerprint(self) -> bytes:
         """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
         runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in self.sides]
-        told = told_of_line(self.told, [run.run_id for side in self.sides for run in side.runs]) if self.told else ()
-        return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs, *told)
+        run_ids = [run.run_id for side in self.sides for run in side.runs]
+        recordings = recordings_of_line(self.recordings, run_ids) if self.recordings else ()
+        rule_of = (rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before))
+        return judgements.fingerprint(*rule_of, *runs, *recordings)
 
 
 class _Made(Struct, frozen=True):
@@ -100,8 +102,8 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     return count
 
 
-def tasks(runs: Sequence[LineRun], limits: Thresholds, told: Mapping[int, Recorded]) -> list[Task]:
-    """What there is to judge in a line, by version. `told`: how its runs were recorded."""
+def tasks(runs: Sequence[LineRun], limits: Thresholds, recordings: Mapping[int, Recorded]) -> list[Task]:
+    """What there is to judge in a line, by version. `recordings`: how its runs were recorded."""
     found: dict[int, list[LineRun]] = {}
     for run in runs:
         found.setdefault(run.version_id, []).append(run)
@@ -113,19 +115,19 @@ def tasks(runs: Sequence[LineRun], limits: Thresholds, told: Mapping[int, Record
             tuple(versions[max(0, place - LOOK_BACK) : place]),
             pinned if pinned is not version else None,
             limits,
-            told,
+            recordings,
         )
         for place, version in enumerate(versions)
     ]
 
 
 def stale(
-    runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds, told: Mapping[int, Recorded]
+    runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds, recordings: Mapping[int, Recorded]
 ) -> list[Task]:
     """The tasks whose result is not there, or rests on something else than now; see `tasks`."""
     return [
         task
-        for task in tasks(runs, limits, told)
+        for task in tasks(runs, limits, recordings)
         if task.version.version_id not in known
         or known[task.version.version_id].fingerprint != task.fingerprint
         or any(run.stale for run in task.version.runs)
@@ -137,13 +139,13 @@ def _update_line(store: Store, line: Line) -> int:
         runs = judged.runs_of(connection, line)
         known = judged.judged_of(connection, line)
         limits = Thresholds(thresholds.of_line(connection, line))
-        told = recorded(connection, [run.run_id for run in runs])
+        recordings = recorded(connection, [run.run_id for run in runs])
     for run in runs:
         if run.stale:
             store.transact(partial(judgements.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in runs}
     count = 0
-    for version_id in (task.version.version_id for task in stale(runs, known, limits, told)):
+    for version_id in (task.version.version_id for task in stale(runs, known, limits, recordings)):
         count += write_apart(store, line, partial(_make, version_id=version_id), _holds, _write)
     for version_id in sorted(gone):
         store.transact(partial(_forget, line=line, version_id=version_id))
@@ -154,8 +156,8 @@ def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
     """The judgement of one version, as its runs are now; None where somebody else made it, or it has no runs now."""
     limits = Thresholds(thresholds.of_line(connection, line))
     runs = judged.runs_of(connection, line)
-    told = recorded(connection, [run.run_id for run in runs])
-    task = next((task for task in tasks(runs, limits, told) if task.version.version_id == version_id), None)
+    recordings = recorded(connection, [run.run_id for run in runs])
+    task = next((task for task in tasks(runs, limits, recordings) if task.version.version_id == version_id), None)
     known = judged.judged_of(connection, line).get(version_id)
     if task is None or (known is not None and known.fingerprint == task.fingerprint):
         return None

@@ -67,12 +67,12 @@ def verdicts_of(
         mine = candidate_run_ids if other is store else ()
         read[store].read(connection, [*baseline_run_ids, *mine, *chain.from_iterable(older)])
     sides = []
-    told: list[Recorded] = []
+    recordings: list[Recorded] = []
     limits: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
     for side, run_ids in ((store, baseline_run_ids), (other, candidate_run_ids)):
         with side.connect() as connection:
             sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
-            told += read[side].recorded(connection, run_ids)
+            recordings += read[side].recorded(connection, run_ids)
             for line in read[side].lines_of(connection, run_ids):
                 if (side, line) not in limits:
                     limits[side, line] = thresholds.of_line(connection, line)
@@ -81,9 +81,8 @@ def verdicts_of(
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
         earlier = list(chain.from_iterable(older))
-        told_before = read[store].recorded(connection, earlier)
-    every = [*told, *told_before]
-    compared = _compared(keys, sides, past, list(map(len, older)), own, every)
+        recordings += read[store].recorded(connection, earlier)
+    compared = _compared(keys, sides, past, list(map(len, older)), own, recordings)
     return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), compared.columns, compared.centre, own)
 
 
@@ -93,15 +92,15 @@ def _compared(
     past: ChosenRuns,
     versions: Sequence[int],
     limits: Thresholds,
-    told: Sequence[Recorded],
+    recordings: Sequence[Recorded],
 ) -> Compared:
     """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR.
 
-    `past`: older runs, so many of each of the older `versions`. `told`: how each run of all three was recorded.
+    `past`: older runs, so many of each of the older `versions`. `recordings`: how each run of all three was recorded.
     """
     baseline, candidate = sides
     values, calls = beside((baseline.found, candidate.found, past), keys)
-    made = split(keys, values, calls, recordings_of(keys, values, told))
+    made = split(keys, values, calls, recordings_of(keys, values, recordings))
     count = len(baseline.run_ids)
     ends = list(accumulate(versions, initial=count + len(candidate.run_ids)))
     judge = partial(

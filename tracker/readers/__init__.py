@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim",
-    "find", "is_sidecar", "load", "misnamed", "read", "read_head", "search", "short_word", "survey", "to_name", "told",
-    "unfinished", "why",
+    "find", "is_sidecar", "load", "misnamed", "not_recognised_line", "read", "read_head", "search", "short_word",
+    "survey", "to_name", "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -161,12 +161,12 @@ def search(path: Path | str, format: str | None = None, *, keep_going: bool = Fa
     left = tuple(to_name(passed, [one.path for one in found]))
     if not found and not problems:
         named = f" ({warnings[0].removeprefix(f'{path}{os.sep}')})" if warnings else ""
-        others = f"; {told(left, path)}" if left else ""
+        others = f"; {not_recognised_line(left, path)}" if left else ""
         raise SourceError(path, "", f"no profile in this folder{named}{others}", remedy=_known_formats())
     return Search(tuple(sorted(found)), tuple(warnings), left, tuple(problems))
 
 
-def told(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
+def not_recognised_line(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
     """A line like `2 files not recognised: a.txt (unknown content), b.json (empty)`, '' for none.
 
     Paths below `root` are relative to it; files beyond `limit` are counted.
