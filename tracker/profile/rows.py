@@ -143,10 +143,12 @@ class Rows(Struct, frozen=True):
 
     `collective_calls` is not stored: one row per collective call (`communication` row index, `start_ns`,
     `elapse_ns`), in order of start, so that `timeline.split_wait` can tell waiting from transmitting when all ranks
-    are at hand.
+    are at hand. `other_threads_ns`, not stored either: device time in no op that a thread without ranges launched while
+    others had one open, where `Extras.waiting_threads` says that there may be such.
     """
 
     overall: Breakdown
     steps: tuple[StepRow, ...]
     tables: Mapping[str, Table]
     collective_calls: Table = field(default_factory=dict)
+    other_threads_ns: int = 0

@@ -5,8 +5,8 @@ and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the conten
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
 leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
 claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet; and `NAMED`: a
-pattern of the names that only its profiler gives to files. Modules load on use. Names that start with `_` are no
-readers.
+pattern of the names that only its profiler gives to files; and `RANGES`: what its operators are, where only ranges that
+the program opens are operators. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from msgspec import Struct
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
+from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
 from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
-from tracker.units import counted
+from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim",
-    "find", "is_sidecar", "load", "misnamed", "not_recognised_line", "read", "read_head", "search", "short_word",
-    "survey", "to_name", "unfinished", "why",
+    "find", "is_sidecar", "load", "misnamed", "not_recognised_line", "outside_ranges", "read", "read_head", "search",
+    "short_word", "survey", "to_name", "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -106,6 +107,17 @@ def load(name: str) -> Reader:
     if name not in NAMES:
         raise UsageError(f"no format '{name}'", remedy=f"known formats: {', '.join(NAMES)}")
     return cast(Reader, import_module(f"{__name__}.{name}"))
+
+
+def outside_ranges(format: str, outside_ns: int, whole_ns: int) -> str:
+    """A sentence on device time that was launched outside all ranges, where ranges are the operators of a `format`;
+    '' for other formats, for less than 1 %, and where no work at all was launched in a range.
+    """
+    word = getattr(load(format), "RANGES", "")
+    if not word or not 0.01 * whole_ns < outside_ns < whole_ns:
+        return ""
+    part = f"{format_ns(outside_ns)} of {format_ns(whole_ns)} device time ({outside_ns / whole_ns * 100:.1f} %)"
+    return f"{part} was launched in no {word} and belongs to no operator, module or phase: it is the row {NO_OP}"
 
 
 def claim(path: Path | str, format: str | None = None) -> str:

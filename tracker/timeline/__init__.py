@@ -74,7 +74,7 @@ def rows_of(events: Events) -> Rows:
         tables["op"] = op_table(joined, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
-    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, calls)
+    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, calls, joined.other_threads_ns)
 
 
 def _op_key_table(joined: Joined) -> Table:
