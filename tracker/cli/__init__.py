@@ -38,8 +38,7 @@ from tracker.cli import (
     versions,
     watch,
 )
-from tracker.cli._typer import Misuse
-from tracker.cli._values import without_pydantic
+from tracker.cli._values import Misuse, without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
 

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.about import HOW_TO_INSTALL
-from tracker.errors import SourceError, TrackerError, UsageError, without_place
+from tracker.errors import HOW_TO_INSTALL, SourceError, TrackerError, UsageError, without_place
 from tracker.hooks import spool
 from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces

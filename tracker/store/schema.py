@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, text
 
-from tracker.about import HOW_TO_INSTALL
-from tracker.errors import FIRST_INGEST, NewerStoreError, StoreError
+from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreError
 
 if TYPE_CHECKING:
     from alembic.config import Config
