@@ -19,7 +19,7 @@ from sqlalchemy import Connection
 from tracker.detectors.centre import Centre
 from tracker.judgement.best import LOOK_BACK
 from tracker.results.recording import Recording, differences, remedies, rests_on
-from tracker.store import judged
+from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
 from tracker.store.queries.recordings import Recorded, recorded
 from tracker.units import format_numbers
@@ -151,20 +151,19 @@ def factors_for(centre: Centre, known: Sequence[Sequence[int]], sides: Sequence[
     return replace(centre, baseline=one, candidate=other)
 
 
-def sentence_of_line(
-    connection: Connection, line: Line, runs: Sequence[LineRun], recordings: Mapping[int, Recorded]
-) -> str:
+def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun], known: Known) -> str:
     """Why the newest version of a line is compared with none, or only with some, of the runs before it; "" where all
-    were recorded alike.
+    were recorded alike. `runs`: all of the line. What their captures say counts, and what their series show.
+    `known`: what was read of the database before.
     """
-    if not runs or not recordings_of_line(recordings, [run.run_id for run in runs]):
+    if not runs or runs[0].version_id == runs[-1].version_id:
         return ""
     newest = [run for run in runs if run.version_id == runs[-1].version_id]
     before = [run for run in runs if run.version_id != runs[-1].version_id][-LOOK_BACK:]
     asked = [run.run_id for run in (*before, *newest)]
-    series = judged.series_of(connection, line)
-    values, _ = judged.values_of(connection, asked, series)
-    found = recordings_of(series.keys, values, [recordings[run_id] for run_id in asked])
+    series = known.series_of(connection, line)
+    values, _ = known.values_of(connection, asked, series)
+    found = recordings_of(series.keys, values, known.recorded(connection, asked))
     sides = found[: len(before)], found[len(before) :]
     like = [run for run, one in zip(before, sides[0], strict=True) if one in sides[1]]
     other = [one for one in sides[0] if one not in sides[1]]

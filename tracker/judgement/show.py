@@ -20,6 +20,7 @@ from tracker.judgement.update import stale
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
+from tracker.store.chosen import Known
 from tracker.store.judged import Line
 
 _MOST_LEAVES = 200
@@ -51,12 +52,13 @@ def _history(store: Store, options: HistoryOptions) -> History:
     diffs = queries.series_diffs(store, ids)
     diffs["best_version"] = diffs["best_version_id"].map(said["version"])
     samples = queries.series_runs(store, ids, [run for place, _ in pairs for run in place.runs])
+    known = Known()
     for place, frame in pairs:
         changed = changes(store, place)
         environment.append(changed)
         notes += _notes(place)
         with store.connect() as connection:
-            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, place.recordings)])
+            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, known)])
         centre = _centre(store, place)
         for series in frame.itertuples():
             own = samples[samples["series_id"] == series.series_id]
