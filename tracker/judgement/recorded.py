@@ -19,6 +19,7 @@ from sqlalchemy import Connection
 from tracker.detectors.centre import Centre
 from tracker.judgement.best import LOOK_BACK
 from tracker.results.recording import Recording, differences, remedies, rests_on
+from tracker.store import samples
 from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
 from tracker.store.queries.recordings import Recorded, recorded
@@ -153,17 +154,20 @@ def factors_for(centre: Centre, known: Sequence[Sequence[int]], sides: Sequence[
 
 def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun], known: Known) -> str:
     """Why the newest version of a line is compared with none, or only with some, of the runs before it; "" where all
-    were recorded alike. `runs`: all of the line. What their captures say counts, and what their series show.
-    `known`: what was read of the database before.
+    were recorded alike. `runs`: all of the line. What their captures say counts, and what their series show,
+    where those of the newest run are not those of the run before its version. `known`: what was read before.
     """
     if not runs or runs[0].version_id == runs[-1].version_id:
         return ""
     newest = [run for run in runs if run.version_id == runs[-1].version_id]
     before = [run for run in runs if run.version_id != runs[-1].version_id][-LOOK_BACK:]
     asked = [run.run_id for run in (*before, *newest)]
+    stated = known.recorded(connection, asked)
+    if all(one == stated[0] for one in stated) and _same_series(connection, before[-1].run_id, newest[-1].run_id):
+        return ""  # the texts of all series take longer to read than the rest of a history
     series = known.series_of(connection, line)
     values, _ = known.values_of(connection, asked, series)
-    found = recordings_of(series.keys, values, known.recorded(connection, asked))
+    found = recordings_of(series.keys, values, stated)
     sides = found[: len(before)], found[len(before) :]
     like = [run for run, one in zip(before, sides[0], strict=True) if one in sides[1]]
     other = [one for one in sides[0] if one not in sides[1]]
@@ -177,6 +181,12 @@ def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun]
     )  # fmt: skip
     what = "; ".join(one.sentence for one in differing)
     return f"{runs[-1].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
+
+
+def _same_series(connection: Connection, *run_ids: int) -> bool:
+    """Whether these runs have exactly the same series, which then show nothing of how they were recorded."""
+    one, *others = (array.series_ids for array in samples.arrays_of(connection, run_ids).values())
+    return all(np.array_equal(one, other) for other in others)
 
 
 def recordings_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:

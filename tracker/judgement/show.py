@@ -57,6 +57,7 @@ def _history(store: Store, options: HistoryOptions) -> History:
         changed = changes(store, place)
         environment.append(changed)
         notes += _notes(place)
+        known.recordings.update(place.recordings)
         with store.connect() as connection:
             notes += filter(None, [sentence_of_line(connection, place.line, place.runs, known)])
         centre = _centre(store, place)
