@@ -143,9 +143,9 @@ def test_the_first_bad_profile_in_order_is_the_error_and_nothing_is_written(addr
 
 def test_the_command_ends_as_it_does_without_a_cluster(tracker, address, archive, tmp_path):
     words = ("ingest", archive, "--version", "v1", "--workload", "toy", "--db")
-    here = tracker(*words, tmp_path / "here.db")
-    there = tracker(*words, tmp_path / "there.db", "--dask", address)
-    assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+    here = tracker(*words, tmp_path / "here.db").plain
+    there = tracker(*words, tmp_path / "there.db", "--dask", address).plain
+    assert there == here
     assert here.code == 0
     assert content(tmp_path / "there.db") == content(tmp_path / "here.db")
     bad = archive / "run0" / "rank0.pt.trace.json.gz"

@@ -177,8 +177,8 @@ def test_what_is_printed_for_one_of_two_workloads_works_as_it_is(tracker, tmp_pa
     assert (own.code, own.out.splitlines()[0].split(":")[1].split(",")[0]) == (0, " bert")
     assert "there is no series 999999" in tracker("history", "999999", "--db", db).err
     last = tracker("versions", "--db", db).out.splitlines()[-1]
-    assert last == "4 versions.  Next: tracker diff v1 v2 --workload gpt"
-    assert tracker(*last.split("tracker ")[1].split(), "--db", db).code == 0
+    assert last == f"4 versions.  Next: tracker diff --db {db} v1 v2 --workload gpt"
+    assert tracker(*last.split("tracker ")[1].split()).code == 0
 
 
 @pytest.mark.parametrize(

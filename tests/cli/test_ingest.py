@@ -14,7 +14,7 @@ LABELS = ("--version", "v01", "--workload", WORKLOAD)
 
 
 def test_first_ingest_makes_the_database(tracker, tmp_path, trace):
-    done = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "new.db")
+    done = tracker("ingest", trace["v01"], *LABELS, "--db", tmp_path / "new.db").plain
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "run:1  new  v01 of small_gpt on cpu, rank 0, 5 steps: run1.pt.trace.json.gz",
@@ -169,10 +169,10 @@ def log_of(folder: Path, version: str, ips: float) -> Path:
 def test_an_older_release_that_comes_in_later_is_moved_with_the_command_that_is_shown(tracker, tmp_path):
     db, folder = tmp_path / "new.db", tmp_path / "net_bs32_fp16"
     newer = [log_of(folder, "20230807_73d6cf4bf9", 120.0), log_of(folder, "20220616_fb8f73102c", 110.0)]
-    done = tracker("ingest", *newer, "--workload", "net", "--db", db)
+    done = tracker("ingest", *newer, "--workload", "net", "--db", db).plain
     assert (done.code, done.err) == (0, "")  # of one call: in the order of their dates
     assert done.out.splitlines()[-1] == "2 new runs.  Next: tracker log --workload net"
-    done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db)
+    done = tracker("ingest", log_of(folder, "20201218_76c46877a0", 100.0), "--workload", "net", "--db", db).plain
     words = "versions order 20201218_76c46877a0 --before 20220616_fb8f73102c --workload net"
     assert done.err == (
         "note: 20201218_76c46877a0 stands behind 20220616_fb8f73102c, which came in before; if it is older: "

@@ -140,7 +140,7 @@ def test_folders_of_the_current_folder_are_sides(tracker, tmp_path, monkeypatch)
     named = tracker("diff", "./old", "./new").out
     assert tracker("diff", "old", "new").out == named
     tracker("ingest", "old", "--version", "v1", "--workload", "gpt", "--db", "own.db")
-    assert tracker("diff", "old", "new", "--db", "own.db").out == named
+    assert tracker("diff", "old", "new", "--db", "own.db").plain.out == named
     assert tracker("show", "new", "--db", "own.db").code == 0
 
 

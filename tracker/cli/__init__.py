@@ -38,6 +38,7 @@ from tracker.cli import (
     versions,
     watch,
 )
+from tracker.cli._proposals import remember, with_database
 from tracker.cli._values import Misuse, without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
@@ -156,6 +157,7 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
+    remember(None)
     try:
         program = typer.main.get_command(app_for(sys.argv[1:2]))
         without_pydantic(program)
@@ -165,7 +167,7 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
-        sys.stderr.write(f"tracker: {printable(str(error))}\n")
+        sys.stderr.write(f"tracker: {with_database(printable(str(error)))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)

@@ -76,7 +76,7 @@ def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool
     if read_only:
         raise StoreError(
             f"{name} is at schema {stamp}, older than {SCHEMA_HEAD}, which this tracker reads",
-            remedy="bring it up to date with tracker db upgrade, and the same --db if you named it so",
+            remedy="bring it up to date with tracker db upgrade",
         )
     return True
 
