@@ -80,20 +80,20 @@ def test_run_by_run_from_checkpoints_is_the_same_as_from_nothing(line, data):
     event("with findings" if found else "without")
 
 
-def test_one_more_run_is_one_more_step_and_not_all_of_them(monkeypatch):
-    """Of 12 runs, the checkpoint after the 11th leaves two to look at when the 13th comes."""
+def test_one_more_run_is_one_more_look_at_its_version_and_at_none_before(monkeypatch):
+    """A checkpoint stands before the newest version, and with the first run of the next one, before that."""
     from tracker.judgement.follow.following import Follower
 
     draw = np.random.default_rng(0)
-    line = (1e6 * np.exp(draw.normal(0, 0.005, (24, 13))), np.full((24, 13), 1.0), [0] * 6 + [1] * 7)
+    line = (1e6 * np.exp(draw.normal(0, 0.005, (24, 14))), np.full((24, 14), 1.0), [0] * 6 + [1] * 7 + [2])
     seen = []
     observe = Follower.observe
-    monkeypatch.setattr(Follower, "observe", lambda self, run: (seen.append(run), observe(self, run)))
-    _, known = resume(*some(line, range(12)), [], fingerprints(range(13)), known=None)
-    assert seen == list(range(12))
-    seen.clear()
-    resume(*some(line, range(13)), [], fingerprints(range(13)), known=known)
-    assert seen == [11, 12]
+    monkeypatch.setattr(Follower, "observe", lambda self, runs: (seen.append(runs), observe(self, runs)))
+    known = None
+    for count, looked_at in ((12, [range(6), range(6, 12)]), (13, [range(6, 13)]), (14, [range(6, 13), range(13, 14)])):
+        _, known = resume(*some(line, range(count)), [], fingerprints(range(14)), known=known)
+        assert seen == looked_at
+        seen.clear()
 
 
 def test_a_checkpoint_of_other_runs_or_other_actions_is_not_used():

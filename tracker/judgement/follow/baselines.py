@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors.life import NOTIFIED, OPEN, State
+from tracker.detectors.life import OPEN, State
 from tracker.judgement.families import is_tagged
 from tracker.judgement.follow.tracked import Tracked
 from tracker.judgement.follow.tracks import Change
@@ -77,7 +77,7 @@ class Baselines:
     def take_back(self, tracked: Tracked, source: State, run: int) -> None:
         """The change was none. Where it is the baseline already, half of that is from before now: no level is news."""
         before, since = tracked.baseline, list(range(tracked.first, run))
-        if source == "expected" or tracked.sign < 0:
+        if source == "expected":
             half = self.windows.columns.shape[1] // 2
             before, since = before[-half:], [at for at in since if self.normal[tracked.row, at]][-half:]
             self.windows.columns[tracked.row] = -1
@@ -91,6 +91,4 @@ class Baselines:
 
 def _blocks(tracked: Tracked) -> bool:
     """Whether the runs of a series are no baseline for it while this finding lives."""
-    if tracked.sign < 0 and tracked.finding.state in NOTIFIED:
-        return False
     return tracked.finding.state in _BLOCKING or tracked.suspected is not None

@@ -15,13 +15,13 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.judgement.follow.following import Follower
+from tracker.judgement.follow.following import Follower, versions_of
 from tracker.judgement.follow.tracked import Tracked, UserAction
 from tracker.judgement.follow.watched import Watched
 
 I64 = NDArray[np.int64]
 
-FORM: Final = 3
+FORM: Final = 4
 """Goes up when what a checkpoint holds, or how, changes."""
 
 
@@ -63,24 +63,26 @@ def resume(
     """What `follow` finds, from `known` on where that holds, and the checkpoint for the next time.
 
     `series`: number of the series of each row of `watched`. `fingerprint`: bytes that stand for what the first so many
-    runs say, for the limits, and for what else is given. The checkpoint is one run behind: whether a version is over is
-    known only with the run after it.
+    runs say, for the limits, and for what else is given. The checkpoint stands before the newest version: more runs of
+    that one may come.
     """
     follower = Follower(watched, actions)
-    last = len(watched.runs) - 1
+    versions = versions_of(watched.runs)
+    newest = versions[-1].start if versions else 0
     first = 0
-    if known is not None and known.runs <= last and known.key == _key(follower, series, known.runs, fingerprint):
+    if known is not None and known.runs <= newest and known.key == _key(follower, series, known.runs, fingerprint):
         state = _decoded(known.state)
         if state is not None:
             _restore(follower, series, state, known.runs)
             first = known.runs
-    for run in range(first, last):
-        follower.observe(run)
+    for runs in versions[:-1]:
+        if runs.start >= first:
+            follower.observe(runs)
     kept = None
-    if last > 0:
-        kept = Checkpoint(last, _key(follower, series, last, fingerprint), _encoded(follower, series, last))
-    if last >= 0:
-        follower.observe(last)
+    if newest > 0:
+        kept = Checkpoint(newest, _key(follower, series, newest, fingerprint), _encoded(follower, series, newest))
+    if versions:
+        follower.observe(versions[-1])
     return follower.result(now_ns), kept
 
 
