@@ -98,6 +98,13 @@ def same(store, version, start, count=3, **more):
     update(store, lines_of(store))
 
 
+def again(store, changed):
+    """Somebody excludes the runs of v2; three others replace them, in which ops take so many times as long."""
+    edits.exclude_all(store, queries.run_ids_of_version(store, "v2"), "another job on the node")
+    runs(store, "v2", changed, start=6)
+    update(store, lines_of(store))
+
+
 def text_of_database(path: Path) -> bytes:
     """All bytes of a SQLite database and its log."""
     return b"".join(Path(f"{path}{end}").read_bytes() for end in ("", "-wal") if Path(f"{path}{end}").exists())
