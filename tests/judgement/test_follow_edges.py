@@ -9,6 +9,7 @@ import pytest
 
 from tracker.detectors.life import Acted
 from tracker.judgement.follow import UserAction, WatchedRun, follow, watched_of
+from tracker.judgement.follow.following import Follower
 from tracker.judgement.judging import Values
 
 OP = ("op", "device_self_ns")
@@ -239,12 +240,19 @@ def test_what_became_faster_and_goes_back_is_a_finding_and_no_jump_between_two_l
     assert tracked.first == 18
 
 
-def test_what_jumps_from_run_to_run_is_cleared_once_both_levels_are_known():
+def test_what_jumps_from_run_to_run_is_unclear_and_no_finding():
     values = ops(23)
     values[0, [1, 2, 4, 6, 8, *range(12, 20)]] *= 0.7
-    lives = [kinds(tracked) for tracked in of(follow(line(values, [0] * 20 + [1] * 3)), LEVEL)]
-    assert ["suspected", "cleared"] in lives
-    assert not any("confirmed" in life for life in lives)
+    follower = Follower(line(values, [0] * 20 + [1] * 3), ())
+    for runs in (range(20), range(20, 23)):
+        follower.observe(runs)
+    assert [one for one in follower.found if one.row == 0] == []
+    said = follower.verdicts[1].columns
+    assert (said["verdict"][0], said["reason"][0].split(",")[0]) == (
+        "UNCLEAR",
+        "jumps between two levels in older runs",
+    )
+    assert said["diff"][0] > 0.03
 
 
 @pytest.mark.parametrize(

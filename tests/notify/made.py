@@ -11,7 +11,8 @@ from tracker import notify
 from tracker.config import Alerts, Channel, Rule
 from tracker.judgement import lines_of, update
 from tracker.results import Message
-from tracker.store import notifications
+from tracker.store import notifications, queries
+from tracker.store import runs as edits
 
 MINUTE = 60 * 10**9
 HOUR = 60 * MINUTE

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
 from tests.notify.made import DAY, HOUR, MINUTE, Team, again, alerts, recorded, same, slower
 from tracker import notify
 from tracker.config import Rule

@@ -7,10 +7,10 @@ import threading
 import pytest
 
 from tests.judgement.made import runs
-from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, Team, again, alerts, recorded, same, slower
+from tests.notify.made import DAY, HOUR, MINUTE, NOW, Box, Team, alerts, recorded, same, slower
 from tracker import notify
 from tracker.config import Owner, Rule
-from tracker.judgement import Wish, act, findings
+from tracker.judgement import Wish, act, findings, lines_of, update
 from tracker.notify import Alarm, enqueueing
 from tracker.profile import Device
 from tracker.results import FindingsOptions
@@ -105,24 +105,31 @@ def act_settled(team, now_ns):
 
 
 def test_what_comes_while_the_message_waits_joins_it(team):
-    slower(team.store)
+    slower_by_one(team.store)
     team.round()
-    same_runs_with_another_op(team.store)
+    more_runs_with_another(team.store)
     assert team.round(MINUTE) == []
     notify.deliver(team.store, team.alerts, now_ns=team.now_ns + MINUTE, send=team.box)
     ((_, message),) = team.box.arrived
     assert {one.name for one in message.incidents[0].shown} == {"op07", "op08"}
 
 
-def same_runs_with_another_op(store):
-    """Somebody excludes the runs of v2, and those that replace them show another operator too."""
-    again(store, {"op07": 1.5, "op08": 1.6})
+def slower_by_one(store):
+    """v2: op07 is half as slow again, and op08 by a little less than counts."""
+    runs(store, "v2", {"op07": 1.5, "op08": 1.028}, start=3)
+    update(store, lines_of(store))
+
+
+def more_runs_with_another(store):
+    """Six more runs of v2, with which op08 counts as well."""
+    runs(store, "v2", {"op07": 1.5, "op08": 1.06}, start=6, count=6)
+    update(store, lines_of(store))
 
 
 def test_what_comes_later_is_told_after_the_interval(team):
-    slower(team.store)
+    slower_by_one(team.store)
     assert team.rounds() == ["team opened"]
-    same_runs_with_another_op(team.store)
+    more_runs_with_another(team.store)
     assert team.round() == []
     assert team.round(6 * HOUR) == ["team added"]
     assert team.round(6 * HOUR) == []

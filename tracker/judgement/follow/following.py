@@ -22,9 +22,11 @@ from tracker.detectors.life import (
     Passed,
     Transition,
 )
+from tracker.detectors.within import MODES_OF
 from tracker.judgement.follow.baselines import Baselines
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
+from tracker.judgement.follow.jumps import reason_of_jump
 from tracker.judgement.follow.rejected import why_not
 from tracker.judgement.follow.tracked import (
     Key,
@@ -40,6 +42,7 @@ from tracker.judgement.follow.tracked import (
     step_back,
 )
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
+from tracker.judgement.follow.version_verdicts import VersionVerdicts, verdicts_of_version
 from tracker.judgement.follow.watched import Watched, WatchedRun
 from tracker.judgement.follow.windows import Windows
 
@@ -78,6 +81,7 @@ class Follower:
 
     `baselines`: what each series is judged against. `found`: all findings; `open`: those that a run may still change,
     by key, and `further` steps of them. `snapshots`: the windows as they were before a run that raised suspicions.
+    `verdicts`: of the versions that were observed, in order.
     """
 
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
@@ -87,6 +91,7 @@ class Follower:
         self.open: dict[Key, Tracked] = {}
         self.further: list[Tracked] = []
         self.snapshots: dict[int, I64] = {}
+        self.verdicts: list[VersionVerdicts] = []
         self.actions: dict[int, list[UserAction]] = {}
         for action in actions:
             self.actions.setdefault(self.place(action), []).append(action)
@@ -111,10 +116,12 @@ class Follower:
         """Everything that a version says, whose runs these are: all of them together."""
         columns = list(runs)
         said: dict[Change, Said] = {
-            "level": levels(self.watched, self.baselines.windows, columns),
+            "level": levels(self.watched, self.baselines.windows, columns, whole=True),
             "calls": calls(self.watched, self.baselines.windows, columns),
             "presence": presence(self.watched, runs.start, columns, self.baselines.comes_from),
         }
+        self._doubt(runs, said["level"])
+        self.verdicts.append(verdicts_of_version(self.watched, self.baselines.windows, runs, **said))
         confirmed, because = self._confirmed(runs)
         for tracked in self.further.copy():
             self._observe(tracked, runs)
@@ -135,6 +142,20 @@ class Follower:
             for place, columns in self.snapshots.items()
             if any(tracked.suspected == place for tracked in self.open.values())
         }
+
+    def _doubt(self, runs: range, level: Said) -> None:
+        """What jumps between two levels in older runs has not changed when it is on one of them again."""
+        first = max(0, runs.start - MODES_OF)
+        device_timed = all(self.watched.runs[run].device_timed for run in runs)
+        for row in np.flatnonzero(level.sign).tolist():
+            window = self.baselines.windows.columns[row]
+            normal = first + np.flatnonzero(self.baselines.normal[row, first : runs.start])
+            reason = reason_of_jump(
+                self.watched, row, normal.tolist(), runs, window[window >= 0].tolist(), device_timed=device_timed
+            )
+            if reason:
+                level.sign[row] = 0
+                level.gates["verdict"][row], level.gates["reason"][row] = rule.UNCLEAR, reason
 
     def _raise(self, runs: range, change: Change, said: dict[Change, Said]) -> None:
         """Opens a finding for every series that these runs show to have changed; a suspicion where one run does."""
@@ -175,13 +196,6 @@ class Follower:
         there = [run for run in telling if not math.isnan(self.watched.raw[key[0], run])] or telling
         tracked = self._new(key, there[0], gates)
         tracked.candidate = tuple(telling)
-        if is_bistable(self.watched, tracked, there, self.baselines.normal):
-            if known is None:
-                tracked.take(self._event(tracked, there, screens=True))
-                tracked.take(self._event(tracked, there, confirms=False, because=_JUMPS))
-            else:
-                self.found.remove(tracked)
-            return
         tracked.step_baseline = self.baselines.of_step(windows, runs.start)
         size = size_of(self.watched, tracked, there)
         if known is not None and self._is_again(known, size):
