@@ -79,9 +79,9 @@ def test_findings_made_from_the_database_twice_are_the_same(store):
     judge(store)
     (line,) = lines_of(store)
     with store.connect() as connection:
-        made = [made_findings(connection, line, judged.runs_of(connection, line)) for _ in range(2)]
+        made = [made_findings(connection, line, judged.runs_of(connection, line)).findings for _ in range(2)]
     assert made[0] == made[1]
-    assert len(made[0][0]) >= 1
+    assert len(made[0]) >= 1
 
 
 def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
@@ -101,8 +101,9 @@ def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
     with store.connect() as connection:
         runs_now = judged.runs_of(connection, line)
         known = Checkpoint(*stored.checkpoint_of(connection, line))
-        resumed, _ = made_findings(connection, line, runs_now, known=known)
-        whole, kept = made_findings(connection, line, runs_now)
+        resumed = made_findings(connection, line, runs_now, known=known).findings
+        made = made_findings(connection, line, runs_now)
+        whole, kept = made.findings, made.checkpoint
     assert known.runs == len(runs_now) - 1, "before the newest version, of which one run is there"
     assert (resumed, kept) == (whole, known)
     assert {finding.columns["state"] for finding in whole} >= {"acknowledged", "suspect"}

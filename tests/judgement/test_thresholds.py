@@ -108,7 +108,7 @@ def open_ops(store):
 
 def previous(store):
     points = history(store, options=HistoryOptions(key="op07", kind="op")).points
-    return points["previous_verdict"].tolist()[-1]
+    return points["baseline_verdict"].tolist()[-1]
 
 
 def test_a_larger_threshold_takes_a_finding_back_and_without_it_it_is_there_again(store):

@@ -11,12 +11,12 @@ from sqlalchemy import Connection
 from tracker.detectors import change_points
 from tracker.detectors.vote import LAST_RUNS
 from tracker.errors import UsageError
+from tracker.judgement.basis import stale
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
 from tracker.judgement.families import LEAVES, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.recorded import sentence_of_line
-from tracker.judgement.update import stale
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
@@ -103,7 +103,7 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
 
 
 def _notes(place: Place) -> list[str]:
-    late = [task.version.label for task in stale(place.runs, place.judged, place.limits, place.told)]
+    late = [task.version.label for task in stale(place.basis, place.judged)]
     notes = []
     if place.limits.rows:
         notes.append(f"Judged by thresholds of your own: {place.limits.told()}.")
@@ -147,7 +147,7 @@ def _points(
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
-    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits, place.told)}
+    late = {task.version.version_id for task in stale(place.basis, place.judged)}
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []

@@ -59,12 +59,15 @@ class SeriesTable(Struct, frozen=True):
 
 
 class JudgedVersion(Struct, frozen=True):
-    """How a version of a line was judged; None where there was nothing to compare with."""
+    """How a version of a line was judged; None where there was nothing to compare with. `baseline_runs`: the numbers of
+    the runs that the step, and most series with it, was judged against, as text.
+    """
 
     version_id: int
     fingerprint: bytes
     rule_version: int
     previous_version_id: int | None
+    baseline_runs: str | None
     pinned_version_id: int | None
     centre: float | None
 
@@ -142,8 +145,8 @@ def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
     rows = connection.execute(statement("judged"), line.parameters).all()
     return {
         row.version_id: JudgedVersion(
-            row.version_id, bytes(row.fingerprint), row.rule_version, row.previous_version_id, row.pinned_version_id,
-            row.centre,
+            row.version_id, bytes(row.fingerprint), row.rule_version, row.previous_version_id, row.baseline_runs,
+            row.pinned_version_id, row.centre,
         )
         for row in rows
     }  # fmt: skip

@@ -21,7 +21,7 @@ from tracker.errors import FIRST_INGEST, NewerStoreError, StoreError
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0022"
+SCHEMA_HEAD: Final = "0024"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"

@@ -22,10 +22,14 @@ BOOL = NDArray[np.bool_]
 _BLOCKING: Final = OPEN | {"vanished"}
 """States in which the runs of a series are no baseline for it."""
 
+_LEVELS: Final = 3
+"""Levels of before that a change is compared with."""
+
 
 class Baselines:
     """`windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
     `creeps_from`, `comes_from`: per series the first run that slow creep, and whether it is there at all, counts from.
+    `levels`: by series the runs of levels that held before the one that holds, the newest last.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -34,6 +38,7 @@ class Baselines:
         self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
+        self.levels: dict[int, list[tuple[int, ...]]] = {}
 
     def of(self, windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
         """The runs that the change of a series with `run` is measured against; `windows`: as they were then."""
@@ -49,6 +54,19 @@ class Baselines:
         """The runs that the step is judged against with the run `run`; none where that does not say."""
         row = self.watched.step_row(run)
         return () if row is None else self.of(windows, row, "level", run)
+
+    def level_of_before(self, tracked: Tracked, columns: Sequence[int]) -> str:
+        """The newest version whose level, of those that held before, these runs of a change are back at; "": none."""
+        values = self.watched.centred[tracked.row]
+        now = values[list(columns)]
+        if tracked.change != "level" or np.isnan(now).all():
+            return ""
+        for level in reversed(self.levels.get(tracked.row, [])):
+            before = np.log(values[list(level)])
+            away = np.log(now[~np.isnan(now)]).mean() - before[~np.isnan(before)].mean()
+            if abs(away) < tracked.life.effect:
+                return self.watched.runs[max(level)].label
+        return ""
 
     def accept(self, run: int, findings: Iterable[Tracked]) -> None:
         """The run joins the windows of all series that are as they should be, `findings` being those that live."""
@@ -69,6 +87,10 @@ class Baselines:
     def restart(self, tracked: Tracked, run: int) -> None:
         """The change is the new level, from its first run to the one before `run`."""
         if tracked.change in {"level", "calls"} or (tracked.change == "presence" and tracked.sign > 0):
+            window = self.windows.columns[tracked.row]
+            if tracked.change == "level" and (window >= 0).any():
+                older = [*self.levels.get(tracked.row, []), tuple(window[window >= 0].tolist())]
+                self.levels[tracked.row] = older[-_LEVELS:]
             known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
             columns = (tracked.first + np.flatnonzero(known)).tolist()
             self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)

@@ -197,6 +197,10 @@ class Follower:
         tracked = self._new(key, there[0], gates)
         tracked.candidate = tuple(telling)
         tracked.step_baseline = self.baselines.of_step(windows, runs.start)
+        back_at = self.baselines.level_of_before(tracked, there)
+        if back_at:
+            gates["reason"] = f"{gates['reason']}; back to the level of {back_at}"
+            self.verdicts[-1].columns["reason"][key[0]] = gates["reason"]
         size = size_of(self.watched, tracked, there)
         if known is not None and self._is_again(known, size):
             tracked.finding = known.finding
@@ -336,6 +340,7 @@ class Follower:
                 self.baselines.join(tracked, range(tracked.first, runs.start))
             elif transition.kind == "recovered":
                 self.baselines.join(tracked, good_runs(self.watched, tracked, runs))
+                self._say_recovered(tracked)
             elif transition.kind == "invalid":
                 self.baselines.take_back(tracked, transition.source, runs.stop)
                 self.baselines.forget_creep(tracked, runs.stop)
@@ -354,6 +359,16 @@ class Follower:
             whole = self.open.get(tracked.key)
             if whole is not None:  # the next step from there is told again
                 whole.finding = replace(whole.finding, notified_level=whole.finding.size)
+
+    def _say_recovered(self, tracked: Tracked) -> None:
+        """In the verdict of the version: it is not merely unchanged against the level of before."""
+        runs, good = self.watched.runs, max(tracked.baseline, default=None)
+        if tracked.change not in ("level", "calls") or good is None:
+            return
+        what = "regression" if tracked.sign > 0 else "improvement"
+        reason = f"back to the level of {runs[good].label}: the {what} of {runs[tracked.first].label} is taken back"
+        if self.verdicts[-1].columns["verdict"][tracked.row] in (rule.UNCHANGED, rule.UNCLEAR, rule.TOO_FEW_RUNS):
+            self.verdicts[-1].columns["reason"][tracked.row] = reason
 
     def _step_further(self, tracked: Tracked, worsened: Transition, runs: range) -> None:
         """What got worse with a later version is a finding of that version; the one of before lives on, untold."""

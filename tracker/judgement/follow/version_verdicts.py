@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from tracker.detectors import rule
 from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.baseline import ENOUGH
-from tracker.judgement.families import RUN, UNCOUNTED, more_is_better
+from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better
 from tracker.judgement.follow.tracks import Said
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows, gathered
@@ -27,12 +28,14 @@ class VersionVerdicts(Struct, frozen=True):
 
     `columns`: an element per row of the line, as in `judging.Compared`: `diff`, `p`, `q`, `contribution`, `detectable`,
     `verdict`, `calls_verdict`, `reason`, `large`; None and nan where there is nothing to say. `window`: places of the
-    runs that the step is judged against, and most series with it, in order.
+    runs that the step is judged against, and most series with it, in order. `centre`: how much slower than those all
+    operators are together, as a log; None: nothing to compare with.
     """
 
     runs: range
     columns: Columns
     window: tuple[int, ...]
+    centre: float | None
 
 
 def verdicts_of_version(
@@ -60,10 +63,13 @@ def verdicts_of_version(
         columns[name][absent | (~known & (presence.sign == 0))] = None
     _say_calls(watched, calls, there & known, columns)
     columns["diff"] = _shown(watched, columns["diff"])
-    columns["contribution"][_timeless(watched)] = np.nan
+    columns["contribution"][_of_families(watched, lambda family: not watched.is_time(family))] = np.nan
     columns["large"] = _large(watched, windows, runs)
-    step = watched.step_row(runs.stop - 1)
-    return VersionVerdicts(runs, columns, _window(windows, step))
+    window = _window(windows, watched.step_row(runs.stop - 1))
+    centre = None
+    if window and watched.leaf is not None:
+        centre = float(watched.shared[runs.start : runs.stop].mean() - watched.shared[list(window)].mean())
+    return VersionVerdicts(runs, columns, window, centre)
 
 
 def _say_too_few(windows: Windows, columns: Columns) -> None:
@@ -76,7 +82,7 @@ def _say_too_few(windows: Windows, columns: Columns) -> None:
 
 def _say_calls(watched: Watched, calls: Said, both: NDArray[np.bool_], columns: Columns) -> None:
     """How often series are called: as often, where nothing else was said of them."""
-    counted = both & np.array([family[0] not in UNCOUNTED and family[0] != RUN for family in watched.families])
+    counted = both & _of_families(watched, lambda family: family[0] not in UNCOUNTED and family[0] != RUN)
     counted &= ~np.isnan(watched.calls).all(axis=1)
     columns["calls_verdict"][counted] = rule.UNCHANGED
     said = calls.gates.get("verdict")
@@ -91,8 +97,12 @@ def _shown(watched: Watched, ratio: F64) -> F64:
     return np.where(inverse, 1.0 / (1.0 + ratio) - 1.0, ratio)
 
 
-def _timeless(watched: Watched) -> NDArray[np.bool_]:
-    return np.array([not watched.is_time(family) for family in watched.families], dtype=bool)
+def _of_families(watched: Watched, holds: Callable[[Family], bool]) -> NDArray[np.bool_]:
+    """The rows of the families for which something holds."""
+    found = np.zeros(len(watched.names), dtype=bool)
+    for family, rows in watched.kinds.items():
+        found[rows] = holds(family)
+    return found
 
 
 def _large(watched: Watched, windows: Windows, runs: range) -> NDArray[np.bool_]:
@@ -104,7 +114,7 @@ def _large(watched: Watched, windows: Windows, runs: range) -> NDArray[np.bool_]
     before = windows.columns[windows.columns >= 0]
     step = watched.larger_step(np.unique(before)[-len(windows.columns[0]) :], list(runs))
     least = 0.0 if np.isnan(step) else rule.TESTED_SHARE * step
-    timed = np.array([family[0] != RUN and watched.is_time(family) for family in watched.families], dtype=bool)
+    timed = _of_families(watched, lambda family: family[0] != RUN and watched.is_time(family))
     return np.asarray((level > 0) & (~timed | (level >= least)))
 
 
