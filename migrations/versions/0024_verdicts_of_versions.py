@@ -24,11 +24,13 @@ def upgrade() -> None:
         op.alter_column("diff_history", f"previous_{name}", new_column_name=f"baseline_{name}")
     op.add_column("diff_history", sa.Column("detectable", sa.Double(), nullable=True))
     op.add_column("diff_history", sa.Column("reason", TEXT, nullable=True))
-    op.add_column("judged", sa.Column("baseline_runs", TEXT, nullable=True))
+    for name in ("judged_runs", "baseline_runs"):
+        op.add_column("judged", sa.Column(name, TEXT, nullable=True))
 
 
 def downgrade() -> None:
-    op.drop_column("judged", "baseline_runs")
+    for name in ("baseline_runs", "judged_runs"):
+        op.drop_column("judged", name)
     for name in ("reason", "detectable"):
         op.drop_column("diff_history", name)
     for name in RENAMED:

@@ -17,6 +17,7 @@ from tracker.judgement.environment import changes
 from tracker.judgement.families import LEAVES, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.recorded import sentence_of_line
+from tracker.judgement.stored import with_decided
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
@@ -48,7 +49,7 @@ def _history(store: Store, options: HistoryOptions) -> History:
         raise UsageError(f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name")
     notes, runs, points, environment = [], [], [], []
     said = queries.version_notes(store, found[0].line.workload_id).set_index("version_id")
-    diffs = queries.series_diffs(store, ids)
+    diffs = with_decided(store, queries.series_diffs(store, ids))
     diffs["best_version"] = diffs["best_version_id"].map(said["version"])
     samples = queries.series_runs(store, ids, [run for place, _ in pairs for run in place.runs])
     for place, frame in pairs:

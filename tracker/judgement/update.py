@@ -26,6 +26,7 @@ from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import Followed, SeriesVerdicts, keep, rests_on
 from tracker.judgement.recorded import one_per_key, split_runs
+from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
 from tracker.profile import known_medians
 from tracker.store import Store, bulk, judged, judgements
@@ -97,6 +98,7 @@ def _make(connection: Connection, line: Line, followed: Followed, version_id: in
         task.fingerprint,
         rule.RULE_VERSION,
         task.previous.version_id if task.previous else None,
+        numbers_of(run.run_id for run in task.version.runs),
         own.baseline_runs or None,
         task.pinned.version_id if task.pinned else None,
         own.centre,

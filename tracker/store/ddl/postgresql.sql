@@ -461,6 +461,7 @@ CREATE TABLE judged (
     previous_version_id BIGINT,
     pinned_version_id BIGINT,
     centre DOUBLE PRECISION,
+    judged_runs TEXT COLLATE "C",
     baseline_runs TEXT COLLATE "C",
     CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
 );

@@ -462,6 +462,7 @@ CREATE TABLE judged (
     previous_version_id BIGINT,
     pinned_version_id BIGINT,
     centre DOUBLE,
+    judged_runs TEXT,
     baseline_runs TEXT,
     CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
 )

@@ -1,9 +1,9 @@
 -- How did these series differ, version by version? One row per series and version that was judged.
 -- Parameters: series_ids (list)
 -- Columns: series_id, version_id; baseline_diff, baseline_p, baseline_q, baseline_verdict, baseline_contribution,
---   calls_verdict, detectable, reason: against the accepted runs before; pinned_diff, pinned_p, pinned_q, pinned_verdict, pinned_contribution:
---   against the pinned one; best_version_id: the best one before; best_diff, best_p, best_q, best_verdict: against it;
---   rule_version. See the table diff_history
+--   calls_verdict, detectable, reason: against the accepted runs before; pinned_diff, pinned_p, pinned_q,
+--   pinned_verdict, pinned_contribution: against the pinned version; best_version_id: the best one before; best_diff,
+--   best_p, best_q, best_verdict: against it; rule_version. See the table diff_history
 SELECT
     d.series_id,
     d.version_id,

@@ -82,6 +82,7 @@ class Judged(Base, table=True):
     previous_version_id: int | None = number()
     pinned_version_id: int | None = number()
     centre: float | None = real()
+    judged_runs: str | None = text_value()
     baseline_runs: str | None = text_value()
 
 

@@ -128,6 +128,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "previous_version_id": "the version before, in the order of versions, with runs there",
     "pinned_version_id": "the pinned version, where it has runs there",
     "centre": "how much slower than the baseline all operators are together, as a log; taken out of their DIFF",
+    "judged_runs": "the runs of the version that were judged",
     "judged.baseline_runs": "the runs that the step, and most series with it, was judged against",
     "diff_history.value": "median over the runs of the version; NULL: no run has it",
     "diff_history.calls": "calls per step, median over the runs",
