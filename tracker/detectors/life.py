@@ -155,7 +155,7 @@ class _Walk:
             self._count(event, good=good)
         else:
             self._bad(event, event.effect)
-            self._count(event, good=event.effect < self._calm())
+            self._count(event, good=self._is_good(event))
 
     def _vanish(self) -> None:
         state = self.finding.state
@@ -190,7 +190,7 @@ class _Walk:
 
     def _count_confirming(self, event: Observed) -> None:
         """The last of the runs that confirm a finding may be good ones already."""
-        good = (event.effect or 0.0) < self._calm()
+        good = self._is_good(event)
         self.finding = replace(self.finding, good_runs=event.runs if good else 0)
         self._count(event, good=good)
         if good and event.runs >= self.life.recovery_runs and self.finding.state != "muted":
@@ -213,7 +213,7 @@ class _Walk:
     def _bad(self, event: Observed, effect: float) -> None:
         """A confirmed finding: is it over, worse, or simply still there?"""
         life, finding = self.life, self.finding
-        good = finding.good_runs + event.runs if effect < self._calm() else 0
+        good = finding.good_runs + event.runs if self._is_good(event) else 0
         turned = finding.size > 0 and event.opposite_step >= life.opposite_step * finding.size
         if good >= life.recovery_runs or turned:
             if finding.state == "muted":
@@ -236,10 +236,14 @@ class _Walk:
     def _count(self, event: Observed, *, good: bool) -> None:
         """At which level the good runs lie."""
         finding, effect = self.finding, event.effect or 0.0
-        level, runs = (finding.back_level, finding.back_runs) if effect < self._calm() else (0.0, 0)
+        level, runs = (finding.back_level, finding.back_runs) if self._is_good(event) else (0.0, 0)
         if good:
             level, runs = level + (effect - level) * event.runs / (runs + event.runs), runs + event.runs
         self.finding = replace(finding, back_level=level, back_runs=runs)
+
+    def _is_good(self, event: Observed) -> bool:
+        """Whether the runs are as they should be: low enough, or so as a version."""
+        return event.cleared or (event.effect or 0.0) < self._calm()
 
     def _calm(self) -> float:
         return self.life.calm(self.finding.size)

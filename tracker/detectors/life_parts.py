@@ -76,8 +76,9 @@ class Observed(Struct, frozen=True):
     have it, `run` the last of them. `version`: its ordinal. `screens`: they are suspicious. `confirms`: what the
     confirming runs say, None while they are too few; `size`: how large they say it is, None for `effect`; `because`:
     why, or why not, as far as known. `gone`: the series is in no run of this version, of which enough are here, or all.
-    `opposite_step`: size of a change point the other way that was not told before; 0: none. `when_ns`: start of the
-    run, None where nobody knows; then it ends no mute that has a time.
+    `opposite_step`: size of a change point the other way that was not told before; 0: none. `cleared`: the version as a
+    whole shows no change any more, however much it varies. `when_ns`: start of the run, None where nobody knows; then
+    it ends no mute that has a time.
     """
 
     run: int
@@ -91,6 +92,7 @@ class Observed(Struct, frozen=True):
     size: float | None = None
     because: str = ""
     runs: int = 1
+    cleared: bool = False
 
 
 class Acted(Struct, frozen=True):

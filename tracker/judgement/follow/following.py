@@ -23,6 +23,7 @@ from tracker.detectors.life import (
     Transition,
 )
 from tracker.detectors.within import MODES_OF
+from tracker.judgement.families import RUN
 from tracker.judgement.follow.baselines import Baselines
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
@@ -295,7 +296,9 @@ class Follower:
         return tracked
 
     def _is_again(self, old: Tracked, size: float | None) -> bool:
-        """Whether another change of a series is as large as the one that recovered."""
+        """Whether another change of a series is as large as the one that recovered; a whole run has many causes."""
+        if self.watched.families[old.row][0] == RUN:
+            return False
         return abs((size or 0.0) - old.finding.size) <= old.life.worse_share * old.finding.size
 
     def _decide(self, change: Change, place: int, columns: list[int], own: Sequence[Tracked], *, every: bool) -> Said:
@@ -324,12 +327,24 @@ class Follower:
         # of the newest version more runs may come
         least = 1 + self.watched.thresholds.confirm if runs.stop == len(self.watched.runs) else 1
         gone = is_gone(self.watched, tracked, last, least)
-        event = self._event(tracked, runs, confirms=confirms, because=because, gone=gone, opposite_step=size)
+        event = self._event(
+            tracked, runs, confirms=confirms, because=because, gone=gone, opposite_step=size,
+            cleared=self._is_cleared(tracked, runs),
+        )  # fmt: skip
         if tracked.finding.state == "recovered" and tracked.suspected is not None:
             return  # what it is, the runs that confirm the suspicion decide
         if confirms:
             event = replace(event, size=size_of(self.watched, tracked, tracked.candidate[1:]))
         self._settle(tracked, tracked.take(event), runs)
+
+    def _is_cleared(self, tracked: Tracked, runs: range) -> bool:
+        """Whether a version that has runs enough is no longer called changed, and is nearer to the level of before."""
+        if tracked.change != "level" or not tracked.finding.size:
+            return False
+        own = [effect for run in runs if (effect := effect_of(self.watched, tracked, run)) is not None]
+        if len(own) < self.watched.thresholds.deciding or sum(own) / len(own) >= 0.5 * tracked.finding.size:
+            return False
+        return self.verdicts[-1].columns["verdict"][tracked.row] not in rule.CHANGED
 
     def _settle(self, tracked: Tracked, transitions: Sequence[Transition], runs: range) -> None:
         """What transitions do to the window of the series; `runs`: of the version that made them."""
@@ -374,6 +389,10 @@ class Follower:
         """What got worse with a later version is a finding of that version; the one of before lives on, untold."""
         step = further_step(self.watched, tracked, runs)
         if step is None:
+            later = self.watched.runs[runs.start].version > (tracked.finding.first_bad_version or 0)
+            if later:  # whether that version made it, more runs of it will show
+                quiet = replace(worsened, notifies=False)
+                tracked.transitions = [quiet if row is worsened else row for row in tracked.transitions]
             return
         step.finding = Finding(number=self._count_of(step.key))
         self.found.append(step)
@@ -448,5 +467,6 @@ class Follower:
         return replace(self._observed([run for run, _ in known], mean), **more)
 
     def _observed(self, columns: Sequence[int], effect: float | None) -> Observed:
-        here = self.watched.runs[columns[-1]]
+        """What a version says is dated to the run with which there were enough of it: more runs do not say it again."""
+        here = self.watched.runs[columns[min(len(columns), self.watched.thresholds.deciding) - 1]]
         return Observed(here.run_id, here.version, here.started_at_ns, effect, runs=len(columns))

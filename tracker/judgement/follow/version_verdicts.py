@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -111,8 +112,8 @@ def _large(watched: Watched, windows: Windows, runs: range) -> NDArray[np.bool_]
     sides = gathered(watched.raw, rows, windows.columns), cut(watched.raw, rows, list(runs))
     with np.errstate(invalid="ignore"):
         level = np.fmax(*(np.nan_to_num(side).max(axis=1, initial=0.0) for side in sides))
-    before = windows.columns[windows.columns >= 0]
-    step = watched.larger_step(np.unique(before)[-len(windows.columns[0]) :], list(runs))
+    before = sorted(set(windows.columns[windows.columns >= 0].tolist()))[-windows.columns.shape[1] :]
+    step = watched.larger_step(before, list(runs))
     least = 0.0 if np.isnan(step) else rule.TESTED_SHARE * step
     timed = _of_families(watched, lambda family: family[0] != RUN and watched.is_time(family))
     return np.asarray((level > 0) & (~timed | (level >= least)))
@@ -126,6 +127,5 @@ def _window(windows: Windows, step: int | None) -> tuple[int, ...]:
     known = windows.columns[(windows.columns >= 0).any(axis=1)]
     if not len(known):
         return ()
-    kinds, counts = np.unique(known, axis=0, return_counts=True)
-    most = kinds[counts.argmax()]
-    return tuple(most[most >= 0].tolist())
+    (most, _), *_ = Counter(map(tuple, known.tolist())).most_common(1)
+    return tuple(run for run in most if run >= 0)
