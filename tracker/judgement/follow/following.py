@@ -57,6 +57,7 @@ _CREPT: Final = {
 }
 """Why a slow creep is a finding, by the kind of the transition: it is judged when its version is there."""
 _TOGETHER: Final = "the runs of the version show it together"
+_NOT_YET: Final = "worse with a later version, whose runs do not show it by themselves yet"
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
 
 
@@ -391,7 +392,7 @@ class Follower:
         if step is None:
             later = self.watched.runs[runs.start].version > (tracked.finding.first_bad_version or 0)
             if later:  # whether that version made it, more runs of it will show
-                quiet = replace(worsened, notifies=False)
+                quiet = replace(worsened, kind="stepped", notifies=False, reason=_NOT_YET)
                 tracked.transitions = [quiet if row is worsened else row for row in tracked.transitions]
             return
         step.finding = Finding(number=self._count_of(step.key))
