@@ -15,7 +15,7 @@ def runs_of(store, *versions):
 
 
 def test_the_window_is_that_of_the_step(nightly):
-    """Layer norm in float64 (v05, v06) left the step as it was, and so, as far as one can tell, did the copies of v10."""
+    """Layer norm in float64 (v05, v06) left the step as it was, and so, for all one can tell, did the copies of v10."""
     chosen, note = baseline_of(nightly, "v08")
     window = [int(part.removeprefix("run:")) for part in chosen.split(",")]
     assert window == runs_of(nightly, "v03", "v04", "v05", "v06", "v07")[-8:]
