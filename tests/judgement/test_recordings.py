@@ -35,7 +35,7 @@ def test_a_setting_makes_no_finding(store, first, second, slower):
     runs(store, "v2", count=4, start=5, idle_ns=waits[1], **second)
     found = judged(store)
     assert len(found.findings) == 0 and gate_of_findings(found).code == 0
-    assert history(store, options=HistoryOptions(key="step")).points["previous_verdict"].isna().all()
+    assert history(store, options=HistoryOptions(key="step")).points["baseline_verdict"].isna().all()
 
 
 def test_history_says_which_setting_and_what_to_do(store):

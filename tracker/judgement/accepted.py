@@ -154,11 +154,12 @@ def _life(
             since = None
         elif kind in ("recovering", "recovered", "vanished") and since is not None and place is not None:
             # the runs by which a recovery is seen are good ones; what is gone is in no run of its version
-            end = first_of[event["run_id"]] if kind == "vanished" else place - rule.RECOVERING + 1
+            begin = first_of[event["run_id"]]
+            end = begin if kind == "vanished" else min(begin, place - rule.RECOVERING + 1)
             spans.append(Span(row, since, end, confirmed))
             since, was_bad = None, kind == "vanished"
         elif kind == "returned" and was_bad:
-            since, was_bad = place, False
+            since, was_bad = first_of[event["run_id"]], False
         elif kind in ("reopened", "relapsed") and place is not None:
             since, confirmed = _again(row, kind, place, places), True
     if since is not None:

@@ -13,6 +13,7 @@ from tracker.detectors.life import OPEN, Acted, Action, refusal
 from tracker.errors import UsageError
 from tracker.judgement.keep import keep
 from tracker.judgement.tell import found_rows, line_of
+from tracker.judgement.update import update_line
 from tracker.results import FindingsOptions
 from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
@@ -56,7 +57,7 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     lines = {line_of(row): [own for own in chosen if line_of(own) == line_of(row)] for row in chosen}
     store.transact(partial(_write, wish=wish, lines=lines))
     for line in lines:
-        keep(store, line, now_ns=wish.when_ns)
+        update_line(store, line, now_ns=wish.when_ns)
     return sorted(int(row["finding_id"]) for row in chosen)
 
 

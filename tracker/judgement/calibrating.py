@@ -109,7 +109,7 @@ def _place(store: Store, wanted: set[int], options: CalibrateOptions) -> Place:
     if any(run.stale for run in kept):
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
     place = found[0]
-    return replace(place, runs=tuple(kept))
+    return replace(place, basis=replace(place.basis, runs=tuple(kept)))
 
 
 def _workload(store: Store, wanted: set[int]) -> str:

@@ -74,8 +74,8 @@ def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[R
     limits = thresholds.of_change(finding["kind"], finding["name"], finding["change"], device_timed=device_timed)
     baseline, candidate = (len(str(finding[f"{side}_runs"]).split()) for side in ("baseline", "candidate"))
     presence, of_run = finding["change"] == "presence", finding["kind"] == "run"
-    deciding = Limit(limits[CONFIRM].value + 1, limits[CONFIRM].origin)
-    meanings = ("normal or accepted runs before the suspicion", "the run that raised it and those that confirm it")
+    deciding = Limit(max(rule.FINDING_RUNS, limits[CONFIRM].value), limits[CONFIRM].origin)
+    meanings = ("normal or accepted runs before the version", "the runs that show it together")
     if finding["change"] == "creep":
         # it is judged once, with all runs of its version
         deciding, meanings = (

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tracker.columns import Columns
 from tracker.errors import UsageError
+from tracker.judgement.basis import Basis, basis_of
 from tracker.judgement.thresholds import Thresholds, like
 from tracker.lazy import pd
 from tracker.results import SERIES_KINDS, HistoryOptions
-from tracker.store import Store, judged, queries, thresholds
+from tracker.store import Store, judged, queries
 from tracker.store.judged import JudgedVersion, Line, LineRun
-from tracker.store.queries.recordings import Recorded, recorded
+from tracker.store.queries.recordings import Recorded
 
 _LIST = "tracker history '*' lists them"
 _LINE = ("workload_id", "configuration_id", "device_id")
@@ -30,18 +31,29 @@ _LONGEST = 18
 
 
 class Place(Struct, frozen=True):
-    """A line with its names, its active runs and how they were recorded (`recordings`), what was judged of it, and the
-    limits that hold in it.
-    """
+    """A line with its names, its active runs and all else that its judgement rests on, and what was judged of it."""
 
     line: Line
     workload: str
     configuration: str
     device: str
-    runs: tuple[LineRun, ...]
+    basis: Basis
     judged: dict[int, JudgedVersion]
-    limits: Thresholds
-    recordings: Mapping[int, Recorded] = {}
+
+    @property
+    def runs(self) -> Sequence[LineRun]:
+        """The active runs, in order."""
+        return self.basis.runs
+
+    @property
+    def limits(self) -> Thresholds:
+        """The limits that hold here."""
+        return self.basis.limits
+
+    @property
+    def recordings(self) -> Mapping[int, Recorded]:
+        """How the runs were recorded."""
+        return self.basis.recordings
 
     @property
     def pinned(self) -> str | None:
@@ -69,11 +81,8 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
         for ids, (workload, configuration, vendor, device) in zip(rows.rows(*_LINE), texts, strict=True):
             line = Line(*ids)
             name = f"{vendor} {device}".strip()
-            runs = tuple(judged.runs_of(connection, line))
-            known = judged.judged_of(connection, line)
-            limits = Thresholds(thresholds.of_line(connection, line))
-            recordings = recorded(connection, [run.run_id for run in runs])
-            found.append(Place(line, workload, configuration, name, runs, known, limits, recordings))
+            basis, known = basis_of(connection, line), judged.judged_of(connection, line)
+            found.append(Place(line, workload, configuration, name, basis, known))
     return found
 
 

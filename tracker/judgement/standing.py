@@ -100,7 +100,7 @@ def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
     step = _of_one_way(known, "step" if found["step_ns"] is not None else "e2e")
     diffs = queries.series_diffs(store, sorted({int(number) for number in step["series_id"]}))
     for own in diffs[diffs["version_id"] == newest[0].version_id].to_dict("records")[:1]:
-        found |= {name: own[name] for name in ("previous_diff", "pinned_diff", "best_diff")}
+        found |= {name: own[name] for name in ("baseline_diff", "pinned_diff", "best_diff")}
     return found
 
 

@@ -15,6 +15,7 @@ from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.recorded import one_per_key, recordings_of, split
+from tracker.judgement.stored import kept_verdicts, kept_version
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.store import Store, thresholds
@@ -83,7 +84,36 @@ def verdicts_of(
         earlier = list(chain.from_iterable(older))
         recordings += read[store].recorded(connection, earlier)
     compared = _compared(keys, sides, past, list(map(len, older)), own, recordings)
-    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), compared.columns, compared.centre, own)
+    columns = compared.columns
+    if other is store:
+        columns = _as_kept(store, read[store], baseline_run_ids, candidate_run_ids, keys, columns)
+    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), columns, compared.centre, own)
+
+
+def _as_kept(
+    store: Store,
+    known: Known,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    keys: Sequence[Key],
+    columns: Columns,
+) -> Columns:
+    """Of a whole version against the very runs that it was judged by, each series as it was judged: some have another
+    baseline of their own.
+    """
+    with store.connect() as connection:
+        lines = known.lines_of(connection, candidate)
+        kept = kept_version(connection, lines[0], candidate) if len(lines) == 1 else None
+    if kept is None or kept.baseline != set(baseline):
+        return columns
+    place = {key: at for at, key in enumerate(keys)}
+    judged, said = kept_verdicts(store, kept)
+    there = [at for at, key in enumerate(judged) if key in place]
+    rows = [place[judged[at]] for at in there]
+    found = {name: column.copy() for name, column in columns.items()}
+    for name, values in said.items():
+        found[name][rows] = values[there]
+    return found
 
 
 def _compared(

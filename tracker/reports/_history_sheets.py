@@ -53,8 +53,8 @@ def _fields(series: Row, history: History) -> list[Field]:
     return [
         field("Version", "text", "version", 18),
         *(field(f"{name}{unit}", kind, key) for name, key in _VALUES),
-        field("DIFF against the version before", "percent", change("previous"), 12),
-        field("Verdict", "text", "previous_verdict", 16),
+        field("DIFF against the baseline", "percent", change("baseline"), 12),
+        field("Verdict", "text", "baseline_verdict", 16),
         field(f"DIFF against {against}", "percent", change("pinned"), 12),
         field(f"Verdict against {against}", "text", "pinned_verdict", 16),
         field("Runs", "count", "runs", 8),

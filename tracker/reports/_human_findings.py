@@ -46,10 +46,7 @@ _WITHOUT_INCIDENT: Final = {
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
-_RECOVERS: Final = (
-    f"recovered with {2 * rule.RECOVERING} good runs in a row, or when the next version begins and all of this one are "
-    "good"
-)
+_RECOVERS: Final = f"recovered with {2 * rule.RECOVERING} good runs in a row, or with {rule.RECOVERING} of one version"
 _GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 

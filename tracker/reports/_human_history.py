@@ -131,7 +131,7 @@ def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], 
 def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
     shown = form(series["unit"], [point["value"] for point in points])
     pinned = [point["version"] for point in points if point["pinned"]]
-    columns = [Column("version", left=True), Column("value"), Column("vs previous"), Column("verdict", left=True)]
+    columns = [Column("version", left=True), Column("value"), Column("vs baseline"), Column("verdict", left=True)]
     if pinned:
         columns += [Column(f"vs {pinned[0]}"), Column("verdict", left=True, drop=1)]
     counted_calls = any(point["calls"] is not None for point in points)
@@ -141,13 +141,13 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
         cells = [
             f"{point['version']}{' (pinned)' if point['pinned'] else ''}",
             shown(point["value"]),
-            _diff(point, "previous"),
-            _verdict(point["previous_verdict"]),
+            _diff(point, "baseline"),
+            _verdict(point["baseline_verdict"]),
         ]
         if pinned:
             cells += [_diff(point, "pinned"), _verdict(point["pinned_verdict"])]
         cells += [_runs(point), *([_calls(point)] if counted_calls else [])]
-        rows.append((TONES.get(point["previous_verdict"] or "", ""), cells))
+        rows.append((TONES.get(point["baseline_verdict"] or "", ""), cells))
     below = tuple(_between(points, place) for place in range(len(points)))
     values = [point["value"] for point in points]
     known = [value for value in values if value is not None]
@@ -174,8 +174,8 @@ def _between(points: Sequence[Row], place: int) -> str:
 
 def _part_of_step(point: Row) -> str:
     """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
-    part = point["previous_contribution"]
-    if point["previous_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
+    part = point["baseline_contribution"]
+    if point["baseline_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
         return ""
     return f", {part * 100:+.3g} % of the step: too little for a finding"
 
@@ -202,10 +202,10 @@ def _calls(point: Row) -> str:
 
 
 def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
-    against = "pinned" if history.pinned else "previous"
+    against = "pinned" if history.pinned else "baseline"
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=2),
-        Column("first"), Column("last"), Column(f"vs {history.pinned or 'previous'}"), Column("verdict", left=True),
+        Column("first"), Column("last"), Column(f"vs {history.pinned or 'baseline'}"), Column("verdict", left=True),
     ]  # fmt: skip
     if history.pinned:
         columns.insert(-2, Column("step", drop=1))
@@ -245,11 +245,11 @@ def answer(history: History) -> str:
     series = records(history.series)
     points = points_of(history)
     if len(series) > 1:
-        against = "pinned" if history.pinned else "previous"
+        against = "pinned" if history.pinned else "baseline"
         last = [points[one["series_id"]][-1][f"{against}_verdict"] for one in series]
         words = [f"{last.count(word)} {word}" for word in ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")]
         told = ", ".join(word for word in words if not word.startswith("0 ")) or "no finding"
-        return f"{told} among {len(series)} series against {history.pinned or 'the version before'}."
+        return f"{told} among {len(series)} series against {history.pinned or 'the accepted runs before'}."
     own = points[series[0]["series_id"]]
     shown = form(series[0]["unit"], [point["value"] for point in own])
     newest = next((point for point in reversed(own) if point["value"] is not None), own[-1])
