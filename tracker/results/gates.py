@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec import Struct
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
+from tracker.results.words import shown_name
 from tracker.units import counted, format_bytes, format_diff, format_ns
 
 FAIL_ON: Final = ("new", "any", "suspect")
@@ -62,7 +63,8 @@ class GatedRow(Struct, frozen=True):
         shown = {"ns": format_ns, "bytes": format_bytes}.get(self.unit)
         change = format_diff(self.diff) if shown is None else shown(self.delta)
         what = {"memory": "memory of ", "module": "module ", "api": "host API "}.get(self.section, "")
-        return f"{what}{self.name} {change if change.startswith(('-', '+')) else f'+{change}'}"
+        name = shown_name(self.key[0], self.name)
+        return f"{what}{name} {change if change.startswith(('-', '+')) else f'+{change}'}"
 
 
 class Gate(Struct, frozen=True):
