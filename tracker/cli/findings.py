@@ -181,9 +181,8 @@ def explain(
     from tracker import compare, config, judgement, reports
     from tracker.cli import _store
     from tracker.cli._output import plan, screen, tell
-    from tracker.cli.actions import numbers_of
 
-    numbers, incidents = numbers_of([finding])
+    numbers, incidents = judgement.numbers_of([finding])
     delivery = plan(format, output, f"finding_{finding}", "explained")
     if incidents:
         for one in (delivery.shown, delivery.written):

@@ -1,5 +1,5 @@
 from .accepted import Acceptance, acceptance_of, known_at, size_of, words_of
-from .act import Wish, act, settle
+from .act import Wish, act, numbers_of, settle
 from .calibrating import calibrate
 from .explain import explain, findings_of
 from .gates import gate_of_findings
@@ -33,6 +33,7 @@ __all__ = [
     "kept_version",
     "known_at",
     "lines_of",
+    "numbers_of",
     "older_runs",
     "overruled",
     "set_thresholds",

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
-from tracker.results import DIRECTIONS
+from tracker.results import DIRECTIONS, shown_name
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_diff
@@ -229,4 +229,4 @@ def words_of(rows: Sequence[Row]) -> str:
     came = {("presence", True): "ADDED", ("presence", False): "REMOVED"}
     what = came.get((row["change"], row["direction"] == _REGRESSION)) or format_diff(row["ratio"])
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"finding {row['finding_id']} ({row['name']} {what}){more}"
+    return f"finding {row['finding_id']} ({shown_name(row['kind'], row['name'])} {what}){more}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -19,6 +20,8 @@ from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
 _LIST = "tracker findings --state all --all lists them"
+_DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
+_INCIDENT = re.compile(rf"incident:(\d{{1,{_DIGITS}}})", re.ASCII)
 _NONE = "there are none yet: tracker runs lists what there is"
 
 
@@ -31,6 +34,22 @@ class Wish(Struct, frozen=True):
     reason: str
     until_ns: int | None = None
     until_version: str | None = None
+
+
+def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The findings (`12`) and incidents (`incident:3`) that texts name; UsageError for any other text."""
+    findings, incidents = [], []
+    for target in targets:
+        incident = _INCIDENT.fullmatch(target)
+        if incident:
+            incidents.append(int(incident[1]))
+        elif target.isascii() and target.isdigit() and len(target) <= _DIGITS:
+            findings.append(int(target))
+        else:
+            raise UsageError(
+                f"{target!r} is no finding", remedy="give numbers, or incident:N; tracker findings lists them"
+            )
+    return findings, incidents
 
 
 def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, readable, share
+from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, series_name, share
 from tracker.reports._human_history import KINDS, form
 from tracker.reports.shared import command, records
 from tracker.results import Calibration
@@ -68,7 +68,7 @@ def _noisy(calibration: Calibration) -> Table:
         of = " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
         levels = f"{shown(row['low'])}, {shown(row['high'])} ({share(row['upper_share'])})" if row["low"] else ""
         cells = [
-            str(row["series_id"]), readable(row["name"]), of, shown(row["value"]),
+            str(row["series_id"]), series_name(row), of, shown(row["value"]),
             MISSING_TEXT if row["share"] is None else share(row["share"]), f"±{share(row['spread'])}", levels,
         ]  # fmt: skip
         rows.append(("strong" if row["low"] else "", cells))

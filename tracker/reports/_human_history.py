@@ -9,7 +9,19 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.detectors import rule
-from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
+from tracker.reports._human import (
+    NAME,
+    PAIR,
+    UNDER,
+    Column,
+    Row,
+    Table,
+    level,
+    make,
+    number,
+    series_name,
+    share,
+)
 from tracker.reports._human_verdicts import TONES
 from tracker.reports.shared import command, records
 from tracker.results import PROFILERS, History
@@ -81,7 +93,7 @@ def _differing(series: Sequence[Row]) -> list[str]:
 def title(series: Row) -> str:
     """The name of a series with what tells it from others of the name."""
     part = _WAYS.get(series["part"], ("", series["part"]))[1] if series["kind"] == "run" else series["part"]
-    return " ".join(filter(None, (readable(series["name"]), series["input_shapes"], part)))
+    return " ".join(filter(None, (series_name(series), series["input_shapes"], part)))
 
 
 def what(series: Row) -> str:
@@ -220,7 +232,7 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
         shown = form(one["unit"], values)
         last = own[-1]
         cells = [
-            str(one["series_id"]), readable(one["name"]), " ".join(filter(None, of)),
+            str(one["series_id"]), series_name(one), " ".join(filter(None, of)),
             *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
             _diff(last, against), _verdict(last[f"{against}_verdict"]),
