@@ -81,7 +81,7 @@ def test_explain_says_every_reason_whole(tracker, own):
     tracker("ack", number, "--reason", reason.strip(), "--db", own)
     out = " ".join(tracker("explain", number, "--db", own).out.split())
     assert reason.strip() in out
-    assert "one run passes the screen; the next runs decide" in out
+    assert "changed against the accepted runs before its version" in out
 
 
 def test_a_user_says_what_findings_are(tracker, own):

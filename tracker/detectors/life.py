@@ -170,7 +170,7 @@ class _Walk:
         if not event.screens:
             return
         self.finding = Finding(number=self.finding.number + 1, first_bad_run=event.run, first_bad_version=event.version)
-        self.to("suspect", "suspected", "one run passes the screen; the next runs decide")
+        self.to("suspect", "suspected", event.because or "one run passes the screen; the next runs decide")
         if event.confirms:
             self._confirm(event)
 

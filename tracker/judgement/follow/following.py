@@ -56,6 +56,7 @@ _CREPT: Final = {
     "confirmed": "the runs of the version show it together",
 }
 """Why a slow creep is a finding, by the kind of the transition: it is judged when its version is there."""
+_CHANGED: Final = "changed against the accepted runs before its version"
 _TOGETHER: Final = "the runs of the version show it together"
 _NOT_YET: Final = "worse with a later version, whose runs do not show it by themselves yet"
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
@@ -206,7 +207,7 @@ class Follower:
         size = size_of(self.watched, tracked, there)
         if known is not None and self._is_again(known, size):
             tracked.finding = known.finding
-        tracked.take(self._event(tracked, there[:1], screens=True))
+        tracked.take(self._event(tracked, there[:1], screens=True, because=_CHANGED))
         transitions = tracked.take(self._event(tracked, there, confirms=True, size=size, because=_TOGETHER))
         self.open[key] = tracked
         self._settle(tracked, transitions, runs)
