@@ -133,7 +133,7 @@ def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
 
 def _write(connection: Connection, line: Line, kept: _Kept) -> None:
     checkpoint = None if kept.made.checkpoint is None else astuple(kept.made.checkpoint)
-    findings.write(connection, line, kept.made.findings, kept.fingerprint, checkpoint)
+    findings.write(connection, line, kept.made.findings, kept.fingerprint, checkpoint, rule.RULE_VERSION)
 
 
 def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: int) -> bool:

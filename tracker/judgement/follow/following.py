@@ -453,9 +453,13 @@ class Follower:
     def _act(self, action: UserAction, stop: int) -> None:
         """What a user did, after the version whose last run is the one before `stop`."""
         same = [tracked for tracked in self.found if tracked.key == action.key]
-        meant = [tracked for tracked in same if self.watched.runs[tracked.first].run_id == action.first_run]
-        if not meant and all(here.run_id != action.first_run for here in self.watched.runs):
+        runs = self.watched.runs
+        meant = [tracked for tracked in same if runs[tracked.first].run_id == action.first_run]
+        version = next((here.version for here in runs if here.run_id == action.first_run), None)
+        if not meant and version is None:
             meant = same[-1:]  # the run that raised it is excluded: it began with the next one
+        elif not meant:  # another run of the version raises it now
+            meant = [tracked for tracked in same if runs[tracked.first].version == version]
         for tracked in meant:
             self._settle(tracked, tracked.take(action.acted), range(stop, stop))
 
