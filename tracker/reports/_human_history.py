@@ -25,6 +25,7 @@ from tracker.reports._human import (
 from tracker.reports._human_verdicts import TONES
 from tracker.reports.shared import command, records
 from tracker.results import PROFILERS, History
+from tracker.results.verdicts import BACK
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -168,13 +169,15 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
 
 
 def _between(points: Sequence[Row], place: int) -> str:
-    """What stands under a row: of it that it crept up, of the next one that it begins a lasting change, and what else
-    changed.
+    """What stands under a row: of it that it crept up, or is back at a level of before; of the next one that it begins
+    a lasting change, and what else changed.
     """
     point = points[place]
     found = []
     if point["best_verdict"] == "REGRESSED":
         found.append(f"crept up {format_diff(point['best_diff'])} from the best level, around {point['best_version']}")
+    _, back, level = (point["reason"] or "").partition(BACK)
+    found += [f"{back}{level}"] if back else []
     if place + 1 < len(points):
         following = points[place + 1]
         if following["change_point"]:

@@ -46,6 +46,7 @@ from tracker.judgement.follow.tracks import Change, Said, calls, levels, presenc
 from tracker.judgement.follow.version_verdicts import VersionVerdicts, verdicts_of_version
 from tracker.judgement.follow.watched import Watched, WatchedRun
 from tracker.judgement.follow.windows import Windows
+from tracker.results.verdicts import BACK
 
 I64 = NDArray[np.int64]
 
@@ -202,7 +203,7 @@ class Follower:
         tracked.step_baseline = self.baselines.of_step(windows, runs.start)
         back_at = self.baselines.level_of_before(tracked, there)
         if back_at:
-            gates["reason"] = f"{gates['reason']}; back to the level of {back_at}"
+            gates["reason"] = f"{gates['reason']}; {BACK}{back_at}"
             self.verdicts[-1].columns["reason"][key[0]] = gates["reason"]
         size = size_of(self.watched, tracked, there)
         if known is not None and self._is_again(known, size):
@@ -383,7 +384,7 @@ class Follower:
         if tracked.change not in ("level", "calls") or good is None:
             return
         what = "regression" if tracked.sign > 0 else "improvement"
-        reason = f"back to the level of {runs[good].label}: the {what} of {runs[tracked.first].label} is taken back"
+        reason = f"{BACK}{runs[good].label}: the {what} of {runs[tracked.first].label} is taken back"
         if self.verdicts[-1].columns["verdict"][tracked.row] in (rule.UNCHANGED, rule.UNCLEAR, rule.TOO_FEW_RUNS):
             self.verdicts[-1].columns["reason"][tracked.row] = reason
 
