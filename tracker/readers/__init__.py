@@ -111,7 +111,7 @@ def load(name: str) -> Reader:
 
 def outside_ranges(format: str, outside_ns: int, whole_ns: int) -> str:
     """A sentence on device time that was launched outside all ranges, where ranges are the operators of a `format`;
-    '' for other formats, for less than 1 %, and where no work at all was launched in a range.
+    '' for other formats, also several of one run, for less than 1 %, and where no work at all was launched in a range.
     """
     word = getattr(load(format), "RANGES", "") if format in NAMES else ""
     if not word or not 0.01 * whole_ns < outside_ns < whole_ns:
