@@ -26,7 +26,9 @@ def header(calibration: Calibration) -> list[str]:
 
 def tables(calibration: Calibration) -> list[Table]:
     """False findings by the smallest change that counts, and the series that make the noise."""
-    return [_ratios(calibration), *([_noisy(calibration)] if len(calibration.series) else [])]
+    found = [_ratios(calibration)]
+    found += [_recall(calibration)] if len(calibration.recall) else []
+    return found + ([_noisy(calibration)] if len(calibration.series) else [])
 
 
 def _ratios(calibration: Calibration) -> Table:
@@ -55,6 +57,26 @@ def _ratios(calibration: Calibration) -> Table:
         )  # fmt: skip
     note = "windows: findings of all windows of neighbouring runs together, at the change in use"
     return make("Smallest change that counts", columns, shown, note=note)
+
+
+def _recall(calibration: Calibration) -> Table:
+    """A row per series; of each change, how probably it is found with more and more runs of a version."""
+    rows = records(calibration.recall)
+    changes, runs = (sorted({row[name] for row in rows}) for name in ("change", "runs"))
+    columns = [Column("name", **NAME), Column("step", drop=2)]
+    columns += [Column(f"+{_percent(change)}", drop=int(change == changes[0])) for change in changes]
+    shown: list[tuple[str, list[str]]] = []
+    for number in dict.fromkeys(row["series_id"] for row in rows):
+        own = [row for row in rows if row["series_id"] == number]
+        chances = {(row["change"], row["runs"]): _chance(row["recall"]) for row in own}
+        cells = [", ".join(chances[change, count] for count in runs) for change in changes]
+        shown.append(("", [series_name(own[0]), share(own[0]["share"]), *cells]))
+    table = make(f"What would be found, with {', '.join(map(str, runs))} runs of a version", columns, shown)
+    return replace(table, note="how probably it is found that a series is slower by so much, against the 8 runs before")
+
+
+def _chance(recall: float | None) -> str:
+    return MISSING_TEXT if recall is None else f"{recall * 100:.0f} %"
 
 
 def _noisy(calibration: Calibration) -> Table:
