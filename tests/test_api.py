@@ -139,6 +139,23 @@ def everything():
         ]
 
 
+def test_explain_takes_what_the_command_takes():
+    """A number, its text, or an incident: the findings that `tracker explain incident:1` prints, in its order."""
+    with tracker.open_store("sqlite://") as store:
+        for label in ("v01", "v08"):
+            tracker.ingest(SAMPLES / label, version=label, workload="small_gpt", store=store)
+        found = tracker.findings(store=store)
+        number = int(found.findings["finding_id"][0])
+        assert tracker.explain(str(number), store=store).finding == tracker.explain(number, store=store).finding
+        every = tracker.explain("incident:1", store=store)
+        own = found.findings[found.findings["incident_id"] == 1]
+        assert [one.finding["finding_id"] for one in every] == own["finding_id"].tolist()
+        assert all(one.finding["incident_id"] == 1 for one in every) and len(every) > 1
+        for wrong, words in (("incident:99", "no incident 99"), ("x", "'x' is no finding"), ("-1", "no finding")):
+            with pytest.raises(UsageError, match=words):
+                tracker.explain(wrong, store=store)
+
+
 def test_ingest_keeps_going_past_what_cannot_be_read(trace, tmp_path):
     (tmp_path / "bad.json").write_text('{"traceEvents": [{"ph": "X"')
     with tracker.open_store("sqlite://") as store:

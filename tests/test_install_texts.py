@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tracker.about import HOW_TO_INSTALL
+from tracker.errors import HOW_TO_INSTALL
 
 ROOT = Path(__file__).parents[1]
 KINDS = {".py", ".pyi", ".md", ".sh", ".yml", ".toml", ".sql", ".txt", ""}

@@ -10,7 +10,6 @@ with tracker.open_store("sqlite:///profiles.db") as store:
 
 from __future__ import annotations
 
-from tracker.about import VERSION
 from tracker.api import (
     calibrate,
     diff,
@@ -35,7 +34,7 @@ __all__ = [
     "matrix", "open_store", "runs", "show", "status", "thresholds", "versions",
 ]  # fmt: skip
 
-__version__ = VERSION
+__version__ = "0.1.0"
 
 
 def __dir__() -> list[str]:

@@ -19,6 +19,9 @@ EXIT_TOO_LITTLE_DATA = 4
 FIRST_INGEST: Final = "tracker ingest PATH --version VERSION --workload WORKLOAD"
 """What to do in a database without runs; a user fills in the words in capitals."""
 
+HOW_TO_INSTALL: Final = "pip install . in a clone of it, or pip install FILE.whl"
+"""What a remedy says: on the package index, the name tracker is another project's."""
+
 
 class TrackerError(Exception):
     """A problem that the user can solve: what is wrong, where, and what to do about it.

@@ -9,6 +9,7 @@ from tests.factories import save
 from tests.judgement import made
 from tracker import judgement
 from tracker.judgement import lines_of, update
+from tracker.profile import Device
 from tracker.store import Store, open_store
 from tracker.store import runs as edits
 
@@ -39,6 +40,16 @@ def two_configurations(store: Store) -> None:
     made.runs(store, "v2", count=1, start=1, of_run={"configuration": {"batch": "8"}})
     made.runs(store, "v2", count=1, start=2, of_run={"configuration": {"batch": "16"}})
     made.runs(store, "v3", count=1, start=3, of_run={"configuration": {"batch": "32"}})
+
+
+def two_devices(store: Store) -> None:
+    """v1 and v2 on both, v3 on the NPU alone; v2 is slower on the GPU."""
+    npu = Device("Ascend", "Ascend910B")
+    made.runs(store, "v1", count=5)
+    made.runs(store, "v1", count=5, start=20, device=npu)
+    made.runs(store, "v2", {"op07": 1.5}, start=5)
+    made.runs(store, "v2", start=25, device=npu)
+    made.runs(store, "v3", count=1, start=40, device=npu)
 
 
 def nothing_shared(store: Store) -> None:
@@ -97,6 +108,7 @@ STATES: dict[str, Callable[[Store], None]] = {
     "two versions": two_versions,
     "two workloads": two_workloads,
     "two configurations": two_configurations,
+    "two devices": two_devices,
     "nothing shared": nothing_shared,
     "pinned": pinned,
     "excluded": excluded,

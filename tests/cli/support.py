@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from dataclasses import dataclass
 from pathlib import Path
 
 WORKLOAD = "small_gpt"
+_NAMED = re.compile(r"(tracker(?: [a-z]+){1,2}) --db (?:'[^']*'|\S+)")
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,11 @@ class Done:
     code: int
     out: str
     err: str
+
+    @property
+    def plain(self) -> Done:
+        """The same with proposed commands as they are where no --db was given."""
+        return Done(self.code, *(_NAMED.sub(r"\1", text) for text in (self.out, self.err)))
 
 
 def content(database: Path) -> list[str]:

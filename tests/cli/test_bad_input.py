@@ -123,7 +123,7 @@ def test_file_that_is_in_under_another_label(tracker, db, trace):
     before = content(db)
     done = tracker("ingest", trace["v01"], "--version", "v02", "--workload", WORKLOAD, "--db", db)
     expect(done, rf".*{re.escape(trace['v01'].name)}.*v01.*")
-    assert "tracker runs edit 1 --version v02" in done.err
+    assert f"tracker runs edit --db {db} 1 --version v02" in done.err
     assert content(db) == before
 
 

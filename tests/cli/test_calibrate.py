@@ -42,7 +42,7 @@ def test_calibrate_goes_to_all_formats(tracker, repeated, tmp_path):
     assert tracker(*words, "--format", "markdown").out.startswith("### On ")
     assert tracker(*words, "-o", tmp_path / "noise.xlsx").code == 0
     book = load_workbook(io.BytesIO((tmp_path / "noise.xlsx").read_bytes()))
-    assert book.sheetnames == ["False findings", "Proposals", "Noisy series"]
+    assert book.sheetnames == ["False findings", "Proposals", "Noisy series", "Recall"]
     head, first = (next(book["Proposals"].iter_rows(min_row=at, values_only=True)) for at in (1, 2))
     assert dict(zip(head, first, strict=True))["Used ratio"] in (0.02, 0.05)
 

@@ -20,7 +20,7 @@ from tests.packs import everything
 from tests.test_intake import write_trace
 from tracker.errors import SourceError, UsageError
 from tracker.intake import IngestOptions, Sidecar, ingest, pack
-from tracker.intake.cluster import cluster
+from tracker.intake.cluster import cluster, read_on
 from tracker.store import open_store
 
 pytest.importorskip("distributed", reason="the extra dask is not installed")
@@ -143,9 +143,9 @@ def test_the_first_bad_profile_in_order_is_the_error_and_nothing_is_written(addr
 
 def test_the_command_ends_as_it_does_without_a_cluster(tracker, address, archive, tmp_path):
     words = ("ingest", archive, "--version", "v1", "--workload", "toy", "--db")
-    here = tracker(*words, tmp_path / "here.db")
-    there = tracker(*words, tmp_path / "there.db", "--dask", address)
-    assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+    here = tracker(*words, tmp_path / "here.db").plain
+    there = tracker(*words, tmp_path / "there.db", "--dask", address).plain
+    assert there == here
     assert here.code == 0
     assert content(tmp_path / "there.db") == content(tmp_path / "here.db")
     bad = archive / "run0" / "rank0.pt.trace.json.gz"
@@ -153,6 +153,77 @@ def test_the_command_ends_as_it_does_without_a_cluster(tracker, address, archive
     here, there = tracker(*words, tmp_path / "x.db"), tracker(*words, tmp_path / "x.db", "--dask", address)
     assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
     assert here.code == 2
+
+
+def test_keep_going_takes_the_others_as_without_a_cluster(tracker, address, archive, tmp_path):
+    """Two of twelve traces are cut; beside them is a log that no reader takes."""
+    for name in ("run0", "run4"):
+        bad = archive / name / "rank0.pt.trace.json.gz"
+        bad.write_bytes(bad.read_bytes()[:-40])
+    (archive / "a.log").write_text("nothing of ours\n")
+    words = ("ingest", archive, "--version", "v1", "--workload", "toy", "--keep-going", "--db")
+    here = tracker(*words, tmp_path / "here.db").plain
+    there = tracker(*words, tmp_path / "there.db", "--dask", address).plain
+    assert there == here
+    assert here.code == 2 and here.out.count("run:") >= 7
+    assert [line.split(":")[0] for line in here.err.splitlines()[-2:]] == ["not read", "not read"]
+    assert content(tmp_path / "there.db") == content(tmp_path / "here.db")
+
+
+class OfDyingWorkers:
+    """A client whose workers die over one file and read the others."""
+
+    def __init__(self, deadly):
+        self.deadly = str(deadly)
+
+    def submit(self, task, path, *given, **_):
+        return self if path == self.deadly else Read(task(path, *given))
+
+    def exception(self, timeout):
+        return None
+
+    def result(self):
+        from distributed import KilledWorker
+
+        raise KilledWorker("read", None, 3)
+
+    def release(self):
+        pass
+
+    def cancel(self, futures):
+        pass
+
+
+class Read(OfDyingWorkers):
+    def __init__(self, content):
+        self.content = content
+
+    def result(self):
+        return self.content
+
+
+def test_keep_going_passes_over_what_workers_die_of(store, archive):
+    deadly = archive / "run2" / "rank1.pt.trace.json.gz"
+
+    def read_with(found, options):
+        return read_on(OfDyingWorkers(deadly), found, options)
+
+    results = ingest(
+        store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=read_with, keep_going=True)
+    )
+    assert sum(len(result.ranks) for result in results) == 12
+    (failed,) = results[0].failed
+    assert failed.startswith(f"{deadly}: workers of the Dask cluster died over it")
+    with pytest.raises(SourceError, match="died over it"):
+        ingest(store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=read_with))
+
+
+def test_keep_going_ends_where_the_cluster_is_at_fault(address, archive, monkeypatch):
+    monkeypatch.setattr("tracker.intake.cluster.RULES", (1, 10**6))
+    with cluster(address) as read_with, open_store("sqlite://") as store:
+        options = IngestOptions(read_with=read_with, keep_going=True)
+        with pytest.raises(UsageError, match=r"^the Dask worker on .* has another version of tracker"):
+            ingest(store, [archive], version="v1", workload="toy", options=options)
 
 
 def test_a_worker_that_dies_is_replaced_by_the_other(address, archive):

@@ -18,7 +18,7 @@ def test_from_an_empty_database_to_a_diff(tracker, empty_url, trace):
     compared = tracker("diff", "v01", "v08", "--format", "json", "--db", empty_url)
     from_disk = tracker("diff", trace["v01"], trace["v08"], "--format", "json")
     assert json.loads(compared.out)["ops"] == json.loads(from_disk.out)["ops"]
-    assert tracker("runs", "--db", empty_url).out.splitlines()[-1] == "2 runs.  Next: tracker show run:2"
+    assert tracker("runs", "--db", empty_url).plain.out.splitlines()[-1] == "2 runs.  Next: tracker show run:2"
     assert tracker("show", "latest", "--db", empty_url).code == 0
 
 
@@ -70,11 +70,11 @@ def test_damaged_samples_are_told_by_database_run_and_a_remedy_that_helps(tracke
         ["history", "step", "--workload", WORKLOAD],
         ["ingest", other, "--version", "v09", "--workload", WORKLOAD],
     ):
-        done = tracker(*words, "--db", db)
+        done = tracker(*words, "--db", db).plain
         assert (done.code, done.out, done.err) == (
             2, "", f"tracker: {db}: the samples of run 2 are damaged; tracker db check --repair makes them again\n",
         )  # fmt: skip
-    damaged = tracker("db", "check", "--db", db)
+    damaged = tracker("db", "check", "--db", db).plain
     assert (damaged.code, damaged.err.splitlines()[0]) == (
         2, "tracker: the samples of run 2 are damaged; tracker db check --repair makes them again",
     )  # fmt: skip
@@ -89,7 +89,7 @@ def test_a_damaged_tree_is_told_and_a_new_ingest_brings_it_back(tracker, db, tra
     before = tracker(*tree)
     _write(db, "UPDATE op_tree SET contexts = SUBSTR(contexts, 1, 50) WHERE run_id = 1")
     assert "the calling contexts of run 1, rank 0 are damaged" in tracker("db", "check", "--db", db).err
-    done = tracker(*tree)
+    done = tracker(*tree).plain
     assert (done.code, done.err) == (
         2,
         f"tracker: {db}: the calling contexts of run 1, rank 0 are damaged; restore the database from a copy, or "
@@ -125,7 +125,7 @@ def test_a_database_is_copied_whole_into_an_empty_one_only(tracker, db, tmp_path
         "tracker db info says which one is"
     )
     for words in (["runs"], ["diff", "v01", "v08", "--format", "json"], ["findings"]):
-        assert tracker(*words, "--db", copy).out == tracker(*words, "--db", db).out
+        assert tracker(*words, "--db", copy).plain == tracker(*words, "--db", db).plain
     assert tracker("db", "check", "--db", copy).code == 0
     again = tracker("db", "copy", db, copy)
     assert (again.code, "copy into a new, empty database" in again.err) == (2, True)

@@ -96,7 +96,7 @@ def test_profiles_for_another_database_are_counted(job, tracker, monkeypatch):  
     ],
 )  # fmt: skip
 def test_what_means_nothing_is_refused(tracker, two, words, problem):
-    done = tracker(*words.split(), "--db", two)
+    done = tracker(*words.split(), "--db", two).plain
     assert (done.code, done.out, done.err) == (2, "", f"tracker: {problem}\n")
 
 

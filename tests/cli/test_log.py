@@ -16,7 +16,7 @@ def tagged(tracker, db):
 
 
 def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged):
-    lines = tracker("log", "--db", tagged).out.splitlines()
+    lines = tracker("log", "--db", tagged).plain.out.splitlines()
     first, second = (next(line for line in lines if line.split()[:1] == [label]) for label in ("v01", "v08"))
     assert "96.24 ms" in first
     assert [cell.strip() for cell in second.split("  ") if cell.strip()] == [

@@ -88,16 +88,16 @@ def call(tracker, tmp_path, monkeypatch):
     return on
 
 
-def problems(call, database, line, ran):
+def problems(call, database, line, ran, words_of=shlex.split):
     """The proposed commands that do not run, each with the line that proposed it and what they say."""
-    asked = call(database, shlex.split(line))
+    asked = call(database, words_of(line))
     found = []
     filled = {**FILLED, **(OTHERWISE if "strange" in database.name else {})}
     for words in proposed(asked.out + "\n" + asked.err, filled):
         if (database, tuple(words)) in ran and not changes(line):
             continue
         ran.add((database, tuple(words)))
-        again = call(database, shlex.split(line)) if changes(line) else None
+        again = call(database, words_of(line)) if changes(line) else None
         done = rerun(call, database, words, again)
         if done.code:
             found.append(f"`{line}` (exit {asked.code}) proposed `tracker {shlex.join(words)}`: {done.err.strip()}")
@@ -122,6 +122,56 @@ def test_what_is_proposed_runs(call, databases, tracker, state):
     ran: set[object] = set()
     wrong = [problem for line in lines for problem in problems(call, databases(state), line, ran)]
     assert not wrong, "\n" + "\n".join(dict.fromkeys(wrong))
+
+
+NAMED_DATABASE = ["empty", "found", "two configurations", "two devices", "strange names"]
+PUBLISHED = ("--format github", "--format junit")
+"""Documents for others, whose database may have another name."""
+
+
+def with_database(line):
+    """The words of a line with --db, in front of the names that begin with -."""
+    words = shlex.split(line)
+    end = words.index("--") if "--" in words else len(words)
+    return [*words[:end], "--db", "own.db", *words[end:]]
+
+
+@pytest.mark.parametrize("state", NAMED_DATABASE)
+def test_what_is_proposed_runs_on_the_database_that_was_named(call, databases, tracker, monkeypatch, tmp_path, state):
+    """No variable names it, and the usual one is not there: a command without --db fails, or makes that one."""
+    monkeypatch.delenv("TRACKER_DB")
+    call_keeping(call, tracker)
+    ran: set[object] = set()
+    lines = [line for line in ASKED + (NAMED if state == "strange names" else ())
+             if not any(words in line for words in PUBLISHED)]  # fmt: skip
+    wrong = [text for line in lines for text in problems(call, databases(state), line, ran, with_database)]
+    assert not wrong, "\n" + "\n".join(dict.fromkeys(wrong))
+    assert not list(tmp_path.glob("xdg_data_home/**/*.db"))
+
+
+def test_a_proposed_command_with_its_database_runs(call, databases, tracker, monkeypatch):
+    monkeypatch.delenv("TRACKER_DB")
+    last = call(databases("found"), ["findings", "--db", "own.db"]).out.splitlines()[-1]
+    (words,) = proposed(last)
+    assert words[:3] == ["explain", "--db", "own.db"] and tracker(*words).code == 0
+    listed = call(databases("two versions"), ["versions", "--db", "own.db"]).out.splitlines()[-1]
+    assert listed == "2 versions.  Next: tracker diff --db own.db v1 v2 --workload gpt"
+    assert tracker(*proposed(listed)[0]).code == 0
+    monkeypatch.setenv("TRACKER_DB", "own.db")
+    assert call(databases("two versions"), ["versions"]).out.endswith("Next: tracker diff v1 v2 --workload gpt\n")
+
+
+def test_a_proposed_command_shows_no_password(tracker, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = tracker("runs", "edit", "x", "--note", "n", "--db", "postgresql://me:s3cr3t@127.0.0.1:1/db")
+    assert done.code == 2 and "s3cr3t" not in done.err
+    assert "tracker runs --db 'postgresql://me:***@127.0.0.1:1/db' lists them" in done.err
+
+
+def test_documents_for_programs_name_no_database(call, databases, monkeypatch):
+    monkeypatch.delenv("TRACKER_DB")
+    for line in ("findings --format json", "findings --format github", "runs --format json"):
+        assert "--db" not in call(databases("found"), [*shlex.split(line), "--db", "own.db"]).out
 
 
 def call_keeping(call, tracker):

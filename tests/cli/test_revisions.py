@@ -10,6 +10,7 @@ import subprocess
 import pytest
 
 from tests.judgement import made
+from tracker import compare
 from tracker.cli.demo import samples
 from tracker.judgement import lines_of, update
 from tracker.store import open_store
@@ -99,6 +100,37 @@ def test_elsewhere_the_two_commits_are_named(call, commits, tmp_path, monkeypatc
     assert f"commits {commits[0][:12]} and {commits[2]}" in " ".join(call("explain", "1").out.split())
 
 
+@pytest.fixture
+def calls_of_git(tmp_path, monkeypatch):
+    """What git is called with, a line per call."""
+    log, folder = tmp_path / "calls.txt", tmp_path / "bin"
+    folder.mkdir()
+    (folder / "git").write_text(f'#!/bin/sh\necho "$@" >>{log}\nexec {shutil.which("git")} "$@"\n')
+    (folder / "git").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return lambda: log.read_text().splitlines() if log.exists() else []
+
+
+@pytest.mark.parametrize(("is_there", "expected"), [(True, 1 + 5), (False, 1)])
+def test_git_is_asked_for_five_pairs_in_a_repository(commits, calls_of_git, tmp_path, monkeypatch, is_there, expected):
+    hashes = [f"{number:040x}" for number in range(8)]
+    with open_store(str(tmp_path / "many.db")) as store:
+        for number, commit in enumerate(hashes):
+            made.runs(store, f"v{number}", count=1, start=number, of_run={"commit": commit})
+        if not is_there:
+            (tmp_path / "elsewhere").mkdir()
+            monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path))
+            monkeypatch.chdir(tmp_path / "elsewhere")
+        rows = [{"workload": "gpt", "good_version": f"v{at - 1}", "version": f"v{at}"} for at in range(7, 0, -1)]
+        notes = compare.notes_between(store, rows + rows)
+    assert notes[0] == f"Between v6 and v7: commits {hashes[6]} and {hashes[7]}"
+    assert [note.partition(":")[0] for note in notes[1:]] == [
+        "Between v5 and v6", "Between v4 and v5", "Between v3 and v4", "Between v2 and v3",
+        "Commits between the versions of 2 older changes",
+    ]  # fmt: skip
+    assert len(calls_of_git()) == expected
+
+
 def test_folders_of_the_current_folder_are_sides(tracker, tmp_path, monkeypatch):
     """Without a database, and where the database has no such version."""
     monkeypatch.chdir(tmp_path)
@@ -108,7 +140,7 @@ def test_folders_of_the_current_folder_are_sides(tracker, tmp_path, monkeypatch)
     named = tracker("diff", "./old", "./new").out
     assert tracker("diff", "old", "new").out == named
     tracker("ingest", "old", "--version", "v1", "--workload", "gpt", "--db", "own.db")
-    assert tracker("diff", "old", "new", "--db", "own.db").out == named
+    assert tracker("diff", "old", "new", "--db", "own.db").plain.out == named
     assert tracker("show", "new", "--db", "own.db").code == 0
 
 

@@ -31,7 +31,7 @@ def test_runs_are_found_by_version_workload_and_state(listed):
 
 
 def test_list_for_people_ends_with_what_to_do_next(tracker, db, listed):
-    lines = tracker("runs", "--db", db).out.splitlines()
+    lines = tracker("runs", "--db", db).plain.out.splitlines()
     assert lines[0].split()[:2] == ["run", "version"]
     assert len(lines) == len(listed()) + 2
     assert lines[-1].endswith(f"Next: tracker show run:{listed()[0]['run_id']}")

@@ -279,7 +279,7 @@ def test_bad_rows_of_paths_are_left_out_where_the_user_says_so_as_in_ingest(trac
     ],
 )
 def test_a_name_that_no_side_has_is_an_error_with_those_like_it(tracker, db, words, message):
-    done = tracker("diff", "v01", "v08", *words, "--db", db)
+    done = tracker("diff", "v01", "v08", *words, "--db", db).plain
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 
@@ -292,7 +292,7 @@ def test_a_name_that_no_side_has_is_an_error_with_those_like_it(tracker, db, wor
     ],
 )
 def test_a_name_that_a_shown_run_does_not_have_is_an_error(tracker, db, words, message):
-    done = tracker("show", "run:1", *words, "--db", db)
+    done = tracker("show", "run:1", *words, "--db", db).plain
     assert (done.code, done.out) == (2, "")
     assert message in done.err
 

@@ -30,7 +30,7 @@ def found(tracker, db):
 def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     assert found(tracker, changed) == ["op07"]
     where = ("--kind", "op", "--series", "op0*", "--db", changed)
-    done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bistable", "--by", "ann")
+    done = tracker("thresholds", "set", "min_ratio=10%", *where, "--reason", "bistable", "--by", "ann").plain
     assert done.out == "min_ratio 10 % of op op0* set; 2 versions judged anew.  Next: tracker findings\n"
     assert found(tracker, changed) == []
     head, row, last = tracker("thresholds", "--db", changed).out.splitlines()
@@ -41,7 +41,7 @@ def test_a_threshold_is_set_listed_and_taken_back(tracker, changed):
     assert last == "1 threshold set; all else as usual: tracker thresholds --help"
     (listed,) = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
     assert (listed["threshold"], listed["who"], listed["reason"]) == (0.1, "ann", "bistable")
-    done = tracker("thresholds", "unset", "min_ratio", *where)
+    done = tracker("thresholds", "unset", "min_ratio", *where).plain
     assert done.out == "min_ratio as usual; 2 versions judged anew.  Next: tracker thresholds\n"
     assert found(tracker, changed) == ["op07"]
     assert tracker("thresholds", "--db", changed).out.startswith("no thresholds are set; all is as usual")
@@ -83,7 +83,7 @@ def test_what_a_calibration_proposes_is_set_with_a_reason(tracker, changed):
     done = tracker(*words)
     assert (done.code, done.out) == (2, "")
     assert "a reason is missing; --reason TEXT says why" in done.err
-    done = tracker(*words, "--reason", "eight repeats")
+    done = tracker(*words, "--reason", "eight repeats").plain
     assert done.code == 0
     assert "set as thresholds: min_ratio of run, op_name, op, kernel; tracker thresholds lists them" in done.err
     listed = json.loads(tracker("thresholds", "--format", "json", "--db", changed).out)["thresholds"]
@@ -101,7 +101,7 @@ def test_the_limits_of_runs_that_state_no_configuration_are_shown_and_taken_back
     assert ["none stated" in line for line in own] == [False, True], "two lines for two places"
     assert out.splitlines()[-1].endswith("none stated: --config ''")
     done = tracker("thresholds", "unset", "min_ratio", *place)
-    again = tracker("thresholds", "unset", "min_ratio", *place)
+    again = tracker("thresholds", "unset", "min_ratio", *place).plain
     assert (done.code, again.code) == (0, 2)
     assert "tracker thresholds lists what is set; of none stated: --config ''" in again.err
     assert tracker("thresholds", "unset", "min_ratio", *place, "--config", "").code == 0

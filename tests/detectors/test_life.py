@@ -16,7 +16,6 @@ from tracker.detectors.life import (
     Finding,
     LifeRule,
     Observed,
-    Over,
     Passed,
     step,
 )
@@ -30,12 +29,13 @@ class Course:
     def __init__(self):
         self.events, self.run, self.version = [], 0, 0
 
-    def runs(self, *percents, same_version=False, **what):
+    def runs(self, *percents, same_version=False, of=1, **what):
+        """A version for each number, of so many runs."""
         for percent in percents:
-            self.run += 1
+            self.run += of
             self.version += not same_version or self.version == 0
             effect = None if percent is None else math.log1p(percent / 100)
-            self.events.append(Observed(self.run, self.version, self.run * 10, effect, **what))
+            self.events.append(Observed(self.run, self.version, self.run * 10, effect, runs=of, **what))
         return self
 
     def suspect(self, percent=10):
@@ -46,10 +46,6 @@ class Course:
 
     def act(self, action, **what):
         self.events.append(Acted(action, "ann", self.run * 10 + 1, "because", **what))
-        return self
-
-    def over(self, **what):
-        self.events.append(Over(self.run, self.version, self.run * 10 + 5, **what))
         return self
 
     def wait(self, when):
@@ -67,7 +63,7 @@ class Course:
 
 
 def open_course(percent=10):
-    return Course().runs(0, 1).suspect(percent).confirmed(percent).over()
+    return Course().runs(0, 1).suspect(percent).confirmed(percent)
 
 
 def test_the_next_runs_confirm_a_suspicion_and_the_next_version_finds_it_still_there():
@@ -87,13 +83,16 @@ def test_two_good_runs_begin_the_recovery_and_two_more_end_it():
     assert open_course().runs(10, 0, 1, 0, 1).states()[-2:] == ["recovering", "recovered"]
 
 
-def test_a_version_of_good_runs_ends_the_recovery_however_few_they_are():
-    """Two runs of the next version are good, and it is over; one run is too few for that."""
-    back = open_course().runs(0).runs(1, same_version=True)
-    assert back.over().states()[-2:] == ["recovering", "recovered"]
-    assert replay(back.events, RULE)[1][-1].run == 6
-    assert open_course().runs(0).over().runs(1).over().states()[-1] == "recovering"
-    assert open_course().runs(10, 0, 0).runs(10, same_version=True).over().states()[-1] == "persisting"
+def test_two_good_runs_of_one_version_end_it_and_one_of_each_takes_four():
+    back = open_course().runs(0, of=2)
+    assert back.states()[-2:] == ["recovering", "recovered"]
+    assert open_course().runs(0, 1).states()[-1] == "recovering"
+    assert open_course().runs(10, of=2).states()[-1] == "persisting"
+
+
+def test_two_runs_of_one_version_are_enough_to_be_worse():
+    assert open_course().runs(20, of=2).kinds()[-2:] == ["worsened", "persisted"]
+    assert open_course().runs(20, 20).kinds()[-1] == "persisted"
 
 
 def test_a_change_of_its_own_is_no_good_run_and_two_of_them_end_the_recovery_of_what_was_before():
@@ -161,7 +160,8 @@ def test_what_the_last_confirming_run_has_left_already_is_not_its_size():
     course.runs(0, confirms=True, size=math.log(1.4))
     assert course.end().size == math.log(1.4)
     assert course.runs(1, same_version=True).states()[-1] == "recovering"
-    assert course.over().states()[-1] == "recovered"
+    two = Course().runs(0, 1).suspect(40).runs(0, of=2, confirms=True, size=math.log(1.4))
+    assert two.states()[-3:] == ["new", "recovering", "recovered"], "both of a version are good"
 
 
 def test_worse_by_a_quarter_is_told_once_even_when_acknowledged():
@@ -203,7 +203,7 @@ def test_what_is_confirmed_while_muted_is_told_when_the_mute_ends():
 
 
 def test_a_series_that_vanishes_and_returns_goes_on_as_it_was():
-    course = open_course().act("ack").runs(None).over(gone=True)
+    course = open_course().act("ack").runs(None, gone=True)
     assert course.end().state == "vanished"
     assert course.runs(10).end().state == "acknowledged"
     assert open_course().runs(None, gone=True).end().state == "vanished", "where all runs are here already"
@@ -243,12 +243,11 @@ def events_of(course):
             events.append(Acted(action, "ann", when, "because", until_ns, until_version))
             continue
         percent, screens, confirms, same, opposite = what
-        if not same:
-            events.append(Over(number - 1, version, when, gone=percent is None))
         version += not same
         effect = None if percent is None else math.log1p(percent / 100)
         gone = percent is None and same
-        events.append(Observed(number, version, when, effect, screens, confirms, gone, opposite))
+        several = 1 + number % 3
+        events.append(Observed(number, version, when, effect, screens, confirms, gone, opposite, runs=several))
     return events
 
 

@@ -115,9 +115,10 @@ def test_the_ops_of_these_stories_are_as_large_as_they_say():
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"finding_id": 7, "name": "step", "change": "level", "direction": "regression", "ratio": 0.304},
+        ({"finding_id": 7, "kind": "run", "name": "step", "change": "level", "direction": "regression", "ratio": 0.304},
          "finding 7 (step +30.4 %)"),
-        ({"finding_id": 8, "name": "pow", "change": "presence", "direction": "regression", "ratio": float("nan")},
+        ({"finding_id": 8, "kind": "op", "name": "pow", "change": "presence", "direction": "regression",
+          "ratio": float("nan")},
          "finding 8 (pow ADDED)"),
     ],
 )  # fmt: skip

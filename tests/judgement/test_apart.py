@@ -13,7 +13,7 @@ from tests.judgement.made import runs
 from tests.judgement.test_update import judge
 from tracker.judgement import keep, lines_of
 from tracker.judgement.apart import write_apart
-from tracker.store import open_store, queries
+from tracker.store import findings, open_store, queries
 from tracker.store import runs as edits
 from tracker.store.findings import Action, add_action
 
@@ -134,26 +134,26 @@ def test_what_a_user_says_meanwhile_counts_at_once(store, meanwhile):
     assert states(store) == [("v2", "acknowledged")]
 
 
-def test_two_who_judge_at_once_do_the_work_once(store, database_url, monkeypatch):
+def test_those_who_judge_at_once_write_once(store, database_url, monkeypatch):
     runs(store, "v1", count=5)
     runs(store, "v2", {"op07": 1.3}, start=5)
-    made, work = [], keep.made_findings
+    judged, written, work, write = [], [], keep.made_findings, findings.write
 
     def slowly(*arguments, **named):
-        made.append(work(*arguments, **named))
         time.sleep(0.2)
-        return made[-1]
+        return work(*arguments, **named)
 
     monkeypatch.setattr(keep, "made_findings", slowly)
+    monkeypatch.setattr(findings, "write", lambda *given: (written.append(given), write(*given)))
 
     def judge_too():
         with open_store(database_url) as other:
-            judge(other)
+            judged.append(judge(other))
 
     threads = [Thread(target=judge_too) for _ in range(3)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(made) == 1
+    assert (len(written), sorted(judged)) == (1, [0, 0, 2])
     assert states(store) == [("v2", "new")]

@@ -37,7 +37,7 @@ def test_what_fails_by_which_word(word, failing):
 
 def test_a_suspicion_alone_is_too_little_data_to_say():
     assert ends("any", "suspect") == (4, [])
-    assert ends("new", "suspect", "persisting") == (4, [])
+    assert ends("new", "suspect", "persisting") == (0, []), "it blocks nothing that is new"
     assert ends("suspect", "suspect") == (1, ["suspect"])
 
 
@@ -61,7 +61,7 @@ def test_a_real_line_stands_where_its_newest_version_does(store):
     (line,) = found.lines.to_dict("records")
     assert (line["version"], line["version_runs"], line["runs"], line["last_run_id"]) == ("v2", 3, 6, 6)
     assert line["step_ns"] == pytest.approx(40.5e6, rel=0.01)
-    assert line["previous_diff"] == pytest.approx(0.0125, abs=0.002)  # half of one of 40 ops
+    assert line["baseline_diff"] == pytest.approx(0.0125, abs=0.002)  # half of one of 40 ops
     assert line["data_loading_ns"] is None or line["data_loading_ns"] != line["data_loading_ns"]
     assert gate_of_findings(found, "new").code == 1
     with pytest.raises(UsageError, match="there is no device '910B'"):
@@ -115,7 +115,7 @@ def test_the_step_and_its_diff_are_of_one_way_of_measuring(store):
     update(store, lines_of(store))
     (line,) = findings(store).lines.to_dict("records")
     assert line["step_ns"] == pytest.approx(40e6, rel=0.02)
-    assert line["previous_diff"] == pytest.approx(0.0, abs=0.02)
+    assert line["baseline_diff"] == pytest.approx(0.0, abs=0.02)
     for version, start in (("v3", 12), ("v4", 15)):
         logs(store, version, 72_000_000, start=start)
     update(store, lines_of(store))

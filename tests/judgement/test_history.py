@@ -28,8 +28,8 @@ def test_a_line_has_a_row_per_version_with_values_verdicts_and_lasting_changes(f
     assert {name: tuple(getattr(found, name).columns) for name in HISTORY_COLUMNS} == HISTORY_COLUMNS
     same_table(found.series, "kind metric unit name versions runs\n op_name device_self_ns ns op07 4 12")
     same_table(found.points, "version runs change_point\n v1 3 False\n v2 3 False\n v3 3 True\n v4 3 False")
-    assert found.points["previous_verdict"][2] == "REGRESSED"
-    assert not found.points["previous_verdict"][[0, 1, 3]].isin(["REGRESSED", "IMPROVED", "SUSPECT"]).any()
+    assert found.points["baseline_verdict"][[2, 3]].tolist() == ["REGRESSED"] * 2, "v4 is as slow as v3"
+    assert not found.points["baseline_verdict"][[0, 1]].isin(["REGRESSED", "IMPROVED", "SUSPECT"]).any()
     assert [round(value / 1e6, 1) for value in found.points["value"]] == [1.0, 1.0, 1.2, 1.2]
     assert len(found.runs) == 12
 
@@ -40,7 +40,7 @@ def test_a_version_without_the_op_is_a_gap_not_zero(store):
     judge(store)
     same_table(tracker.history("op07", store=store).points[["version", "runs"]], "version runs\n v1 3\n v2 0")
     point = tracker.history("op07", store=store).points.iloc[1]
-    assert (pd.isna(point["value"]), point["previous_verdict"]) == (True, "REMOVED")
+    assert (pd.isna(point["value"]), point["baseline_verdict"]) == (True, "REMOVED")
 
 
 def names(store, key=None, **options):
@@ -79,7 +79,7 @@ def test_what_else_changed_is_marked(store):
 def test_what_is_out_of_date_is_left_out_and_said(followed):
     edits.exclude_all(followed, [1], "noisy")
     found = tracker.history("op07", store=followed)
-    assert found.points["previous_verdict"].isna().tolist() == [True] * 4
+    assert found.points["baseline_verdict"].isna().tolist() == [True] * 4
     assert found.points["runs"].tolist() == [2, 3, 3, 3]
     assert "tracker versions judge" in found.notes[0]
 

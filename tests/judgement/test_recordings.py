@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.judgement.made import runs
-from tracker.judgement import findings, gate_of_findings, history, lines_of, update
+from tracker.judgement import explain, findings, gate_of_findings, history, lines_of, update
 from tracker.judgement.recorded import split
 from tracker.results import FindingsOptions, HistoryOptions
 from tracker.results.findings import STATES
@@ -35,7 +35,7 @@ def test_a_setting_makes_no_finding(store, first, second, slower):
     runs(store, "v2", count=4, start=5, idle_ns=waits[1], **second)
     found = judged(store)
     assert len(found.findings) == 0 and gate_of_findings(found).code == 0
-    assert history(store, options=HistoryOptions(key="step")).points["previous_verdict"].isna().all()
+    assert history(store, options=HistoryOptions(key="step")).points["baseline_verdict"].isna().all()
 
 
 def test_history_says_which_setting_and_what_to_do(store):
@@ -47,6 +47,47 @@ def test_history_says_which_setting_and_what_to_do(store):
         "v2 is compared with no run before it where the settings matter: with_stack off -> on (recording Python "
         "stacks makes host times longer). Record both with the same with_stack to compare them."
     )
+
+
+WITH_STACK = (
+    "v2 is compared with no run before it where the settings matter: with_stack off -> on (recording Python stacks "
+    "makes host times longer). Record both with the same with_stack to compare them."
+)
+
+
+def test_findings_say_what_was_not_judged_for_its_settings(store):
+    runs(store, "v1", count=4)
+    runs(store, "v2", count=3, start=4, **STACK)
+    assert judged(store).notes == (WITH_STACK,)
+
+
+def test_findings_name_the_line_of_such_a_sentence(store):
+    """bert was recorded alike throughout."""
+    runs(store, "v1", count=4)
+    runs(store, "v2", count=3, start=4, **STACK)
+    runs(store, "v1", count=2, workload="bert")
+    runs(store, "v2", count=2, start=2, workload="bert")
+    (note,) = judged(store).notes
+    assert note == f"gpt, NVIDIA H100: {WITH_STACK}"
+
+
+def test_rows_say_how_runs_were_recorded_where_settings_do_not(store):
+    """v2 has allocations, which no setting states."""
+    runs(store, "v1", count=4)
+    runs(store, "v2", count=3, start=4, memory=[("op00", 512)])
+    (note,) = judged(store).notes
+    assert note == history(store, options=HistoryOptions(key="step")).notes[0]
+    assert note.startswith("v2 is compared with no run before it where the settings matter: profile_memory off -> on")
+
+
+def test_explain_has_the_sentence_of_its_line(store):
+    """op07 is slower since v2; v3 has stacks, so that it decides nothing of host times."""
+    runs(store, "v1", count=5)
+    runs(store, "v2", {"op07": 2.0}, count=4, start=5)
+    runs(store, "v3", {"op07": 2.0}, count=3, start=9, **STACK)
+    number = int(judged(store).findings["finding_id"].iloc[0])
+    (note,) = explain(store, number).notes
+    assert note == WITH_STACK.replace("v2", "v3")
 
 
 def test_a_slower_operator_is_found_after_runs_recorded_differently(store):

@@ -34,7 +34,7 @@ def steps(store):
     parts = found.series.set_index("series_id")["part"].to_dict()
     rows = {part: [] for part in parts.values()}
     for row in found.points.itertuples():
-        rows[parts[row.series_id]].append(None if pd.isna(row.previous_verdict) else row.previous_verdict)
+        rows[parts[row.series_id]].append(None if pd.isna(row.baseline_verdict) else row.baseline_verdict)
     return rows
 
 

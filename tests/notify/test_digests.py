@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.judgement.made import runs
-from tests.notify.made import DAY, HOUR, MINUTE, Team, alerts, recorded, same, slower
+from tests.notify.made import DAY, HOUR, MINUTE, Team, again, alerts, recorded, same, slower
 from tracker import notify
 from tracker.config import Rule
 from tracker.store import connect, open_store, schema
@@ -110,8 +109,7 @@ def test_what_waits_for_a_digest_is_told_at_once_when_something_critical_joins_i
     slower(store)
     assert team.round() == []
     assert team.states() == ["opened waiting"]
-    runs(store, "v2", {"op07": 1.5, "op08": 9.0}, start=6, count=3)
-    slower(store, start=9, count=0)
+    again(store, {"op07": 1.5, "op08": 9.0})
     assert team.round(MINUTE) == ["team opened"], "the digest is hours away"
     assert team.states() == ["opened sent"]
 
@@ -120,8 +118,7 @@ def test_what_waits_for_a_digest_waits_on_when_more_of_its_kind_joins_it(store):
     team = daily_but_critical_at_once(store)
     slower(store)
     team.round()
-    runs(store, "v2", {"op07": 1.5, "op08": 1.6}, start=6, count=3)
-    slower(store, start=9, count=0)
+    again(store, {"op07": 1.5, "op08": 1.6})
     assert team.round(MINUTE) == []
     assert team.states() == ["opened waiting"]
     assert team.round(16 * HOUR) == ["team digest"]

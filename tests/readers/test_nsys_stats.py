@@ -165,3 +165,40 @@ def test_text_behind_a_training_log_is_claimed(tmp_path, path):
     log = "step 1: loss 2.3\n" * 1000
     assert readers.claim(path) == "nsys_stats"
     assert readers.claim(written(tmp_path, log + path.read_text(encoding="utf-8"))) == "nsys_stats"
+
+
+CUT = KERNELS + (
+    "     60.0              600          3     200.0     200.0       100       300          0.0  gemm\n"
+    "     20.0              200          1     200.0     200.0       200       200          0.0  softmax\n"
+)
+
+
+def test_a_cut_kernel_table_keeps_the_sums_of_the_whole(tmp_path):
+    """Somebody kept the first two rows: 800 ns are 80 %, so the others took 200 ns, in nobody knows how many calls."""
+    capture, warnings = read(written(tmp_path, CUT))
+    table = capture.rows.tables["kernel"]
+    names = [capture.rows.tables["kernel_key"]["name"][key] for key in table["kernel_key"]]
+    found = zip(table["category"], table["calls"].tolist(), table["total_ns"].tolist(), strict=True)
+    assert dict(zip(names, found, strict=True)) == {
+        "gemm": ("matmul", 3, 600), "softmax": ("vector", 1, 200), "(not listed)": ("other", MISSING, 200),
+    }  # fmt: skip
+    assert (capture.rows.overall.kernel_total_ns, capture.rows.overall.kernel_count) == (1000, None)
+    assert (
+        "the table of kernels is cut: it lists 800 ns of 1.00 us; the rest, which follows from its percents, is the "
+        "row (not listed)"
+    ) in warnings
+
+
+def test_percents_that_rounding_shortened_are_no_cut(tmp_path):
+    """19 rows of 5.2 % and 1.2 % that nothing prints: 98.8 %, of which rounding can have taken 1 %."""
+    rows = "".join(f"      5.2              520          1     520.0     520.0       520       520          0.0  k{n}\n"
+                   for n in range(19))  # fmt: skip
+    capture, warnings = read(written(tmp_path, KERNELS + rows))
+    assert capture.rows.overall.kernel_total_ns == 19 * 520
+    assert not [text for text in warnings if "is cut" in text]
+
+
+def test_other_cut_tables_are_said(tmp_path):
+    row = "     40.0              400          1     400.0     400.0       400       400          0.0  PushPop  :f\n"
+    _, warnings = read(written(tmp_path, CUT + RANGES + row))
+    assert "the table of NVTX ranges is cut: it lists 400 ns of 1.00 us, and so are its sums" in warnings

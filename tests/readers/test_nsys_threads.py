@@ -6,6 +6,7 @@ from tests.readers.helpers import frame, only
 from tests.readers.nsys_captures import kernels, read
 from tests.readers.nsys_databases import call, kernel, one_step, span, tid, write
 from tracker.compare import show
+from tracker.doctor import examine
 from tracker.timeline import rows_of
 
 WORKER = {"globalTid": tid(7, 99)}
@@ -72,6 +73,29 @@ def test_the_time_of_the_waiting_range_is_that_of_its_workers(tmp_path):
     times = {keys[row["op_key"]]["name"]: int(row["device_total_ns"]) for row in frame(tables["op"])}
     assert times["backward"] == 40
     assert times["forward"] == 20
+
+
+def test_doctor_says_what_other_threads_launched(tmp_path):
+    """Of 80 ns, the main thread launches 20 in a range and 20 after it, a worker 40 while two threads have one open."""
+    other = span("evaluate", 450, 700, globalTid=tid(7, 50))
+    work = (
+        launched("fwd", 100, 1),
+        launched("a", 500, 2, **WORKER),
+        launched("b", 600, 3, **WORKER),
+        launched("late", 950, 4),
+    )
+    path = write(tmp_path / "a.sqlite", tables_of((*STEP, other), *work))
+    (found,) = examine([path]).captures
+    assert found.warnings[-1] == (
+        "60 ns of 80 ns device time (75.0 %) was launched in no NVTX range and belongs to no operator, module or phase:"
+        " it is the row (no op); 40 ns of it by threads without a range while others had one open"
+    )
+
+
+def test_doctor_is_silent_where_all_work_is_in_a_range(tmp_path):
+    path = write(tmp_path / "a.sqlite", tables_of(STEP, launched("fwd", 100, 1), launched("a", 500, 3, **WORKER)))
+    (found,) = examine([path]).captures
+    assert not [text for text in found.warnings if "no NVTX range" in text]
 
 
 def test_work_in_no_range_is_counted_in_a_note(tmp_path):

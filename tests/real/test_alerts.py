@@ -10,18 +10,19 @@ from tests.real import data, gates
 from tracker.config import Owner, Rule
 
 EXPECTED = [
-    # copy_ got more calls, layer_norm is in float64; the step hardly moves
+    # copy_ got more calls, layer_norm is in float64; the step hardly moves. With the third run a phase joins it
     "v05 [warning] opened v05",
-    # taken back in v07: with the first run of the next version it is certain
-    "v08 [warning] recovered v05",
-    # GELU written out; taken back in v09, and two runs later all of it is certain
+    "v05 [warning] added v05",
+    # taken back in v07
+    "v07 [warning] recovered v05",
+    # GELU written out; taken back in v09
     "v08 [critical] opened v08",
-    "v10 [critical] recovered v08",
-    # copies of activations kept; taken back in v11
+    "v09 [critical] recovered v08",
+    # copies of activations kept; taken back in v11, in which every batch is late: idle time and the step
     "v10 [warning] opened v10",
-    # every batch late: idle time and the step
     "v11 [critical] opened v11",
-    "v12 [warning] recovered v10",
+    "v11 [warning] recovered v10",
+    "v12 [critical] recovered v11",
 ]
 """Night in which it came, severity, event, version that it is about."""
 
@@ -61,7 +62,7 @@ def test_each_message_names_what_the_manifest_says(heard):
     assert {"aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::copy_"} <= names["v05"]
     assert {"aten::mul", "aten::pow", "aten::tanh", "aten::add"} <= names["v08"]
     assert "aten::copy_" in names["v10"]
-    assert names["v11"] == {"free"}, "late batches are no operator's fault"
+    assert names["v11"] <= {"free"}, "late batches are no operator's fault"
     assert first["v11"].incidents[0].by_step
     assert first["v05"].owners == ("Li Wei",)
 

@@ -39,7 +39,13 @@ def found():
         "input_shapes": "[[2,3],[3,4]]", "value": 2_000_000.0, "share": 0.02, "spread": 0.25, "low": 2_000_000.0,
         "high": 3_000_000.0, "upper_share": 0.4,
     }  # fmt: skip
+    chances = [
+        {**{name: noisy[name] for name in ("kind", "metric", "input_shapes", "part", "share")},
+         "series_id": 8, "name": "aten::addmm", "change": change, "runs": runs, "recall": recall}
+        for change, runs, recall in ((0.05, 3, 0.04), (0.05, 8, 0.25), (0.1, 3, 0.3), (0.1, 8, 0.78))
+    ]  # fmt: skip
     return Calibration(
+        recall=frame("recall", chances),
         ratios=frame("ratios", [*ratios("op", 0.5, 0.25, 0.0), *ratios("communication", 9.0, 6.0, 2.0)]),
         proposals=frame("proposals", [proposal("op", 0.03, 0.25, 0.01), proposal("communication", 0.1, 2.0, None)]),
         series=frame("series", [noisy]),
@@ -87,3 +93,12 @@ def test_the_workbook_has_a_sheet_per_table_with_percents(found):
     assert "None" not in dumped
     for word in ("False findings", "Proposals", "Noisy series", "Upper share", "aten::mm"):
         assert word in dumped
+
+
+def test_what_would_be_found_stands_by_the_size_of_the_change_and_the_runs(found):
+    lines = reports.render_calibration(found, "text").splitlines()
+    at = next(
+        at for at, line in enumerate(lines) if line.startswith("What would be found, with 3, 8 runs of a version")
+    )
+    assert lines[at + 1].split()[-4:] == ["+5", "%", "+10", "%"]
+    assert " ".join(lines[at + 2].split()) == "aten::addmm 2.0 % 4 %, 25 % 30 %, 78 %"

@@ -172,7 +172,7 @@ def test_an_older_database_is_upgraded_to_write_and_refused_to_read(database_url
     with pytest.raises(
         StoreError,
         match=f"schema {head}, older than {following}, which this tracker reads; bring it up to date with tracker db "
-        f"upgrade, and the same --db if you named it so",
+        f"upgrade",
     ):
         open_store(database_url, read_only=True)
     ran = []

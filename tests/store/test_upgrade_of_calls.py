@@ -1,4 +1,4 @@
-"""Schema 0023 keeps what the ranks tell beside what the profilers say; before, the one was written over the other."""
+"""Schema 0024 keeps what the ranks tell beside what the profilers say; before, the one was written over the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TIMES = "SELECT rank, transit_ns, wait_ns, exposed_wait_ns FROM communication OR
 
 def downgraded(url: str) -> None:
     with connect.open_engine(url).begin() as connection:
-        command.downgrade(schema.alembic_config(connection), "0022")
+        command.downgrade(schema.alembic_config(connection), "0023")
 
 
 def rows(url: str, question: str) -> list[tuple[object, ...]]:
@@ -32,7 +32,7 @@ def test_numbers_of_all_ranks_move_where_no_profiler_says_them(empty_url, format
         save_run(store, record(), [made], formats=[format])
     downgraded(empty_url)
     assert rows(empty_url, TIMES) == [(0, 30, 20, 20)]
-    assert connect.upgrade(empty_url) == ("0022", schema.SCHEMA_HEAD)
+    assert connect.upgrade(empty_url) == ("0023", schema.SCHEMA_HEAD)
     assert rows(empty_url, TIMES) == [(0, None, None, None) if moves else (0, 30, 20, 20)]
     of_ranks = "SELECT ranks_transit_ns, ranks_wait_ns, ranks_exposed_wait_ns, paired_calls FROM communication"
     assert rows(empty_url, of_ranks) == [(30, 20, 20, 1) if moves else (None,) * 4]

@@ -235,7 +235,7 @@ def test_a_watcher_that_hangs_is_told_of_once_by_another_one(world, store):
 
 def test_a_watcher_that_hangs_says_so_itself_and_lets_go_of_its_work(world, store):
     """There may be no other one. What it held another one may take; its heartbeat holds it no longer."""
-    service = Service(world.work, load=lambda: world.work.settings, open_store=lambda settings: nullcontext(store))
+    service = Service(world.work, lambda: world.work.settings, lambda settings: nullcontext(store), "1.0")
     watchers.begin(store, world.work.owner, "node1", 1, "1.0", every_ns=MINUTE, now_ns=world.now_ns)
     with world.work.at("tell"):
         assert leases.take(store, "tell", world.work.owner, now_ns=world.now_ns)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 from tracker.api._chosen import EMPTY, chosen, reading
 
@@ -87,15 +87,28 @@ def findings(
         return findings_of(opened, options=options)
 
 
-def explain(finding_id: int, *, store: Store | None = None) -> ExplainedFinding:
+@overload
+def explain(finding_id: int, *, store: Store | None = None) -> ExplainedFinding: ...
+
+
+@overload
+def explain(finding_id: str, *, store: Store | None = None) -> ExplainedFinding | list[ExplainedFinding]: ...
+
+
+def explain(finding_id: int | str, *, store: Store | None = None) -> ExplainedFinding | list[ExplainedFinding]:
     """Return one finding with every gate, its runs and its events, as `tracker explain` does.
 
-    Without `store`, the database of the command line. UsageError where there is no such finding.
+    `finding_id`: a number, or as text what the command line takes: "12", or "incident:3" for a list of all findings of
+    an incident that no other one covers, the whole run first. Without `store`, the database of the command line.
+    UsageError where there is no such finding or incident.
     """
-    from tracker.judgement import explain as explain_finding
+    from tracker import judgement
 
-    with reading(store) as opened:
-        return explain_finding(opened, finding_id)
+    numbers, incidents = judgement.numbers_of([str(finding_id)])
+    with reading(store) as opened, opened.reading():
+        if numbers:
+            return judgement.explain(opened, numbers[0])
+        return [judgement.explain(opened, number) for number in judgement.findings_of(opened, incidents[0])]
 
 
 def calibrate(

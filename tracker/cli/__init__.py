@@ -38,8 +38,8 @@ from tracker.cli import (
     versions,
     watch,
 )
-from tracker.cli._typer import Misuse
-from tracker.cli._values import without_pydantic
+from tracker.cli._proposals import remember, with_database
+from tracker.cli._values import Misuse, without_pydantic
 from tracker.errors import TrackerError
 from tracker.units import printable
 
@@ -117,7 +117,7 @@ app.command("log", short_help="Show what each version brought, per configuration
 app.command("findings", short_help="What got slower or faster for good, by version.")(findings.findings)
 app.command("explain", short_help="One finding: every gate, its runs, its life.")(findings.explain)
 app.command("ack", short_help="Say of findings: seen.")(actions.ack)
-app.command("expect", short_help="Say of findings: meant so; the baseline begins anew.")(actions.expect)
+app.command("expect", short_help="Accept a change as intended and reset the baseline.")(actions.expect)
 app.command("mute", short_help="Say of findings: not now, until an end.")(actions.mute)
 app.command("unmute", short_help="End a mute before its time.")(actions.unmute)
 app.command("invalid", short_help="Say of findings: wrong.")(actions.invalid)
@@ -157,6 +157,7 @@ def app_for(words: Sequence[str]) -> typer.Typer:
 
 def main() -> NoReturn:
     """Run the command line. A TrackerError becomes one line on stderr and its exit code, never a traceback."""
+    remember(None)
     try:
         program = typer.main.get_command(app_for(sys.argv[1:2]))
         without_pydantic(program)
@@ -166,7 +167,7 @@ def main() -> NoReturn:
     except typer.Abort:
         sys.exit(_EXIT_INTERRUPTED)
     except TrackerError as error:
-        sys.stderr.write(f"tracker: {printable(str(error))}\n")
+        sys.stderr.write(f"tracker: {with_database(printable(str(error)))}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.exit(_EXIT_INTERRUPTED)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from tracker.cli._proposals import remember
 from tracker.errors import SourceError, UsageError
 from tracker.units import NS_PER_US, is_plain, us_to_ns
 
@@ -25,6 +26,7 @@ Database = Annotated[
         help="The database: a SQLite file, or postgresql://USER@HOST/NAME. Default: TRACKER_DB, else the settings "
         "file, else a SQLite file in your data folder (tracker db info names it).",
         show_default=False,
+        callback=remember,
     ),
 ]
 Output = Annotated[

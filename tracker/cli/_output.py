@@ -15,6 +15,7 @@ import typer
 from msgspec import Struct
 
 from tracker.cli._options import Format
+from tracker.cli._proposals import with_database
 from tracker.errors import SourceError, UsageError
 from tracker.reports.signs import encodable
 from tracker.units import printable
@@ -42,9 +43,9 @@ def screen() -> Screen:
     return Screen(shutil.get_terminal_size((PIPE_WIDTH, 40)).columns, color=color)
 
 
-def emit(content: str | bytes) -> None:
+def emit(content: str | bytes, *, as_it_is: bool = False) -> None:
     """Write a result to stdout, now; a text ends its line. A reader that has gone (`| head`) ends the program without
-    a word.
+    a word. `as_it_is`: a document for programs or for others; in any other text, commands name the database.
 
     SourceError where stdout is closed, or takes no more, as on a full disk.
     """
@@ -54,7 +55,7 @@ def emit(content: str | bytes) -> None:
         if isinstance(content, bytes):
             sys.stdout.buffer.write(content)
         else:
-            shown = encodable(content, sys.stdout.encoding)
+            shown = encodable(content if as_it_is else with_database(content), sys.stdout.encoding)
             sys.stdout.write(shown if shown.endswith("\n") else shown + "\n")
         sys.stdout.flush()
     except BrokenPipeError:
@@ -74,7 +75,7 @@ def _forget_stdout() -> None:
 
 def tell(text: str) -> None:
     """Write a line about the work, not its result, to stderr."""
-    sys.stderr.write(text + "\n")
+    sys.stderr.write(with_database(text) + "\n")
     sys.stderr.flush()
 
 
@@ -87,13 +88,20 @@ class Delivery(Struct, frozen=True):
 
     def deliver(self, render: Callable[[Format], str | bytes]) -> None:
         """Render for the screen and for the file; the file is named on stderr once it is there."""
-        content = render(self.written) if self.written else b""
+        content = _rendered(render, self.written) if self.written else b""
         if self.path is not None:
             write_file(self.path, content)
-        text = content if self.written is self.shown else render(self.shown)
-        emit(text if isinstance(text, str) else text.decode())
+        text = content if self.written is self.shown else _rendered(render, self.shown)
+        emit(text if isinstance(text, str) else text.decode(), as_it_is=True)
         if self.path is not None:
             tell(f"written: {self.path}")
+
+
+def _rendered(render: Callable[[Format], str | bytes], format: Format) -> str | bytes:
+    """A report; what is for people, and not published, names the database in the commands that it proposes."""
+    document = render(format)
+    own = format in (Format.TEXT, Format.MARKDOWN)
+    return with_database(document) if own and isinstance(document, str) else document
 
 
 def finish(gate: Gate) -> NoReturn:

@@ -71,7 +71,7 @@ def emit_list(
 
     with _store.reading(config.load(db)) as store:
         found = query(store)
-    emit(render(found, columns, format, name=name, last_line=last_line(found)))
+    emit(render(found, columns, format, name=name, last_line=last_line(found)), as_it_is=format is not ListFormat.TEXT)
 
 
 def text_of(key: str) -> Callable[[Mapping[str, Any]], str]:

@@ -1,6 +1,7 @@
-"""Words of the command line as values, without pydantic where they need no converting.
+"""What of typer is worked around: its use of pydantic, and its error, which has another name in each version.
 
-Typer converts with it whatever there is, even nothing; to import it takes longer than many a command.
+Typer converts words of the command line with pydantic whatever there is, even nothing; to import it takes longer than
+many a command.
 """
 
 from __future__ import annotations
@@ -8,10 +9,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args
 
 import typer
+
+
+def _exception() -> Any:
+    # from 0.26 on typer has click inside, before it stands on the package
+    found = getattr(typer, "TyperException", None)
+    return import_module("click").ClickException if found is None else found
+
+
+Misuse: Any = _exception()
+"""What typer raises for a command line that it cannot read: with `format_message()`, `exit_code`, and mostly `ctx`."""
 
 
 def without_pydantic(command: Any, above: typer.Context | None = None) -> None:

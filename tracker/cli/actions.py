@@ -26,7 +26,6 @@ By = Annotated[
     str | None,
     typer.Option("--by", metavar="NAME", help="Who says so. Default: the name of your account.", show_default=False),
 ]
-_INCIDENT: Final = re.compile(r"incident:(\d{1,18})", re.ASCII)
 _SILENCE: Final = re.compile(r"silence:(\d{1,18})", re.ASCII)
 _FUTURE: Final = "future:"
 _NAMED: Final = 10
@@ -46,7 +45,7 @@ def ack(targets: Targets, reason: Reason, by: By = None, db: options.Database = 
 
 
 def expect(targets: Targets, reason: Reason, by: By = None, db: options.Database = None) -> None:
-    """Meant so: the change is the price of something. The baseline begins anew with it.
+    """Meant so: the change is the price of something. The baseline is reset to it.
 
     \b
     Example:
@@ -204,7 +203,7 @@ def _act(
     from tracker.cli._output import emit
     from tracker.units import counted, format_numbers
 
-    finding_ids, incident_ids = numbers_of(targets)
+    finding_ids, incident_ids = judgement.numbers_of(targets)
     now = time.time_ns()
     until_ns, until_version = _end(until, now)
     who = by or getpass.getuser()
@@ -238,24 +237,6 @@ def _check_version(store: Store, label: str) -> None:
             f"--until version:{label}: there is no such version; known are {newest}",
             remedy=f"give {_FUTURE}{label} for a version that is still to come",
         )
-
-
-def numbers_of(targets: list[str]) -> tuple[list[int], list[int]]:
-    """Findings and incidents that are named."""
-    from tracker.errors import UsageError
-
-    findings, incidents = [], []
-    for target in targets:
-        incident = _INCIDENT.fullmatch(target)
-        if incident:
-            incidents.append(int(incident[1]))
-        elif target.isascii() and target.isdigit() and len(target) <= 18:
-            findings.append(int(target))
-        else:
-            raise UsageError(
-                f"{target!r} is no finding", remedy="give numbers, or incident:N; tracker findings lists them"
-            )
-    return findings, incidents
 
 
 def _end(until: str | None, now_ns: int) -> tuple[int | None, str | None]:

@@ -64,10 +64,9 @@ def calibrate(
     import getpass
     import time
 
+    from tracker import compare, judgement, reports
     from tracker import config as configuration
-    from tracker import judgement, reports
     from tracker.cli import _store
-    from tracker.cli._commits import meant
     from tracker.cli._output import plan, screen, tell
     from tracker.errors import UsageError
     from tracker.results import CalibrateOptions
@@ -78,7 +77,7 @@ def calibrate(
     chosen = CalibrateOptions(workload=workload, device=device, splits=splits, noisiest=noisiest)
     opened = _store.writing if apply else _store.reading
     with opened(configuration.load(db)) as store:
-        named = [one if one.startswith("run:") else meant(store, one, workload) for one in repeats]
+        named = [one if one.startswith("run:") else compare.label_of(store, one, workload) for one in repeats]
         found = judgement.calibrate(store, named, options=chosen)
         if apply:
             who = by or getpass.getuser()

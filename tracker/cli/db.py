@@ -101,10 +101,16 @@ def upgrade(db: options.Database = None) -> None:
     """
     from tracker import config
     from tracker.cli._output import emit
+    from tracker.reports.shared import command
     from tracker.store import connect
 
     before, after = connect.upgrade(config.load(db).database)
-    emit(f"schema {after}, nothing to do" if before == after else f"schema {before or 'none'} upgraded to {after}")
+    if before == after:
+        emit(f"schema {after}, nothing to do")
+    elif before is None:
+        emit(f"schema none upgraded to {after}")
+    else:  # a newer rule may see what is there in another way
+        emit(f"schema {before} upgraded to {after}.  Next: {command('tracker', 'versions', 'judge')}")
 
 
 @app.command(short_help="Move to another database: SQLite, Postgres.")

@@ -50,7 +50,7 @@ def doctor(
     from tracker.cli._progress import progress
     from tracker.doctor import examine
     from tracker.intake import IngestOptions
-    from tracker.readers import told
+    from tracker.readers import not_recognised_line
 
     settings = config.load(None)
     with progress() as report:
@@ -68,6 +68,6 @@ def doctor(
     document = reports.render_doctor(findings, format.value, width=look.width, color=look.color)
     emit(document if isinstance(document, str) else document.decode())
     if findings.not_recognised:
-        tell(told(findings.not_recognised))
+        tell(not_recognised_line(findings.not_recognised))
     if not findings.captures:
         raise SourceError(", ".join(findings.paths), "", "nothing here can be read", remedy="the findings say why")

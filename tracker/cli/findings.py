@@ -120,9 +120,8 @@ def findings(
     """
     from msgspec.structs import replace
 
-    from tracker import config, judgement, reports
+    from tracker import compare, config, judgement, reports
     from tracker.cli import _store
-    from tracker.cli._commits import meant, notes_between
     from tracker.cli._output import finish, plan, screen, tell
     from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
@@ -141,10 +140,10 @@ def findings(
     )
     with _store.reading(config.load(db)) as store, store.reading():
         if version is not None:
-            chosen = replace(chosen, version=meant(store, version, workload))
+            chosen = replace(chosen, version=compare.label_of(store, version, workload))
         found = judgement.findings(store, options=chosen)
         incidents = found.incidents.to_dict("records")
-        found = replace(found, notes=(*found.notes, *notes_between(store, incidents)))
+        found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
     gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any")
     look = screen()
     delivery.deliver(
@@ -179,13 +178,11 @@ def explain(
     """
     from msgspec.structs import replace
 
-    from tracker import config, judgement, reports
+    from tracker import compare, config, judgement, reports
     from tracker.cli import _store
-    from tracker.cli._commits import notes_between
     from tracker.cli._output import plan, screen, tell
-    from tracker.cli.actions import numbers_of
 
-    numbers, incidents = numbers_of([finding])
+    numbers, incidents = judgement.numbers_of([finding])
     delivery = plan(format, output, f"finding_{finding}", "explained")
     if incidents:
         for one in (delivery.shown, delivery.written):
@@ -193,7 +190,8 @@ def explain(
     with _store.reading(config.load(db)) as store, store.reading():
         numbers += [number for incident in incidents for number in judgement.findings_of(store, incident)]
         found = [judgement.explain(store, number) for number in numbers]
-        found = [replace(one, notes=(*one.notes, *notes_between(store, [one.finding]))) for one in found]
+        notes = compare.notes_between(store, [one.finding for one in found])
+        found = [replace(one, notes=(*one.notes, *notes)) for one in found]
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:

@@ -228,7 +228,7 @@ def _take_in(
     from tracker.cli._output import emit, tell
     from tracker.cli._progress import progress
     from tracker.judgement import findings  # noqa: F401
-    from tracker.readers import told
+    from tracker.readers import not_recognised_line
     from tracker.reports.shared import command  # noqa: F401
     from tracker.reports.signs import encodable  # noqa: F401
     from tracker.store.order import seems_older_than  # noqa: F401
@@ -256,7 +256,7 @@ def _take_in(
     emit(summary(results, regressions, proposed=proposed, over=over))
     left = sorted([*unplaced, *(one for result in results for one in result.not_recognised)])
     if left:
-        tell(told(left))
+        tell(not_recognised_line(left))
     failed = [line for result in results for line in result.failed]
     for line in failed:
         tell(f"not read: {line}")

@@ -94,7 +94,6 @@ def log(
     from tracker import compare, reports
     from tracker import config as configuration
     from tracker.cli import _store
-    from tracker.cli._commits import meant
     from tracker.cli._output import plan, screen, tell
     from tracker.results import LogOptions
 
@@ -110,7 +109,7 @@ def log(
     )
     with _store.reading(configuration.load(db)) as store:
         if baseline is not None:
-            chosen = replace(chosen, baseline=meant(store, baseline, workload))
+            chosen = replace(chosen, baseline=compare.label_of(store, baseline, workload))
         found = compare.log(store, options=chosen)
     look = screen()
     delivery.deliver(

@@ -156,7 +156,7 @@ def _preview(settings: Settings) -> None:
         found = preview(store, settings.alerts, now_ns=time.time_ns())
     for channel, message in found:
         written = render_message(message)
-        emit(f"to {channel}: {written.title}\n\n{written.body}\n\n")
+        emit(f"to {channel}: {written.title}\n\n{written.body}\n\n", as_it_is=True)
     emit(f"{counted(len(found), 'message')} would go out.")
 
 

@@ -74,7 +74,7 @@ def pack(  # one parameter per option
     from tracker.cli._ingested import warnings_of_pack
     from tracker.cli._output import emit, tell, write_file
     from tracker.cli._progress import progress
-    from tracker.readers import told
+    from tracker.readers import not_recognised_line
 
     target = None if output in _STDOUT else _target(output, paths[0])
     if target is not None:
@@ -109,7 +109,7 @@ def pack(  # one parameter per option
         )
     for warning in warnings_of_pack(made):
         tell(f"warning: {warning}")
-    left = told(made.not_recognised)
+    left = not_recognised_line(made.not_recognised)
     if target is None:
         emit(made.content)
         tell(f"standard output: {_held(made)}")

@@ -10,7 +10,6 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
-from tracker.cli._commits import meant
 from tracker.errors import FIRST_INGEST
 from tracker.units import counted
 
@@ -75,6 +74,7 @@ def find(
     """Find runs; the list is in order of start, newest first."""
     if not options.is_list(context):
         return
+    from tracker import compare
     from tracker.errors import UsageError
     from tracker.store import queries
 
@@ -82,7 +82,7 @@ def find(
         raise UsageError(f"--tag {tag!r} names no tag", remedy="write --tag KEY or --tag KEY=VALUE")
 
     def query(store: Store) -> Columns:
-        label = None if version is None else meant(store, version, workload)
+        label = None if version is None else compare.label_of(store, version, workload)
         queries.check_filters(store, workload=workload, device=device, version=label)
         return queries.runs.columns(
             store,

@@ -47,4 +47,4 @@ def status(
         found = watch.status(store, now_ns=time.time_ns(), spools=places, shut=shut)
     look = screen()
     document = reports.render_status(found, format.value, width=look.width, color=look.color)
-    emit(document if isinstance(document, str) else document.decode())
+    emit(document if isinstance(document, str) else document.decode(), as_it_is=format is StatusFormat.JSON)

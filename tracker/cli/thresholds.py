@@ -28,7 +28,7 @@ app = typer.Typer(
     "  alpha             share of false findings that is borne; usual: 0.05\n"
     "  creep_ratio       smallest slow creep that counts; usual: 8 %, or min_ratio where\n"
     "                    that is more\n"
-    "  confirm           runs after a suspicion that decide; usual: 2\n\n"
+    "  confirm           runs of a version that decide, or runs after a suspicion; usual: 2\n\n"
     "\b\nExample:\n"
     "  tracker thresholds\n"
     "  tracker thresholds set min_ratio=10% --kind op --series 'aten::copy_*' --reason 'bistable on this machine'\n"

@@ -9,7 +9,6 @@ import typer
 
 from tracker.cli import _options as options
 from tracker.cli import _tables as tables
-from tracker.cli._commits import meant
 from tracker.errors import FIRST_INGEST
 from tracker.units import counted
 
@@ -83,14 +82,14 @@ def pin(label: Label, workload: options.Workload = None, db: options.Database = 
       tracker versions pin v1
       tracker diff pinned latest
     """
-    from tracker import config, judgement
+    from tracker import compare, config, judgement
     from tracker.cli import _next as proposals
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
-        label = meant(store, label, workload)
+        label = compare.label_of(store, label, workload)
         workload = edits.pin(store, label, workload=workload)
         judgement.update(store, judgement.lines_of(store, workload=workload))
         following = proposals.diff_of(store, workload, pinned=True)
@@ -105,13 +104,13 @@ def unpin(label: Label, workload: options.Workload = None, db: options.Database 
     Example:
       tracker versions unpin v1
     """
-    from tracker import config, judgement
+    from tracker import compare, config, judgement
     from tracker.cli import _store
     from tracker.cli._output import emit
     from tracker.store import runs as edits
 
     with _store.writing(config.load(db)) as store:
-        label = meant(store, label, workload)
+        label = compare.label_of(store, label, workload)
         edits.unpin(store, label, workload=workload)
         judgement.update(store, judgement.lines_of(store, workload=workload))
     emit(f"{label} no longer pinned")
@@ -161,7 +160,7 @@ def order(
       tracker versions order v1 v2 v3 --workload resnet50
       tracker versions order --from-git ~/src/model
     """
-    from tracker import config, judgement
+    from tracker import compare, config, judgement
     from tracker.cli import _git, _store
     from tracker.cli import _next as proposals
     from tracker.cli._output import emit, tell
@@ -176,8 +175,8 @@ def order(
             remedy="name the versions, alone or with --after or --before; or --from-git",
         )
     with _store.writing(config.load(db)) as store:
-        wanted = [meant(store, label, workload) for label in labels or ()]
-        after, before = (None if label is None else meant(store, label, workload) for label in (after, before))
+        wanted = [compare.label_of(store, label, workload) for label in labels or ()]
+        after, before = (one and compare.label_of(store, one, workload) for one in (after, before))
         if from_git is not None:
             known = queries.versions.columns(store, workload)
             workloads = set(known.listed("workload"))

@@ -137,7 +137,7 @@ def _until_a_signal(store: Store, settings: Settings, db: str | None) -> None:
 def _service(store: Store, settings: Settings, say: Callable[[Event], None], db: str | None) -> Service:
     import time
 
-    from tracker import config
+    from tracker import __version__, config
     from tracker.cli import _store
     from tracker.config import spools
     from tracker.watch import Service, Work, new_owner, this_host
@@ -157,4 +157,5 @@ def _service(store: Store, settings: Settings, say: Callable[[Event], None], db:
         work=work,
         load=lambda: config.load(db),
         open_store=lambda settings: _store.opened(settings.database, create=False),
+        version=__version__,
     )

@@ -4,19 +4,20 @@ from .gates import gate_of_diff, known_before
 from .log import log
 from .matrix import matrix
 from .references import names_path, needs_store, resolve
-from .revisions import between, version_of
+from .revisions import label_of, notes_between, version_of
 from .show import show
 
 __all__ = [
     "baseline_of",
-    "between",
     "diff",
     "gate_of_diff",
     "known_before",
+    "label_of",
     "log",
     "matrix",
     "names_path",
     "needs_store",
+    "notes_between",
     "resolve",
     "show",
     "version_of",

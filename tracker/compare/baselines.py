@@ -9,7 +9,7 @@ from typing import Any, Final
 from tracker.compare.references import means, needs_store, resolve, settled
 from tracker.detectors.baseline import ENOUGH, WINDOW
 from tracker.errors import TooLittleDataError, UsageError
-from tracker.judgement import Acceptance, acceptance_of, size_of, words_of
+from tracker.judgement import Acceptance, acceptance_of, kept_version, size_of, words_of
 from tracker.results import BASELINES
 from tracker.results.options import check_words
 from tracker.results.recording import differences
@@ -18,7 +18,7 @@ from tracker.store.judged import LineRun
 from tracker.units import counted, format_numbers
 
 _REASONS: Final = 4
-"""Reasons for leaving runs out that are told, the newest ones."""
+"""Reasons for leaving runs out that are named, the newest ones."""
 
 
 def baseline_of(
@@ -47,7 +47,7 @@ def baseline_of(
                 remedy="name some of them: VERSION@DEVICE or run:ID,run:ID",
             )
         runs = judged.runs_of(connection, lines[0])
-        told = queries.recorded(connection, [*run_ids, *(run.run_id for run in runs)])
+        recordings = queries.recorded(connection, [*run_ids, *(run.run_id for run in runs)])
     named = queries.runs_by_id(store, run_ids)
     of = str(named["workload"].iloc[0])
     order = queries.order_of_versions(store, of)
@@ -63,8 +63,13 @@ def baseline_of(
         )
     if against == "window":
         acceptance = acceptance_of(store, lines[0], runs, len(earlier))
-        unlike = _recorded_differently(told, run_ids, earlier)
-        places, because = window(acceptance, unlike)
+        unlike = _recorded_differently(recordings, run_ids, earlier)
+        with store.connect() as connection:
+            kept = kept_version(connection, lines[0], run_ids)
+        judged_by = kept.baseline if kept is not None else frozenset()
+        own = [place for place, run in enumerate(earlier) if run.run_id in judged_by]
+        own = own if len(own) >= ENOUGH else []
+        places, because = window(acceptance, unlike, own)
         chosen = [earlier[place] for place in places]
     else:
         because = ""
@@ -92,37 +97,42 @@ def _chosen(earlier: Sequence[LineRun], pinned: Sequence[LineRun], against: str)
 
 
 def _recorded_differently(
-    told: Mapping[int, queries.Recorded], run_ids: Sequence[int], earlier: Sequence[LineRun]
+    recordings: Mapping[int, queries.Recorded], run_ids: Sequence[int], earlier: Sequence[LineRun]
 ) -> dict[int, str]:
     """The places of the `earlier` runs that were not recorded as any of `run_ids`, and in what they differ; none where
     that would leave no run.
     """
-    own = [told[run_id].recording for run_id in run_ids]
+    own = [recordings[run_id].recording for run_id in run_ids]
     found = {}
     for place, run in enumerate(earlier):
-        recording = told[run.run_id].recording
+        recording = recordings[run.run_id].recording
         if recording not in own:
             found[place] = ", ".join(one.aspect.words for one in differences([recording], own)) or "their settings"
     return found if len(found) < len(earlier) else {}
 
 
-def window(acceptance: Acceptance, unlike: Mapping[int, str] = MappingProxyType({})) -> tuple[list[int], str]:
+def window(
+    acceptance: Acceptance, unlike: Mapping[int, str] = MappingProxyType({}), judged_by: Sequence[int] = ()
+) -> tuple[list[int], str]:
     """The places of the runs of a window, in order, and sentences on why others are not in it, "" without any.
 
     `unlike`: places of runs that were recorded differently, which are in no window, and in what they differ.
+    `judged_by`: the places of the runs that the version was judged by; none where it was not, or by too few.
 
     Where fewer than 3 runs are accepted, others stand in, the newest first: before the accepted step, then those with a
     suspicion, then those with an open regression.
     """
     runs = acceptance.runs
     alike = [place for place in range(len(runs)) if place not in unlike]
-    accepted = [place for place in alike if acceptance.is_accepted(place)][-WINDOW:]
+    accepted = list(judged_by) or [place for place in alike if acceptance.is_accepted(place)][-WINDOW:]
     others = sorted(set(alike) - set(accepted), key=lambda place: (_doubt(acceptance, place), -place))
-    standing_in = others[: max(0, ENOUGH - len(accepted))]
+    standing_in = [] if judged_by else others[: max(0, ENOUGH - len(accepted))]
     places = sorted([*accepted, *standing_in])
     # with a full window only the runs between its own were passed over; what is older was not its turn
     since = places[0] if len(accepted) == WINDOW else 0
-    passed_over = [place for place in alike if place >= since and not acceptance.is_accepted(place)]
+    passed_over = [
+        place for place in alike if place >= since and place not in places and not acceptance.is_accepted(place)
+    ]
     sentences = [
         _other_recordings(acceptance, {place: words for place, words in unlike.items() if place >= since}),
         _left_out(acceptance, [place for place in passed_over if place not in standing_in]),

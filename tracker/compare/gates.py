@@ -20,7 +20,7 @@ from tracker.judgement import known_at
 from tracker.judgement.gates import key_of_finding
 from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Cause, Diff
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided, without_small_losses
 from tracker.results.options import check_words
 from tracker.results.verdicts import INCOMPARABLE
 from tracker.store import judged, queries
@@ -38,6 +38,9 @@ _TABLES: Final = {
 _SAME_SIZE: Final = 1.0 + rule.MIN_RATIO
 _STEP: Final[Key] = ("run", "duration_ns", "", "", "")
 _E2E: Final[Key] = ("run", "e2e_ns", "", "", "")
+_LEAVES: Final = ("op_name", "op", "kernel")
+_OF_TIME: Final = (*_LEAVES, "module", "api", "phase")
+"""Kinds of series that say how long operators take: what is netted, and what fails with it."""
 _MORE_CALLS: Final = ", more calls"
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
@@ -84,14 +87,16 @@ class Known(Struct, frozen=True):
 
 
 def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> Gate:
-    """Whether a diff fails. `known`: regressions that are no news, see `known_before`; `new` lets them pass.
+    """Whether a diff fails. `known`: regressions that are no news, see `known_before`; `new` lets them pass, and
+    operators that lose less than 1 % of the step net of what others gained.
 
     Of the sections that the diff was asked for (`only`; without it all) and of the rows that its filters leave, what is
     REGRESSED, ADDED or called more often fails; with `suspect` also what is SUSPECT and worse. An ADDED op into which
     others were renamed or fused does not, nor do ADDED shapes of what is no larger in all.
 
     Exit codes: 0; 1 something fails; 3 the sides are never judged, however many runs there are; 4 one run against one
-    without a yardstick, or a suspicion that `new` and `any` leave to the next runs, or nothing that could be told.
+    without a yardstick, or a suspicion that `any` leaves to the next runs (`new`: of the step), or nothing that could
+    be told.
     """
     check_words("gate", (word,), FAIL_ON)
     judgement = diff.judgement
@@ -100,7 +105,26 @@ def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> 
         because = "nothing was judged" if judgement is None else judgement.sentences[0].rstrip(".")
         return Gate(word, EXIT_NOT_COMPARABLE if never else EXIT_TOO_LITTLE_DATA, because)
     rows = {(row.section, row.key): _under(row, word, known) for row in _judged(diff)}
-    return decided(word, rows.values(), nothing=_NOTHING)
+    found = list(rows.values())
+    if word == "new" and diff.options.op is None:
+        net_share = _net_share(found)
+        found = found if net_share is None else without_small_losses(found, net_share, _OF_TIME)
+    return decided(word, found, nothing=_NOTHING)
+
+
+def _net_share(rows: Sequence[GatedRow]) -> float | None:
+    """The net loss of operators, as a part of the step: of what became worse without being known, and of what became
+    better; None where the step is not among the rows.
+    """
+    steps = [max(row.baseline or 0.0, row.candidate or 0.0) for row in rows if row.key in (_STEP, _E2E)]
+    if not steps or not steps[0]:
+        return None
+    better = (rule.IMPROVED, rule.REMOVED)
+    for kind in _LEAVES:
+        own = [row for row in rows if row.key[0] == kind and (row.outcome == "failed" or row.verdict in better)]
+        if any(row.outcome == "failed" for row in own):
+            return sum(row.delta for row in own) / steps[0]
+    return 0.0
 
 
 def _under(row: GatedRow, word: str, known: Sequence[Known]) -> GatedRow:

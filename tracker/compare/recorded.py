@@ -13,7 +13,8 @@ from tracker.columns import Columns, objects
 from tracker.compare import knowing
 from tracker.compare.keys import ranks
 from tracker.judgement import has_shapes
-from tracker.results import ADDED, REMOVED, UNMATCHED
+from tracker.profile import NOT_LISTED, NOT_LISTED_COLLECTIVES
+from tracker.results import ADDED, BOTH, REMOVED, UNMATCHED
 from tracker.results.recording import (
     ALLOCATIONS,
     API_NAMES,
@@ -42,6 +43,10 @@ _KEYED_BY: Final = {
     "modules": {NAMES, MODULES}, "api": {API_NAMES}, "tree": {NAMES, MODULES},
 }  # fmt: skip
 """Table of a Diff -> what the keys of its rows rest on."""
+_RESTS: Final = frozenset({NOT_LISTED, NOT_LISTED_COLLECTIVES})
+_OF_OPS: Final = frozenset({"ops", "op_details", "tree", "modules"})
+_OF_KERNELS: Final = frozenset({"kernels", "kernel_types", "op_details", "communication", "communication_details"})
+"""Tables of a Diff whose rows come from the ops, and from the kernels, of a source."""
 _WORDS: Final = {"ops": "operators", "kernels": "kernels", "api": "host API calls", "modules": "modules"}
 
 
@@ -49,7 +54,7 @@ class Recorded(Struct, frozen=True):
     """How two sides differ in how they were recorded. `by_name`: operators are matched by name for that alone.
 
     `timeline`: on which the candidate was timed. `is_subject`: the sides ran on other devices, so that what exists on
-    one of them only is what the comparison is about.
+    one of them only is what the comparison is about. `cut`: per side the tables of which its source lists only a part.
     """
 
     found: tuple[Difference, ...]
@@ -57,6 +62,7 @@ class Recorded(Struct, frozen=True):
     timeline: str
     is_subject: bool
     labels: tuple[str, str]
+    cut: tuple[frozenset[str], frozenset[str]] = (frozenset(), frozenset())
 
     def of(self, kind: str, metric: str) -> tuple[Difference, ...]:
         """The differences that make a series of this kind incomparable."""
@@ -72,10 +78,20 @@ class Recorded(Struct, frozen=True):
         return disturbing(self.found, frozenset({RATE}))
 
     def marked(self, name: str, table: Columns) -> Columns:
-        """The rows `name` of a Diff, those of one side UNMATCHED where the recordings may be the cause."""
-        if self.is_subject or "status" not in table.arrays or not self._disturbs(name):
+        """The rows `name` of a Diff, those of one side UNMATCHED where the recordings may be the cause, or where the
+        other side does not list all that it has.
+        """
+        if "status" not in table.arrays:
             return table
-        texts = [UNMATCHED if word in (ADDED, REMOVED) else word for word in table.listed("status")]
+        unlike = not self.is_subject and self._disturbs(name)
+        doubtful = {word for word, cut in zip((ADDED, REMOVED), self.cut, strict=True) if unlike or name in cut}
+        if not doubtful:
+            return table
+        names = table.listed("name") if "name" in table.arrays else [""] * len(table)
+        texts = [
+            UNMATCHED if word in doubtful or (word != BOTH and text in _RESTS) else word
+            for word, text in zip(table.listed("status"), names, strict=True)
+        ]
         return table.having(status=objects(texts))
 
     def operators(self, found: Operators) -> Operators:
@@ -114,6 +130,14 @@ class Recorded(Struct, frozen=True):
                 else ""
             )
             notes.append(f"Recorded differently: {what}.{alone} {remedies(others)}")
+        for label, cut, other in zip(self.labels, self.cut, reversed(self.labels), strict=True):
+            if cut:
+                what = " and ".join(words for name, words in _WORDS.items() if name in cut)
+                word = "ADDED" if label == self.labels[0] else "REMOVED"
+                notes.append(
+                    f"The source of {label} lists only a part of its {what}: what only {other} has is UNMATCHED, not "
+                    f"{word}."
+                )
         return notes
 
     def _without_shapes(self) -> str:
@@ -135,11 +159,22 @@ def compared(baseline: Loaded, candidate: Loaded, options: DiffOptions) -> tuple
         candidate.side.timeline,
         baseline.side.device != candidate.side.device,
         (baseline.side.label, candidate.side.label),
+        (_cut(baseline), _cut(candidate)),
     )
     return recorded, replace(options, match="name") if by_name else options
 
 
-def told_of(side: Loaded) -> dict[int, queries.Recorded]:
+def _cut(side: Loaded) -> frozenset[str]:
+    """The tables of a Diff of which the source of a side lists only a part: tables in texts that were shortened."""
+    settings = dict.fromkeys(side.captures.listed("settings"))
+    if not any(queries.settings_of(text).get("profiler") == "summary" for text in settings):
+        return frozenset()
+    asked = ((queries.ops, _OF_OPS), (queries.kernels, _OF_KERNELS))
+    found = [tables for question, tables in asked if _RESTS & {*side.ask(question).listed("name")}]
+    return frozenset().union(*found)
+
+
+def stated_recordings(side: Loaded) -> dict[int, queries.Recorded]:
     """What the captures of each run of a side say of how it was recorded."""
     return queries.recorded_of(side.about(queries.recordings).rows("run_id", "key", "value"), side.run_ids)
 
@@ -151,13 +186,13 @@ def _recordings(side: Loaded) -> Sequence[Recording]:
     shaped, placed = ops["input_shapes"] != "", ops["module"] != ""
     of_run = ops.integers("run_id")
     with_memory = {run_id for run_id, has in side.told().rows("run_id", knowing.MEMORY) if has}
-    said = told_of(side)
+    said = stated_recordings(side)
     found = []
-    for run_id, told in said.items():
+    for run_id, one in said.items():
         own = of_run == run_id
         every, with_shapes = (len(np.unique(number[chosen])) for chosen in (own, own & shaped))
         found.append(
-            told.with_rows(
+            one.with_rows(
                 shapes=has_shapes(with_shapes, every),
                 memory=run_id in with_memory,
                 modules=bool((own & placed).any()),

@@ -1,4 +1,5 @@
-"""Git revisions in place of versions: a commit that a stored version has is that version, however it is named.
+"""Git revisions in place of versions: a commit that a stored version has is that version, however it is named; and
+the commits between two versions.
 
 The repository around the current folder is asked, and only read. No shell is involved.
 """
@@ -8,7 +9,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from tracker.errors import UsageError
@@ -20,6 +21,8 @@ _TIMEOUT_S: Final = 10
 _HASH: Final = re.compile(r"[0-9a-f]{4,64}")
 _SHORTEST: Final = 7
 """Characters of a stored commit, or of a label that is one, that may stand for a longer one."""
+_NEWEST: Final = 5
+"""Pairs of versions whose commits are looked up: git takes some milliseconds for each."""
 
 
 def version_of(store: Store, revision: str, workload: str | None = None) -> str | None:
@@ -52,13 +55,40 @@ def _matching(commits: Sequence[Sequence[Any]], wanted: str) -> list[str]:
     return list(found)
 
 
-def between(good: str | None, bad: str | None) -> str | None:
-    """The commits after `good` up to `bad`, in words: their number and the command that lists them where the repository
-    around the current folder has both, else the two commits; None where one is not known.
+def label_of(store: Store, wanted: str, workload: str | None = None) -> str:
+    """`wanted` where it is a version, else the version whose commit it names, else `wanted` for the error about it."""
+    if wanted in queries.versions.columns(store, workload).listed("version"):
+        return wanted
+    return version_of(store, wanted, workload) or wanted
+
+
+def notes_between(store: Store, rows: Iterable[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Sentences on the commits between the good and the bad version of findings or incidents, the newest first, where
+    both are known: their number and the command that lists them where the repository around the current folder has
+    them, else the two commits. Only for the first 5 pairs; others are counted.
     """
-    if not good or not bad or good == bad or not all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
-        return None
-    count = _git("rev-list", "--count", "--end-of-options", f"{good}..{bad}")
+    versions = queries.versions.columns(store)
+    commits = {(row[0], row[1]): row[2] for row in versions.rows("workload", "version", "commit")}
+    pairs: dict[tuple[str, str], tuple[str, str]] = {}
+    for row in rows:
+        names = str(row["good_version"]), str(row["version"])
+        good, bad = (commits.get((row["workload"], name)) for name in names)
+        if good and bad and good != bad and all(map(_HASH.fullmatch, (good.lower(), bad.lower()))):
+            pairs.setdefault((good, bad), names)
+    if not pairs:
+        return ()
+    is_there = bool(_git("rev-parse", "--git-dir"))
+    notes = [
+        f"Between {names[0]} and {names[1]}: {_words_between(*pair, is_there)}"
+        for pair, names in list(pairs.items())[:_NEWEST]
+    ]
+    older = len(pairs) - _NEWEST
+    more = f"Commits between the versions of {counted(older, 'older change')}: tracker explain names them"
+    return (*notes, *([more] if older > 0 else []))
+
+
+def _words_between(good: str, bad: str, is_there: bool) -> str:
+    count = _git("rev-list", "--count", "--end-of-options", f"{good}..{bad}") if is_there else ""
     if not count.isdigit():
         return f"commits {good} and {bad}"
     return f"{counted(int(count), 'commit')}: git log --oneline {good}..{bad}"

@@ -21,10 +21,11 @@ from tracker.compare.sides import load_all
 from tracker.config.places import user_path
 from tracker.errors import UsageError
 from tracker.lazy import pd
-from tracker.profile import NO_OP, UNLINKED_OP
+from tracker.profile import NO_OP, STEP_SPREAD, UNLINKED_OP
+from tracker.readers import outside_ranges
 from tracker.results import GRAINS, Shown, ShowOptions
 from tracker.store import queries
-from tracker.units import NS_PER_MS, format_ns
+from tracker.units import NS_PER_MS
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -96,7 +97,7 @@ def _with_spread(side: Loaded) -> pd.DataFrame:
     if alone.all():
         return steps
     counted = counters.of_side(side, ("run", "rank")).frame
-    spread = counted[(counted["source"] == "model_summary") & (counted["name"] == "ProfileStep")]
+    spread = counted[(counted["source"] == STEP_SPREAD[0]) & (counted["name"] == STEP_SPREAD[1])]
     for row in spread.itertuples():
         at = ~alone & (steps["rank"] == row.rank)
         steps.loc[at, ["shortest_ns", "longest_ns"]] = [round(row.min * NS_PER_MS), round(row.max * NS_PER_MS)]
@@ -104,14 +105,12 @@ def _with_spread(side: Loaded) -> pd.DataFrame:
 
 
 def _without_range(side: Loaded, ops: pd.DataFrame, options: ShowOptions) -> list[str]:
-    """How much device time of an Nsight Systems capture lies in no range, where other work does."""
+    """How much device time of a capture lies in no range of the program, where other work does."""
     own = ops["device_self_ns"].fillna(0)
     outside, whole = int(own[ops["name"] == NO_OP].sum()), int(own[ops["name"] != UNLINKED_OP].sum())
+    (format,) = side.runs.listed("format")
     is_filtered = options.op or options.module or options.minimum_ns is not None
-    if is_filtered or side.runs.listed("format") != ["nsys_sqlite"] or not 0.01 * whole < outside < whole:
-        return []
-    part = f"{format_ns(outside)} of {format_ns(whole)} device time ({outside / whole * 100:.1f} %)"
-    return [f"{part} was launched in no NVTX range and belongs to no operator, module or phase: it is the row {NO_OP}"]
+    return [] if is_filtered else [text for text in (outside_ranges(format, outside, whole),) if text]
 
 
 def _one_of(path: str) -> str:

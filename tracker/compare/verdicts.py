@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tracker.columns import Columns, objects
 from tracker.compare.operators import own_time
-from tracker.compare.recorded import told_of
+from tracker.compare.recorded import stated_recordings
 from tracker.compare.refusals import TOO_FEW_RUNS, why_not
 from tracker.detectors import rule
 from tracker.detectors.baseline import ENOUGH
@@ -157,9 +157,9 @@ def judge(baseline: Loaded, candidate: Loaded, options: DiffOptions, recorded: R
     """The verdicts of `candidate` against `baseline`, or the sentence that says why there are none."""
     whole_ops = options.max_kernels is None and not options.op_map
     left_out = _left_out(options, whole_ops)
-    known = Known(recordings=told_of(baseline))
+    known = Known(recordings=stated_recordings(baseline))
     if candidate.store is baseline.store:
-        known.recordings.update(told_of(candidate))
+        known.recordings.update(stated_recordings(candidate))
     older = _older(baseline, candidate, known)
     reason = why_not(baseline, candidate, older, recorded)
     refusal = TOO_FEW if reason == TOO_FEW_RUNS else INCOMPARABLE

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tracker.detectors import rule
 from tracker.detectors.life_parts import (
     ENDED,
     NOTIFIED,
@@ -23,7 +24,6 @@ from tracker.detectors.life_parts import (
     Finding,
     LifeRule,
     Observed,
-    Over,
     Passed,
     State,
     Transition,
@@ -31,7 +31,7 @@ from tracker.detectors.life_parts import (
 
 __all__ = [
     "ENDED", "NOTIFIED", "OPEN", "RULE", "TRANSITIONS", "Acted", "Action", "Event", "Finding", "LifeRule", "Observed",
-    "Over", "Passed", "State", "Transition", "refusal", "step",
+    "Passed", "State", "Transition", "refusal", "step",
 ]  # fmt: skip
 
 _CALM: Final = "below half of the smallest change that counts, or a quarter of its size"
@@ -46,8 +46,6 @@ def step(finding: Finding, event: Event, life: LifeRule) -> tuple[Finding, list[
         walk.acted(event)
     elif isinstance(event, Observed):
         walk.observed(event)
-    elif isinstance(event, Over):
-        walk.over(event)
     return walk.finding, walk.rows
 
 
@@ -97,7 +95,7 @@ class _Walk:
                 kind,
                 event.who if isinstance(event, Acted) else RULE,
                 event.when_ns,
-                event.run if isinstance(event, Observed | Over) else None,
+                event.run if isinstance(event, Observed) else None,
                 self.life.version,
                 reason,
                 notifies,
@@ -154,10 +152,10 @@ class _Walk:
         elif self._state() == "recovering":
             good = self._is_back(event.effect)
             self._recovering(event, event.effect)
-            self._count(event.effect, good=good)
+            self._count(event, good=good)
         else:
             self._bad(event, event.effect)
-            self._count(event.effect, good=event.effect < self._calm())
+            self._count(event, good=self._is_good(event))
 
     def _vanish(self) -> None:
         state = self.finding.state
@@ -172,7 +170,7 @@ class _Walk:
         if not event.screens:
             return
         self.finding = Finding(number=self.finding.number + 1, first_bad_run=event.run, first_bad_version=event.version)
-        self.to("suspect", "suspected", "one run passes the screen; the next runs decide")
+        self.to("suspect", "suspected", event.because or "one run passes the screen; the next runs decide")
         if event.confirms:
             self._confirm(event)
 
@@ -183,21 +181,30 @@ class _Walk:
                 self.to("muted", "confirmed", reason, muted_before="new", **self._measured(event))
             else:
                 self._confirm(event)
-            self._count_confirming(event.effect or 0.0)
+            self._count_confirming(event)
         elif event.confirms is False:
             if self.finding.state == "muted":
                 self.unmute("the confirming runs decided")
             because = f": {event.because}" if event.because else ""
             self.to("normal", "cleared", f"the confirming runs do not show it{because}")
 
-    def _count_confirming(self, effect: float) -> None:
-        """The last of the runs that confirm a finding may be a good one already."""
-        good = effect < self._calm()
-        self.finding = replace(self.finding, good_runs=int(good))
-        self._count(effect, good=good)
+    def _count_confirming(self, event: Observed) -> None:
+        """The last of the runs that confirm a finding may be good ones already."""
+        good = self._is_good(event)
+        self.finding = replace(self.finding, good_runs=event.runs if good else 0)
+        self._count(event, good=good)
+        if good and event.runs >= self.life.recovery_runs and self.finding.state != "muted":
+            self._end_by_version(event)
+
+    def _end_by_version(self, event: Observed) -> None:
+        """The runs of one version, enough of them, are good again: it is over with them."""
+        reason = f"the {event.runs} runs of the version {_CALM}"
+        self.to("recovering", "recovering", reason, before=self._after_recovery(), good_runs=0, worse_runs=0)
+        self._recover(event.version, reason)
 
     def _confirm(self, event: Observed) -> None:
-        self.to("new", "confirmed", "the confirming runs show it too", notifies=True, **self._measured(event))
+        reason = event.because or "the confirming runs show it too"
+        self.to("new", "confirmed", reason, notifies=True, **self._measured(event))
 
     def _measured(self, event: Observed) -> dict[str, Any]:
         level = max(event.size or event.effect or 0.0, 0.0)
@@ -206,33 +213,37 @@ class _Walk:
     def _bad(self, event: Observed, effect: float) -> None:
         """A confirmed finding: is it over, worse, or simply still there?"""
         life, finding = self.life, self.finding
-        good = finding.good_runs + 1 if effect < self._calm() else 0
+        good = finding.good_runs + event.runs if self._is_good(event) else 0
         turned = finding.size > 0 and event.opposite_step >= life.opposite_step * finding.size
         if good >= life.recovery_runs or turned:
             if finding.state == "muted":
                 self.unmute("it recovers")
+            if good and event.runs >= life.recovery_runs:
+                self._end_by_version(event)
+                return
             reason = "a step back" if turned else f"{good} runs {_CALM}"
             self.to("recovering", "recovering", reason, before=self._after_recovery(), good_runs=0, worse_runs=0)
             return
         beyond = max(life.effect, life.worse_share * finding.size)
-        worse = finding.worse_runs + 1 if effect - finding.notified_level >= beyond else 0
+        worse = finding.worse_runs + event.runs if effect - finding.notified_level >= beyond else 0
         self.finding = replace(finding, good_runs=good, worse_runs=worse)
-        if worse >= life.worse_runs:
+        if worse >= life.worse_runs or (worse and event.runs >= rule.FINDING_RUNS):
             self._worsen(effect)
         later = finding.first_bad_version is not None and event.version > finding.first_bad_version
         if self.finding.state in {"new", "reopened"} and later and good == 0:
             self.to("persisting", "persisted", "the next version is still bad")
 
-    def _count(self, effect: float, *, good: bool) -> None:
-        """What this run says of its version: whether all of it is good, and at which level the good runs lie."""
-        finding = self.finding
-        level, runs = (finding.back_level, finding.back_runs) if effect < self._calm() else (0.0, 0)
+    def _count(self, event: Observed, *, good: bool) -> None:
+        """At which level the good runs lie."""
+        finding, effect = self.finding, event.effect or 0.0
+        level, runs = (finding.back_level, finding.back_runs) if self._is_good(event) else (0.0, 0)
         if good:
-            level, runs = level + (effect - level) / (runs + 1), runs + 1
-        self.finding = replace(
-            finding, version_runs=finding.version_runs + 1, version_good=finding.version_good + good,
-            back_level=level, back_runs=runs,
-        )  # fmt: skip
+            level, runs = level + (effect - level) * event.runs / (runs + event.runs), runs + event.runs
+        self.finding = replace(finding, back_level=level, back_runs=runs)
+
+    def _is_good(self, event: Observed) -> bool:
+        """Whether the runs are as they should be: low enough, or so as a version."""
+        return event.cleared or (event.effect or 0.0) < self._calm()
 
     def _calm(self) -> float:
         return self.life.calm(self.finding.size)
@@ -258,7 +269,8 @@ class _Walk:
                 self.to(finding.before, "relapsed", reason, good_runs=0, worse_runs=0)
             return
         back = self._is_back(effect)
-        good, other = (finding.good_runs + 1, 0) if back else (0, finding.worse_runs + (effect < self._calm()))
+        calm = event.runs if effect < self._calm() else 0
+        good, other = (finding.good_runs + event.runs, 0) if back else (0, finding.worse_runs + calm)
         self.finding = replace(finding, good_runs=good, worse_runs=other)
         if good >= life.recovery_runs:
             self._recover(event.version, f"{good} more runs {_CALM}")
@@ -278,17 +290,6 @@ class _Walk:
             self.unmute("it recovered")
         self.to("recovered", "recovered", reason, notifies=True, good_runs=0, worse_runs=0, recovered_version=version)
 
-    def over(self, event: Over) -> None:
-        """What no run of a version has is gone; a whole version of good runs, R at least, ends a recovery, whatever the
-        next one brings.
-        """
-        if event.gone:
-            self._vanish()
-        runs, good = self.finding.version_runs, self.finding.version_good
-        if self._state() == "recovering" and good == runs >= self.life.recovery_runs:
-            self._recover(event.version, f"all {runs} runs of the version {_CALM}")
-        self.finding = replace(self.finding, version_runs=0, version_good=0)
-
     def _recovered(self, event: Observed) -> None:
         """What is confirmed was suspicious within its versions, however late the runs came that confirm it."""
         finding, life = self.finding, self.life
@@ -299,7 +300,7 @@ class _Walk:
                     "reopened", "reopened", "bad again soon after it recovered", notifies=True,
                     reopened=finding.reopened + 1, worse_runs=0, **measured,
                 )  # fmt: skip
-                self._count_confirming(event.effect or 0.0)
+                self._count_confirming(event)
         elif event.version - (finding.recovered_version or 0) > life.reopen_versions:
             self.to("normal", "closed", f"{life.reopen_versions} versions have passed since it recovered")
             self._open(event)

@@ -70,14 +70,15 @@ class LifeRule(Struct, frozen=True):
 
 
 class Observed(Struct, frozen=True):
-    """What one run says of the series, in the finding's direction: positive `effect` is worse, as a log.
+    """What the runs of one version say of the series, in the finding's direction: positive `effect` is worse, as a log.
 
-    `effect`: against the baseline from before the finding; None where the run does not have the series. `version`: its
-    ordinal. `screens`: the run alone is suspicious. `confirms`: what the confirming runs say, None while they are too
-    few; `size`: how large they say it is, None for `effect`; `because`: why they do not, as far as known. `gone`: the
-    series is in no run of this version, of which enough are here, or all. `opposite_step`: size of a change point the
-    other way that was not told before; 0: none. `when_ns`: its start, None where nobody knows; then it ends no mute
-    that has a time.
+    `effect`: their mean against the baseline from before the finding; None where none has the series. `runs`: how many
+    have it, `run` the last of them. `version`: its ordinal. `screens`: they are suspicious. `confirms`: what the
+    confirming runs say, None while they are too few; `size`: how large they say it is, None for `effect`; `because`:
+    why, or why not, as far as known. `gone`: the series is in no run of this version, of which enough are here, or all.
+    `opposite_step`: size of a change point the other way that was not told before; 0: none. `cleared`: the version as a
+    whole shows no change any more, however much it varies. `when_ns`: start of the run, None where nobody knows; then
+    it ends no mute that has a time.
     """
 
     run: int
@@ -90,6 +91,8 @@ class Observed(Struct, frozen=True):
     opposite_step: float = 0.0
     size: float | None = None
     because: str = ""
+    runs: int = 1
+    cleared: bool = False
 
 
 class Acted(Struct, frozen=True):
@@ -111,18 +114,7 @@ class Passed(Struct, frozen=True):
     when_ns: int
 
 
-class Over(Struct, frozen=True):
-    """A version is over: the next one is here. `run`: the last one of `version`, its ordinal. `gone`: no run of it has
-    the series. `when_ns`: start of the first run of the next one, None where nobody knows.
-    """
-
-    run: int
-    version: int
-    when_ns: int | None
-    gone: bool = False
-
-
-Event = Observed | Acted | Passed | Over
+Event = Observed | Acted | Passed
 
 
 class Finding(Struct, frozen=True):
@@ -130,9 +122,8 @@ class Finding(Struct, frozen=True):
 
     `size`: log change when it was confirmed. `notified_level`: the level that was last told. `good_runs`, `worse_runs`:
     in a row. `before`, `muted_before`, `vanished_before`: the state that a recovery, a mute, a disappearance
-    interrupted. `told`: a message about it was due at least once. `version_runs`, `version_good`: runs of the newest
-    version, and how many of them are good. `back_level`, `back_runs`: mean effect of the good runs in a row, their
-    number.
+    interrupted. `told`: a message about it was due at least once. `back_level`, `back_runs`: mean effect of the good
+    runs in a row, their number.
     """
 
     state: State = "normal"
@@ -151,8 +142,6 @@ class Finding(Struct, frozen=True):
     told: bool = False
     until_ns: int | None = None
     until_version: int | None = None
-    version_runs: int = 0
-    version_good: int = 0
     back_level: float = 0.0
     back_runs: int = 0
 

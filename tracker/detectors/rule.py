@@ -23,7 +23,7 @@ VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUN
 CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
 """What is said of a series that is on another level, or may be."""
 
-RULE_VERSION: Final = 4
+RULE_VERSION: Final = 5
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
 
 TESTED_SHARE: Final = 1e-4

@@ -15,8 +15,9 @@ from tracker.doctor.findings import CaptureFound, Failure, Findings
 from tracker.doctor.view import View
 from tracker.errors import SourceError, without_place
 from tracker.intake import IngestOptions, Piece, form_runs, formats_beside, read_pieces
-from tracker.profile import MISSING, Capture, Rows
+from tracker.profile import MISSING, NO_OP, UNLINKED_OP, Capture, Rows
 from tracker.readers import Found
+from tracker.units import format_ns
 
 _COUNTED: Final = {
     "op": "ops",
@@ -148,8 +149,21 @@ def _capture(piece: Piece) -> CaptureFound:
         labels=dict(capture.labels),
         configuration=dict(capture.configuration),
         lacks=rules.lacks_of(view),
-        warnings=piece.warnings,
+        warnings=(*piece.warnings, *_without_op(rows, piece.format)),
     )
+
+
+def _without_op(rows: Rows, format: str) -> list[str]:
+    """How much device time stays without an operator because it was launched in no range, and how much of it because
+    another thread launched it.
+    """
+    names, table = rows.tables["op_key"]["name"], rows.tables["op"]
+    times = [(names[key], int(ns)) for key, ns in zip(table["op_key"], table["device_self_ns"], strict=True)]
+    own = [(name, ns) for name, ns in times if ns != MISSING and name != UNLINKED_OP]
+    text = readers.outside_ranges(format, sum(ns for name, ns in own if name == NO_OP), sum(ns for _, ns in own))
+    if text and rows.other_threads_ns:
+        text += f"; {format_ns(rows.other_threads_ns)} of it by threads without a range while others had one open"
+    return [text] if text else []
 
 
 def counts_of(rows: Rows) -> dict[str, int]:

@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
-from tracker.about import HOW_TO_INSTALL
-from tracker.errors import SourceError, TrackerError, UsageError, without_place
+from tracker.errors import HOW_TO_INSTALL, SourceError, TrackerError, UsageError, without_place
 from tracker.hooks import spool
 from tracker.intake.packing import content_of
 from tracker.intake.pieces import IngestOptions, Piece, read_pieces, unpacked_pieces
@@ -47,6 +46,10 @@ RULES: Final = (SCHEMA, RULES_VERSION)
 """What must be the same on all machines, for the rows not to depend on who read them."""
 
 
+class ClusterError(UsageError):
+    """What is wrong with the cluster, and with no profile: it ends an ingest that keeps going, too."""
+
+
 @contextmanager
 def cluster(address: str) -> Iterator[ReadWith]:
     """What reads profiles on the cluster whose scheduler listens at `address`; for `IngestOptions.read_with`.
@@ -66,7 +69,7 @@ def cluster(address: str) -> Iterator[ReadWith]:
     except OSError as error:
         raise _lost(error) from error
     with client:
-        yield lambda found, options: _read(client, found, options)
+        yield lambda found, options: read_on(client, found, options)
 
 
 def _require_scheduler(address: str) -> None:
@@ -92,8 +95,8 @@ async def _identity(address: str) -> dict[str, Any]:
     return said
 
 
-def _lost(error: Exception) -> UsageError:
-    return UsageError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again")
+def _lost(error: Exception) -> ClusterError:
+    return ClusterError(f"the Dask cluster was lost ({error})", remedy="start it, then ingest again")
 
 
 def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[int]) -> bytes | TrackerError:
@@ -103,7 +106,7 @@ def read_packed(path: str, format: str, how: Mapping[str, Any], rules: Sequence[
     """
     host = spool.host_name()
     if tuple(rules) != RULES:
-        return UsageError(f"the Dask worker on {host} has another version of tracker", remedy=_SAME)
+        return ClusterError(f"the Dask worker on {host} has another version of tracker", remedy=_SAME)
     try:
         if not Path(path).exists():
             problem = f"the Dask worker on {host} does not see it"
@@ -124,7 +127,7 @@ def _task() -> Any:
     return read
 
 
-def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
+def read_on(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterator[list[Piece] | TrackerError]:
     """The captures of each profile, in order; the first one that cannot be read ends it with its error, or gives it
     where the options say to keep going.
     """
@@ -135,14 +138,14 @@ def _read(client: Any, found: Sequence[Found], options: IngestOptions) -> Iterat
     ]
     try:
         for number, item in enumerate(found):
-            content = _result(client, futures[number], item)
-            futures[number].release()
             try:
+                content = _result(client, futures[number], item)
                 pieces: list[Piece] | TrackerError = _pieces(content, item, options)
-            except SourceError as error:
-                if not options.keep_going:
+            except (SourceError, UsageError) as error:
+                if not options.keep_going or isinstance(error, ClusterError):
                     raise
                 pieces = error
+            futures[number].release()
             yield pieces
             if options.on_progress is not None:
                 options.on_progress(item.path.name, number + 1, len(found))
@@ -160,7 +163,7 @@ def _result(client: Any, future: Any, item: Found) -> bytes | TrackerError:
         problem = "workers of the Dask cluster died over it, one after the other"
         raise SourceError(item.path, "", problem, remedy="give them more memory, or read it here") from error
     except (ImportError, AttributeError, TypeError) as error:  # a module, a name or a parameter that is not there
-        raise UsageError(f"a Dask worker cannot run this tracker ({error})", remedy=_SAME) from error
+        raise ClusterError(f"a Dask worker cannot run this tracker ({error})", remedy=_SAME) from error
     except CancelledError as error:
         raise _lost(Exception("its scheduler is gone")) from error
     except OSError as error:
@@ -179,7 +182,7 @@ def _wait(client: Any, future: Any) -> None:
                 seen = time.monotonic()
             elif time.monotonic() - seen >= _GONE_S:
                 problem = f"the Dask cluster has had no workers for {_GONE_S} s"
-                raise UsageError(problem, remedy="start some with dask worker, then ingest again") from None
+                raise ClusterError(problem, remedy="start some with dask worker, then ingest again") from None
         else:
             return
 

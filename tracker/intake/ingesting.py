@@ -20,7 +20,7 @@ from tracker.intake.pieces import IngestOptions, Piece
 from tracker.intake.records import HOW_TO_LABEL, date_of, device_of, record_of
 from tracker.intake.sidecar import NOTHING, Sidecar, agreed, over
 from tracker.profile import Capture
-from tracker.readers import told
+from tracker.readers import not_recognised_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -95,7 +95,8 @@ def ingest(
     if not pieces and read.failed:
         raise _all_failed(read.failed)
     if not pieces and options.places:
-        raise UsageError(f"the layout has no profile; {told(read.passed)}", remedy="check --layout and the path")
+        left = not_recognised_line(read.passed)
+        raise UsageError(f"the layout has no profile; {left}", remedy="check --layout and the path")
     formed = [
         (group, _asked(group, version, workload, options))
         for alike in _by_place(pieces, options)

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from tracker.detectors import rule
 from tracker.detectors.contribution import MATTERS
-from tracker.results import DIRECTIONS
+from tracker.results import DIRECTIONS, shown_name
 from tracker.store import Store, queries
 from tracker.store.judged import Line, LineRun
 from tracker.units import format_diff
@@ -154,11 +154,12 @@ def _life(
             since = None
         elif kind in ("recovering", "recovered", "vanished") and since is not None and place is not None:
             # the runs by which a recovery is seen are good ones; what is gone is in no run of its version
-            end = first_of[event["run_id"]] if kind == "vanished" else place - rule.RECOVERING + 1
+            begin = first_of[event["run_id"]]
+            end = begin if kind == "vanished" else min(begin, place - rule.RECOVERING + 1)
             spans.append(Span(row, since, end, confirmed))
             since, was_bad = None, kind == "vanished"
         elif kind == "returned" and was_bad:
-            since, was_bad = place, False
+            since, was_bad = first_of[event["run_id"]], False
         elif kind in ("reopened", "relapsed") and place is not None:
             since, confirmed = _again(row, kind, place, places), True
     if since is not None:
@@ -228,4 +229,4 @@ def words_of(rows: Sequence[Row]) -> str:
     came = {("presence", True): "ADDED", ("presence", False): "REMOVED"}
     what = came.get((row["change"], row["direction"] == _REGRESSION)) or format_diff(row["ratio"])
     more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
-    return f"finding {row['finding_id']} ({row['name']} {what}){more}"
+    return f"finding {row['finding_id']} ({shown_name(row['kind'], row['name'])} {what}){more}"

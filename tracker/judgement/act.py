@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -13,11 +14,14 @@ from tracker.detectors.life import OPEN, Acted, Action, refusal
 from tracker.errors import UsageError
 from tracker.judgement.keep import keep
 from tracker.judgement.tell import found_rows, line_of
+from tracker.judgement.update import update_line
 from tracker.results import FindingsOptions
 from tracker.store import Store, findings, judged, judgements, queries
 from tracker.store.judged import Line
 
 _LIST = "tracker findings --state all --all lists them"
+_DIGITS = 18  # what fits into 8 bytes, in which the database holds numbers
+_INCIDENT = re.compile(rf"incident:(\d{{1,{_DIGITS}}})", re.ASCII)
 _NONE = "there are none yet: tracker runs lists what there is"
 
 
@@ -30,6 +34,22 @@ class Wish(Struct, frozen=True):
     reason: str
     until_ns: int | None = None
     until_version: str | None = None
+
+
+def numbers_of(targets: Sequence[str]) -> tuple[list[int], list[int]]:
+    """The findings (`12`) and incidents (`incident:3`) that texts name; UsageError for any other text."""
+    findings, incidents = [], []
+    for target in targets:
+        incident = _INCIDENT.fullmatch(target)
+        if incident:
+            incidents.append(int(incident[1]))
+        elif target.isascii() and target.isdigit() and len(target) <= _DIGITS:
+            findings.append(int(target))
+        else:
+            raise UsageError(
+                f"{target!r} is no finding", remedy="give numbers, or incident:N; tracker findings lists them"
+            )
+    return findings, incidents
 
 
 def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_ids: Sequence[int] = ()) -> list[int]:
@@ -56,7 +76,7 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
     lines = {line_of(row): [own for own in chosen if line_of(own) == line_of(row)] for row in chosen}
     store.transact(partial(_write, wish=wish, lines=lines))
     for line in lines:
-        keep(store, line, now_ns=wish.when_ns)
+        update_line(store, line, now_ns=wish.when_ns)
     return sorted(int(row["finding_id"]) for row in chosen)
 
 

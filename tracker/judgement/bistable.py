@@ -56,16 +56,16 @@ def jumping(baseline: ChosenSide, candidate: ChosenSide, keys: Iterable[Key], th
         return {}
     with older.store.connect() as connection:
         past = values_of_runs(connection, [run.run_id for run in older.last], older.known)
-        told = older.known.recorded(connection, [run.run_id for run in older.last])
+        recordings = older.known.recorded(connection, [run.run_id for run in older.last])
     for side in (newer, other):
         with side.store.connect() as connection:
-            told += side.known.recorded(connection, side.run_ids)
+            recordings += side.known.recorded(connection, side.run_ids)
     asked = sorted(keys)
     rows: Sequence[Key] = asked
     if any(is_centred(family_of(kind, metric, part)) for kind, metric, _, _, part in asked):
         rows = all_keys([past.keys, baseline.found.keys, candidate.found.keys])  # they say what all of them share
     values, calls = beside((past, newer.found, other.found), rows)
-    made = split(rows, values, calls, recordings_of(rows, values, told))
+    made = split(rows, values, calls, recordings_of(rows, values, recordings))
     watched = in_order(Values.of_split(made), range(values.shape[1]), thresholds)
     bad = bad_runs(older.store, older.line, older.runs)
     count, end = len(older.last), len(older.last) + len(newer.run_ids)

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from tracker.detectors import rule
 from tracker.detectors.calibrate import MIN_RUNS, RATIOS, Split, consecutive_splits, random_splits, smallest_ratio
+from tracker.detectors.power import recall
+from tracker.detectors.spread import floored, moderate, pooled
 from tracker.detectors.within import two_modes
 from tracker.errors import UsageError
 from tracker.judgement.families import RUN, family_of, leaf_of, unit_of
@@ -30,6 +32,11 @@ _CANDIDATE: Final = 3
 _SEED: Final = 0
 _MOST_FALSE: Final = 1.0
 _FOUND: Final = (rule.REGRESSED, rule.IMPROVED)
+_CHANGES: Final = (0.05, 0.10, 0.20)
+_RUNS: Final = (2, 3, 5, 8)
+_LARGEST: Final = 5
+"""Operators of which it is said what would be found."""
+_NAMING: Final = ("series_id", "kind", "metric", "name", "input_shapes", "part")
 
 
 def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOptions | None = None) -> Calibration:
@@ -54,6 +61,7 @@ def calibrate(store: Store, references: Sequence[str], *, options: CalibrateOpti
         ratios=ratios,
         proposals=_proposals(ratios, values, place, device_timed),
         series=_series(values, rows, place.limits, options.noisiest),
+        recall=_recall(values, rows, place.limits, device_timed),
         workload=place.workload,
         configuration=place.configuration,
         device=place.device,
@@ -109,7 +117,7 @@ def _place(store: Store, wanted: set[int], options: CalibrateOptions) -> Place:
     if any(run.stale for run in kept):
         raise UsageError("these runs were saved before they could be judged", remedy="tracker versions judge")
     place = found[0]
-    return replace(place, runs=tuple(kept))
+    return replace(place, basis=replace(place.basis, runs=tuple(kept)))
 
 
 def _workload(store: Store, wanted: set[int]) -> str:
@@ -249,6 +257,41 @@ def _series(values: Values, rows: pd.DataFrame, limits: Thresholds, most: int) -
     frame = frame[matters].assign(bistable=bistable[matters]).sort_values("spread", ascending=False, kind="stable")
     kept = frame["bistable"].to_numpy() | (np.arange(len(frame)) < most)
     return frame.loc[kept, list(CALIBRATION_COLUMNS["series"])].reset_index(drop=True)
+
+
+def _recall(values: Values, rows: pd.DataFrame, limits: Thresholds, device_timed: bool) -> pd.DataFrame:
+    """What would be found of the step and of the largest operators, by how large it is and by so many runs."""
+    runs = values.values.shape[1]
+    everything = list(range(runs))
+    step = step_of(values, everything, everything)
+    leaf = leaf_of(values.families)
+    metrics = {family[1] for family in values.families if family[0] == RUN}
+    whole = "duration_ns" if "duration_ns" in metrics else "e2e_ns"
+    found = []
+    for family, own in values.by_family().items():
+        of_step = family[0] == RUN and family[1] == whole
+        if not of_step and (leaf is None or family[0] != ("op_name" if leaf[0] == "op" else leaf[0])):
+            continue
+        logs = np.log(np.vstack(rows["centred"].iloc[own.tolist()].to_list()))
+        level = np.log([np.nanmedian(values.values[row]) for row in own.tolist()])
+        within = moderate(floored(pooled(logs)), level) if not of_step else floored(pooled(logs))
+        names = [values.names[row] for row in own.tolist()]
+        of_kind = limits.limits(family, names, device_timed=device_timed)
+        share = np.exp(level) / step
+        largest = np.argsort(-share, kind="stable")[: 1 if of_step else _LARGEST].tolist()
+        for change in _CHANGES:
+            for number in _RUNS:
+                chances = recall(within, runs, change, number, len(own), of_kind)
+                found += [
+                    (*rows.iloc[own[at]][list(_NAMING)], 1.0 if of_step else share[at], change, number, chances[at])
+                    for at in largest
+                ]
+    frame = pd.DataFrame(found, columns=list(CALIBRATION_COLUMNS["recall"]))
+    order = frame["kind"].map({RUN: 0}).fillna(1)
+    frame = frame.assign(order=order).sort_values(
+        ["order", "share", "name", "change", "runs"], ascending=[True, False, True, True, True], kind="stable"
+    )
+    return frame.drop(columns="order").reset_index(drop=True)
 
 
 def _least(limits: Thresholds, kind: str, name: str) -> float:

@@ -15,11 +15,13 @@ from tracker.judgement import incidents
 from tracker.judgement.causes import Row
 from tracker.judgement.follow import Watched
 from tracker.judgement.keep import inverse_diff, watched_line
+from tracker.judgement.recorded import sentence_of_line
 from tracker.judgement.tell import found_rows, line_of, rank_of
 from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_CONTRIBUTION, MIN_RATIO, Limit, Thresholds, told
 from tracker.lazy import pd
 from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries
+from tracker.store.chosen import Known
 from tracker.store.judged import LineRun
 from tracker.store.thresholds import Threshold
 
@@ -35,17 +37,18 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
             if everything
             else "there are none yet: tracker runs lists what there is",
         )
-    line = line_of(finding)
+    line, known = line_of(finding), Known()
     with store.connect() as connection:
         runs = judged.runs_of(connection, line)
         watched, series = watched_line(connection, line, runs)
+        sentence = sentence_of_line(connection, line, runs, known)
     place = {run.run_id: at for at, run in enumerate(runs)}
     device_timed = watched.runs[place[finding["first_run_id"]]].device_timed
     environment: list[Row] = []
     finding["share_of_change"] = None
     if finding["incident_id"] is not None:
         own = [row for row in everything if row["incident_id"] == finding["incident_id"]]
-        told = incidents.Teller(store, everything).told(own)
+        told = incidents.Teller(store, everything, known).told(own)
         environment, finding["share_of_change"] = told.environment, told.share_of(finding)
     events = queries.finding_events(store, [finding_id])
     return ExplainedFinding(
@@ -54,6 +57,7 @@ def explain(store: Store, finding_id: int) -> ExplainedFinding:
         runs=_frame(_runs(finding, watched, series.index(finding["series_id"]), runs), EXPLAIN_COLUMNS["runs"]),
         events=events[list(EXPLAIN_COLUMNS["events"])],
         environment=_frame(environment, FINDINGS_COLUMNS["environment"]),
+        notes=(sentence,) if sentence else (),
     )
 
 
@@ -70,8 +74,8 @@ def gates(finding: Row, thresholds: Thresholds, *, device_timed: bool) -> list[R
     limits = thresholds.of_change(finding["kind"], finding["name"], finding["change"], device_timed=device_timed)
     baseline, candidate = (len(str(finding[f"{side}_runs"]).split()) for side in ("baseline", "candidate"))
     presence, of_run = finding["change"] == "presence", finding["kind"] == "run"
-    deciding = Limit(limits[CONFIRM].value + 1, limits[CONFIRM].origin)
-    meanings = ("normal or accepted runs before the suspicion", "the run that raised it and those that confirm it")
+    deciding = Limit(max(rule.FINDING_RUNS, limits[CONFIRM].value), limits[CONFIRM].origin)
+    meanings = ("normal or accepted runs before the version", "the runs that show it together")
     if finding["change"] == "creep":
         # it is judged once, with all runs of its version
         deciding, meanings = (

@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 
 from tracker.columns import Columns
 from tracker.errors import UsageError
+from tracker.judgement.basis import Basis, basis_of
 from tracker.judgement.thresholds import Thresholds, like
 from tracker.lazy import pd
-from tracker.results import SERIES_KINDS, HistoryOptions
-from tracker.store import Store, judged, queries, thresholds
+from tracker.results import SERIES_KINDS, HistoryOptions, shown_name
+from tracker.store import Store, judged, queries
 from tracker.store.judged import JudgedVersion, Line, LineRun
-from tracker.store.queries.recordings import Recorded, recorded
+from tracker.store.queries.recordings import Recorded
 
 _LIST = "tracker history '*' lists them"
 _LINE = ("workload_id", "configuration_id", "device_id")
@@ -30,18 +31,29 @@ _LONGEST = 18
 
 
 class Place(Struct, frozen=True):
-    """A line with its names, its active runs and how they were recorded (`told`), what was judged of it, and the limits
-    that hold in it.
-    """
+    """A line with its names, its active runs and all else that its judgement rests on, and what was judged of it."""
 
     line: Line
     workload: str
     configuration: str
     device: str
-    runs: tuple[LineRun, ...]
+    basis: Basis
     judged: dict[int, JudgedVersion]
-    limits: Thresholds
-    told: Mapping[int, Recorded] = {}
+
+    @property
+    def runs(self) -> Sequence[LineRun]:
+        """The active runs, in order."""
+        return self.basis.runs
+
+    @property
+    def limits(self) -> Thresholds:
+        """The limits that hold here."""
+        return self.basis.limits
+
+    @property
+    def recordings(self) -> Mapping[int, Recorded]:
+        """How the runs were recorded."""
+        return self.basis.recordings
 
     @property
     def pinned(self) -> str | None:
@@ -69,11 +81,8 @@ def places(store: Store, options: HistoryOptions) -> list[Place]:
         for ids, (workload, configuration, vendor, device) in zip(rows.rows(*_LINE), texts, strict=True):
             line = Line(*ids)
             name = f"{vendor} {device}".strip()
-            runs = tuple(judged.runs_of(connection, line))
-            known = judged.judged_of(connection, line)
-            limits = Thresholds(thresholds.of_line(connection, line))
-            told = recorded(connection, [run.run_id for run in runs])
-            found.append(Place(line, workload, configuration, name, runs, known, limits, told))
+            basis, known = basis_of(connection, line), judged.judged_of(connection, line)
+            found.append(Place(line, workload, configuration, name, basis, known))
     return found
 
 
@@ -111,7 +120,7 @@ def named(store: Store, found: Sequence[Place], options: HistoryOptions) -> list
     elif options.module is not None:
         matching = [frame[_like(frame["name"], options.module)] for frame in all_of]
     else:
-        matching = [frame[_like(frame["name"], key or "*")] for frame in all_of]
+        matching = [frame[_like(frame["name"], key or "*") | _shown_as(frame, key)] for frame in all_of]
         kinds = {kind for frame in matching for kind in frame["kind"]}
         kind = _first_kind(kinds, options)
         matching = [frame[frame["kind"] == kind] for frame in matching]
@@ -145,6 +154,11 @@ def _first_kind(kinds: set[str], options: HistoryOptions) -> str | None:
     if options.key is not None and any(char in options.key for char in _PATTERN):
         order = (*SERIES_KINDS[1:], SERIES_KINDS[0])
     return next((kind for kind in order if kind in kinds), None)
+
+
+def _shown_as(series: pd.DataFrame, key: str | None) -> NDArray[np.bool_]:
+    """Which series people read as `key`."""
+    return np.array([shown_name(*pair) == key for pair in zip(series["kind"], series["name"], strict=True)], dtype=bool)
 
 
 def _like(column: pd.Series, pattern: str) -> NDArray[np.bool_]:

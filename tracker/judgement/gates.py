@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tracker.detectors.baseline import ENOUGH
@@ -11,12 +11,15 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.judgement.families import RUN
 from tracker.lazy import pd
 from tracker.results import Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided
+from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided, without_small_losses
 from tracker.results.options import check_words
 from tracker.units import format_diff
 
 Row = Mapping[str, Any]
 
+_LEAVES: Final = ("op_name", "op", "kernel")
+_OF_TIME: Final = (*_LEAVES, "module", "api", "phase")
+"""Kinds of series that say how long operators take: what is netted, and what fails with it."""
 _QUIET: Final = {"muted": "muted", "recovering": "it recovers"}
 """Open states that fail nothing: a user said not now, or the newest runs are good again."""
 
@@ -25,18 +28,45 @@ def gate_of_findings(found: Findings, word: str = "any") -> Gate:
     """Whether what was found fails, of the findings that were asked for.
 
     `any`: every regression that is confirmed, open and bad: new, persisting, acknowledged or reopened; `new`: those of
-    them that the newest version of their line began; `suspect`: those of `any`, and suspicions that something is worse.
+    them that the newest version of their line began, of operators where these lose 1 % of the step net of what others
+    gained; `suspect`: those of `any`, and suspicions that something is worse.
 
-    Exit codes: 0; 1 something fails; 4 a suspicion that `new` and `any` leave to the next runs, or no line has the 4
-    runs from which on one can be judged by those before it.
+    Exit codes: 0; 1 something fails; 4 a suspicion that `any` leaves to the next runs (`new`: of the step), or no line
+    has the 4 runs from which on one can be judged by those before it.
     """
     check_words("gate", (word,), FAIL_ON)
     rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
-    gate = decided(word, (_row(row, word) for row in rows), nothing="")
+    gated = [_row(row, word) for row in rows]
+    if word == "new":
+        gated = without_small_losses(gated, _net_share(rows, gated), _OF_TIME)
+    gate = decided(word, gated, nothing="")
     thin = len(found.lines) == 0 or bool((found.lines["runs"] <= ENOUGH).all())
     if gate.code == 0 and thin:
         return Gate(word, EXIT_TOO_LITTLE_DATA, f"a run is judged by {ENOUGH} or more runs before it", gate.rows)
     return gate
+
+
+def _net_share(rows: Sequence[Row], gated: Sequence[GatedRow]) -> float:
+    """The largest net loss of operators in a line, as a part of the step: of the findings that fail, and of what the
+    same version gained.
+    """
+    lines: dict[tuple[Any, ...], list[tuple[Row, GatedRow]]] = {}
+    for row, one in zip(rows, gated, strict=True):
+        lines.setdefault(tuple(row[name] for name in ("workload", "configuration", "device")), []).append((row, one))
+    shares = []
+    for own in lines.values():
+        kind = next(
+            (kind for kind in _LEAVES for row, one in own if row["kind"] == kind and one.outcome == "failed"), ""
+        )
+        versions = {row["version"] for row, one in own if row["kind"] == kind and one.outcome == "failed"}
+        counted = [
+            row["contribution"] or 0.0
+            for row, one in own
+            if row["kind"] == kind
+            and (one.outcome == "failed" or (row["direction"] != "regression" and row["version"] in versions))
+        ]
+        shares.append(sum(counted))
+    return max(shares, default=0.0)
 
 
 def _row(row: Row, word: str) -> GatedRow:

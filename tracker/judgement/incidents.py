@@ -24,8 +24,9 @@ from tracker.judgement.families import THE_STEP, Family, leaf_of, telling, way_o
 from tracker.judgement.judging import Values, steps_of
 from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES
-from tracker.store import Store, judged, queries
-from tracker.store.judged import Line, SeriesTable
+from tracker.store import Store, queries
+from tracker.store.chosen import Known
+from tracker.store.judged import Line
 
 F64 = NDArray[np.float64]
 
@@ -60,12 +61,12 @@ class Told(Struct, frozen=True):
 
 class Teller:
     """Tells incidents of a database. `everything`: all findings there are, for what got better with a version. What it
-    reads of a line it reads once.
+    reads of a line it reads once. `known`: what was read of the database before.
     """
 
-    def __init__(self, store: Store, everything: Sequence[Row]) -> None:
+    def __init__(self, store: Store, everything: Sequence[Row], known: Known | None = None) -> None:
         self._store, self._everything = store, everything
-        self._series: dict[Line, SeriesTable] = {}
+        self._known = Known() if known is None else known
 
     def told(self, own: Sequence[Row]) -> Told:
         """The incident that the findings `own` form."""
@@ -73,9 +74,8 @@ class Teller:
 
     def _values(self, line: Line, sides: Sequence[Sequence[int]]) -> Values:
         with self._store.connect() as connection:
-            series = self._series.get(line) or judged.series_of(connection, line)
-            values, calls = judged.values_of(connection, [run for side in sides for run in side], series)
-        self._series[line] = series
+            series = self._known.series_of(connection, line)
+            values, calls = self._known.values_of(connection, [run for side in sides for run in side], series)
         return Values.of_keys(series.keys, values, calls)
 
 

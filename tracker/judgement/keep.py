@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, get_args
 
 import numpy as np
@@ -14,13 +13,23 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.detectors import change_points, life, rule
+from tracker.detectors.arrays import Columns
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.apart import are_there, write_apart
 from tracker.judgement.families import more_is_better
-from tracker.judgement.follow import Checkpoint, Tracked, UserAction, Watched, WatchedRun, resume, watched_of
+from tracker.judgement.follow import (
+    Checkpoint,
+    Tracked,
+    UserAction,
+    VersionVerdicts,
+    Watched,
+    WatchedRun,
+    resume,
+    watched_of,
+)
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
-from tracker.judgement.recorded import Split, series_id, split, split_runs, told_of_line
+from tracker.judgement.recorded import Split, one_per_key, recordings_of_line, series_id, split, split_runs
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, findings, judged, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
@@ -37,34 +46,81 @@ _DATED_BY = 30
 """Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
+class SeriesVerdicts(Struct, frozen=True):
+    """How a version was judged against the runs before it. `ids`: of series, ascending; `columns`: of
+    `VersionVerdicts`, an element for each; `baseline_runs`: numbers of runs, as text.
+    """
+
+    ids: NDArray[np.int64]
+    columns: Columns
+    baseline_runs: str
+    centre: float | None
+
+
+class Made(Struct, frozen=True):
+    """What following a line gives: its findings, the next checkpoint, and the verdicts of the versions that were looked
+    at, by number.
+    """
+
+    findings: Sequence[MadeFinding]
+    checkpoint: Checkpoint | None
+    verdicts: Mapping[int, SeriesVerdicts]
+
+
+class Followed(Struct, frozen=True):
+    """Verdicts of versions, by number, and the fingerprint of what they were made from; see `rests_on`."""
+
+    verdicts: Mapping[int, SeriesVerdicts]
+    fingerprint: bytes
+
+
 class _Kept(Struct, frozen=True):
-    """The findings of a line, with all that they were made from. `stored`: the fingerprint of those before."""
+    """What following a line gave, with all that it was made from. `stored`: the fingerprint of what was before."""
 
     runs: Sequence[LineRun]
     actions: Sequence[Action]
     stored: bytes | None
     fingerprint: bytes
-    findings: Sequence[MadeFinding]
-    checkpoint: Checkpoint | None
+    made: Made
 
 
-def keep(store: Store, line: Line, *, now_ns: int) -> bool:
-    """Make the findings of a line again if what they rest on has changed, or a mute is over; whether that was so."""
+def keep(store: Store, line: Line, *, now_ns: int, wanted: Collection[int] = ()) -> Followed:
+    """Make the findings of a line again if what they rest on has changed, or a mute is over; the verdicts of the
+    `wanted` versions at least, of those that are there.
+    """
+    made: list[_Kept] = []
+
+    def make(connection: Connection, line: Line) -> _Kept | None:
+        kept = _make(connection, line, now_ns)
+        made[:] = [kept] if kept is not None else []
+        return kept
+
     with store.connect() as connection:
-        if _is_fresh(connection, line, _rests_on(connection, line)[2], now_ns):
-            return False
-    return write_apart(store, line, partial(_make, now_ns=now_ns), _holds, _write)
+        fresh = _is_fresh(connection, line, rests_on(connection, line)[2], now_ns)
+    if not fresh:
+        write_apart(store, line, make, _holds, _write)
+    if made and made[0].made.verdicts.keys() >= set(wanted):
+        return Followed(made[0].made.verdicts, made[0].fingerprint)
+    if not wanted:
+        return Followed({}, b"")
+    with store.connect() as connection:
+        runs, _, fingerprint = rests_on(connection, line)
+        known = findings.checkpoint_of(connection, line)
+        again = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+        if set(wanted) - again.verdicts.keys():
+            again = made_findings(connection, line, runs, now_ns)
+        return Followed(again.verdicts, fingerprint)
 
 
 def _make(connection: Connection, line: Line, now_ns: int) -> _Kept | None:
     """None where they are as they should be."""
     # first of all: whatever comes while they are made must find that they do not rest on it
-    runs, actions, fingerprint = _rests_on(connection, line)
+    runs, actions, fingerprint = rests_on(connection, line)
     if _is_fresh(connection, line, fingerprint, now_ns):
         return None
     stored, known = findings.fingerprint_of(connection, line), findings.checkpoint_of(connection, line)
-    made, kept = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
-    return _Kept(runs, actions, stored, fingerprint, made, kept)
+    made = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+    return _Kept(runs, actions, stored, fingerprint, made)
 
 
 def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
@@ -76,8 +132,8 @@ def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
 
 
 def _write(connection: Connection, line: Line, kept: _Kept) -> None:
-    checkpoint = None if kept.checkpoint is None else astuple(kept.checkpoint)
-    findings.write(connection, line, kept.findings, kept.fingerprint, checkpoint)
+    checkpoint = None if kept.made.checkpoint is None else astuple(kept.made.checkpoint)
+    findings.write(connection, line, kept.made.findings, kept.fingerprint, checkpoint, rule.RULE_VERSION)
 
 
 def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: int) -> bool:
@@ -85,7 +141,7 @@ def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: in
     return known == fingerprint and not findings.expired(connection, line, now_ns)
 
 
-def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[Action], bytes]:
+def rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[Action], bytes]:
     """The runs in their order, what users did, and what stands for both, the rule and the limits."""
     runs = judged.runs_of(connection, line)
     actions = findings.actions_of(connection, line)
@@ -93,7 +149,7 @@ def _rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[A
         rule.RULE_VERSION,
         Thresholds(thresholds.of_line(connection, line)).key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
-        *told_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
+        *recordings_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
         *((action.key, action.action, action.when_ns) for action in actions),
     )
     return runs, actions, fingerprint
@@ -123,7 +179,7 @@ def _watched_line(
     known = Values.of_split(made)
     versions = list(dict.fromkeys(run.version_id for run in runs))
     watched = [
-        WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device")
+        WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device", run.version)
         for run in runs
     ]
     limits = Thresholds(thresholds.of_line(connection, line))
@@ -136,12 +192,12 @@ def made_findings(
     runs: Sequence[LineRun],
     now_ns: int | None = None,
     known: Checkpoint | None = None,
-) -> tuple[list[MadeFinding], Checkpoint | None]:
+) -> Made:
     """All findings of a line, as its runs and the actions of users make them, from the checkpoint `known` on where that
-    holds; and the next checkpoint.
+    holds.
     """
     if not runs:
-        return [], None
+        return Made([], None, {})
     watched, made, ids = _watched_line(connection, line, runs, recordings=True)
     series = made.numbers(ids).tolist()
     rows_of: dict[int, list[int]] = {}
@@ -159,15 +215,28 @@ def made_findings(
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        told = told_of_line(said, [run.run_id for run in runs[:count]])
-        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *told)
+        recordings = recordings_of_line(said, [run.run_id for run in runs[:count]])
+        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *recordings)
 
-    found, kept = resume(
+    found, kept, verdicts = resume(
         watched, np.array(series, dtype=np.int64), [_user_action(action, row_of(action), runs) for action in actions],
         fingerprint, known=known, now_ns=now_ns,
     )  # fmt: skip
     until = {action.key: action.until_version for action in actions if action.action == "mute"}
-    return [_made(tracked, watched, series_id(series[tracked.row]), runs, until) for tracked in found], kept
+    rows = [_made(tracked, watched, series_id(series[tracked.row]), runs, until) for tracked in found]
+    return Made(rows, kept, {runs[own.runs[0]].version_id: _by_series(own, made, ids, runs) for own in verdicts})
+
+
+def _by_series(
+    verdicts: VersionVerdicts, made: Split, ids: NDArray[np.int64], runs: Sequence[LineRun]
+) -> SeriesVerdicts:
+    """The verdicts of rows as those of series, of which some have a row for each way to record them."""
+    columns = verdicts.columns
+    if made.is_split:
+        chosen = one_per_key(made, verdicts.runs, columns["verdict"].tolist())
+        columns = {name: column[chosen] for name, column in columns.items()}
+    numbers = " ".join(str(runs[place].run_id) for place in verdicts.window)
+    return SeriesVerdicts(ids, columns, numbers, verdicts.centre)
 
 
 def _user_action(action: Action, row: int, runs: Sequence[LineRun]) -> UserAction:

@@ -19,7 +19,8 @@ from sqlalchemy import Connection
 from tracker.detectors.centre import Centre
 from tracker.judgement.best import LOOK_BACK
 from tracker.results.recording import Recording, differences, remedies, rests_on
-from tracker.store import judged
+from tracker.store import samples
+from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
 from tracker.store.queries.recordings import Recorded, recorded
 from tracker.units import format_numbers
@@ -136,13 +137,13 @@ def one_per_key(made: Split, candidate: Iterable[int], verdicts: Sequence[object
     return found
 
 
-def factors_for(centre: Centre, told: Sequence[Sequence[int]], sides: Sequence[Sequence[int]]) -> Centre:
-    """What is shared by the runs of `sides`, from that of the runs `told`; those that are not among them share 0."""
-    if list(map(list, told)) == list(map(list, sides)):
+def factors_for(centre: Centre, known: Sequence[Sequence[int]], sides: Sequence[Sequence[int]]) -> Centre:
+    """What is shared by the runs of `sides`, from that of the runs `known`; those that are not among them share 0."""
+    if list(map(list, known)) == list(map(list, sides)):
         return centre
     factors = [
         dict(zip(own, of_side.tolist(), strict=True))
-        for own, of_side in zip(told, (centre.baseline, centre.candidate), strict=True)
+        for own, of_side in zip(known, (centre.baseline, centre.candidate), strict=True)
     ]
     one, other = (
         np.array([of_side.get(run, 0.0) for run in side], dtype=np.float64)
@@ -151,18 +152,22 @@ def factors_for(centre: Centre, told: Sequence[Sequence[int]], sides: Sequence[S
     return replace(centre, baseline=one, candidate=other)
 
 
-def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun], told: Mapping[int, Recorded]) -> str:
+def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun], known: Known) -> str:
     """Why the newest version of a line is compared with none, or only with some, of the runs before it; "" where all
-    were recorded alike.
+    were recorded alike. `runs`: all of the line. What their captures say counts, and what their series show,
+    where those of the newest run are not those of the run before its version. `known`: what was read before.
     """
-    if not runs or not told_of_line(told, [run.run_id for run in runs]):
+    if not runs or runs[0].version_id == runs[-1].version_id:
         return ""
     newest = [run for run in runs if run.version_id == runs[-1].version_id]
     before = [run for run in runs if run.version_id != runs[-1].version_id][-LOOK_BACK:]
     asked = [run.run_id for run in (*before, *newest)]
-    series = judged.series_of(connection, line)
-    values, _ = judged.values_of(connection, asked, series)
-    found = recordings_of(series.keys, values, [told[run_id] for run_id in asked])
+    stated = known.recorded(connection, asked)
+    if all(one == stated[0] for one in stated) and _same_series(connection, before[-1].run_id, newest[-1].run_id):
+        return ""  # the texts of all series take longer to read than the rest of a history
+    series = known.series_of(connection, line)
+    values, _ = known.values_of(connection, asked, series)
+    found = recordings_of(series.keys, values, stated)
     sides = found[: len(before)], found[len(before) :]
     like = [run for run, one in zip(before, sides[0], strict=True) if one in sides[1]]
     other = [one for one in sides[0] if one not in sides[1]]
@@ -178,7 +183,13 @@ def sentence_of_line(connection: Connection, line: Line, runs: Sequence[LineRun]
     return f"{runs[-1].version} is compared {alike} where the settings matter: {what}. {remedies(differing)}"
 
 
-def told_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:
+def _same_series(connection: Connection, *run_ids: int) -> bool:
+    """Whether these runs have exactly the same series, which then show nothing of how they were recorded."""
+    one, *others = (array.series_ids for array in samples.arrays_of(connection, run_ids).values())
+    return all(np.array_equal(one, other) for other in others)
+
+
+def recordings_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:
     """What of the recordings a fingerprint must hold: nothing where all runs say the same."""
     said = [(tuple(sorted(run.said.items())), tuple(tuple(sorted(one.items())) for one in run.settings))
             for run in (runs[run_id] for run_id in run_ids)]  # fmt: skip

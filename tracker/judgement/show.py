@@ -11,15 +11,17 @@ from sqlalchemy import Connection
 from tracker.detectors import change_points
 from tracker.detectors.vote import LAST_RUNS
 from tracker.errors import UsageError
+from tracker.judgement.basis import stale
 from tracker.judgement.best import shared_factor
 from tracker.judgement.environment import changes
 from tracker.judgement.families import LEAVES, leaf_of, unit_of
 from tracker.judgement.find import Place, named, places
 from tracker.judgement.recorded import sentence_of_line
-from tracker.judgement.update import stale
+from tracker.judgement.stored import with_decided
 from tracker.lazy import pd
 from tracker.results import HISTORY_COLUMNS, SERIES_KINDS, History, HistoryOptions
 from tracker.store import Store, judged, queries
+from tracker.store.chosen import Known
 from tracker.store.judged import Line
 
 _MOST_LEAVES = 200
@@ -48,15 +50,17 @@ def _history(store: Store, options: HistoryOptions) -> History:
         raise UsageError(f"{len(ids)} series match", remedy="name fewer: --kind, --shape, --metric, or a longer name")
     notes, runs, points, environment = [], [], [], []
     said = queries.version_notes(store, found[0].line.workload_id).set_index("version_id")
-    diffs = queries.series_diffs(store, ids)
+    diffs = with_decided(store, queries.series_diffs(store, ids))
     diffs["best_version"] = diffs["best_version_id"].map(said["version"])
     samples = queries.series_runs(store, ids, [run for place, _ in pairs for run in place.runs])
+    known = Known()
     for place, frame in pairs:
         changed = changes(store, place)
         environment.append(changed)
         notes += _notes(place)
+        known.recordings.update(place.recordings)
         with store.connect() as connection:
-            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, place.told)])
+            notes += filter(None, [sentence_of_line(connection, place.line, place.runs, known)])
         centre = _centre(store, place)
         for series in frame.itertuples():
             own = samples[samples["series_id"] == series.series_id]
@@ -103,7 +107,7 @@ def _drifted(store: Store, found: Sequence[Place], options: HistoryOptions) -> l
 
 
 def _notes(place: Place) -> list[str]:
-    late = [task.version.label for task in stale(place.runs, place.judged, place.limits, place.told)]
+    late = [task.version.label for task in stale(place.basis, place.judged)]
     notes = []
     if place.limits.rows:
         notes.append(f"Judged by thresholds of your own: {place.limits.told()}.")
@@ -147,7 +151,7 @@ def _points(
     number = int(series.series_id)
     own = diffs[diffs["series_id"] == number].set_index("version_id")
     by_version = samples.groupby("version_id")
-    late = {task.version.version_id for task in stale(place.runs, place.judged, place.limits, place.told)}
+    late = {task.version.version_id for task in stale(place.basis, place.judged)}
     begins = _changed_in(series, samples, centre)
     words = changed.groupby("version")
     rows = []

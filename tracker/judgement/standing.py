@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import Any, Final
 
 from tracker.judgement.families import WAYS
+from tracker.judgement.recorded import sentence_of_line
 from tracker.lazy import pd
 from tracker.results import FINDINGS_COLUMNS, FindingsOptions
 from tracker.store import Store, judged, queries
+from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
 from tracker.units import device_part
 
@@ -47,21 +50,38 @@ class Lines:
 
 def standing(store: Store, options: FindingsOptions, lines: Lines) -> pd.DataFrame:
     """The frame `lines` of `Findings`, for the workload and device of the options."""
-    wanted = lines.all[lines.all["runs"] > 0]
-    if options.workload is not None:
-        wanted = wanted[wanted["workload"] == options.workload]
-    rows = []
-    for row in wanted.to_dict("records"):
-        device = f"{row['vendor']} {row['device']}".strip()
-        if options.device is not None and device_part(options.device) not in device_part(device):
-            continue
-        line = Line(row["workload_id"], row["configuration_id"], row["device_id"])
-        if runs := lines.runs_of(line):
-            own = {"workload": row["workload"], "configuration": row["configuration"], "device": device}
-            rows.append(own | _of_line(store, runs))
+    rows = [names | _of_line(store, lines.runs_of(line)) for names, line in _chosen(options, lines)]
     columns = list(FINDINGS_COLUMNS["lines"])
     frame = pd.DataFrame([[row.get(name) for name in columns] for row in rows], columns=columns, dtype=object)
     return frame.where(frame.notna(), pd.NA)
+
+
+def recording_notes(store: Store, options: FindingsOptions, lines: Lines, known: Known) -> list[str]:
+    """A sentence for each line of the options whose newest version is not judged by all runs before it, since they
+    were recorded differently; with the names of the line where there are several. `known`: what was read before.
+    """
+    found = []
+    chosen = list(_chosen(options, lines))
+    for names, line in chosen:
+        runs = lines.runs_of(line)
+        with store.connect() as connection:
+            sentence = sentence_of_line(connection, line, runs, known)
+        where = ", ".join(filter(None, names.values()))
+        found += [f"{where}: {sentence}" if len(chosen) > 1 else sentence] if sentence else []
+    return found
+
+
+def _chosen(options: FindingsOptions, lines: Lines) -> Iterator[tuple[dict[str, str], Line]]:
+    """The lines with runs that the options leave, and the names of each."""
+    wanted = lines.all[lines.all["runs"] > 0]
+    if options.workload is not None:
+        wanted = wanted[wanted["workload"] == options.workload]
+    for row in wanted.to_dict("records"):
+        device = f"{row['vendor']} {row['device']}".strip()
+        line = Line(row["workload_id"], row["configuration_id"], row["device_id"])
+        is_asked = options.device is None or device_part(options.device) in device_part(device)
+        if is_asked and lines.runs_of(line):
+            yield {"workload": row["workload"], "configuration": row["configuration"], "device": device}, line
 
 
 def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
@@ -80,7 +100,7 @@ def _of_line(store: Store, runs: list[LineRun]) -> dict[str, Any]:
     step = _of_one_way(known, "step" if found["step_ns"] is not None else "e2e")
     diffs = queries.series_diffs(store, sorted({int(number) for number in step["series_id"]}))
     for own in diffs[diffs["version_id"] == newest[0].version_id].to_dict("records")[:1]:
-        found |= {name: own[name] for name in ("previous_diff", "pinned_diff", "best_diff")}
+        found |= {name: own[name] for name in ("baseline_diff", "pinned_diff", "best_diff")}
     return found
 
 

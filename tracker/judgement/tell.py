@@ -9,11 +9,12 @@ from tracker.errors import FIRST_INGEST, UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.judgement.families import RUN, unit_of
-from tracker.judgement.standing import Lines, standing
+from tracker.judgement.standing import Lines, recording_notes, standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.results import CONFIRMED_STATES, FINDINGS_COLUMNS, OPEN_STATES, Findings, FindingsOptions
 from tracker.store import Store, queries, thresholds
+from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
 from tracker.units import device_part
 
@@ -29,7 +30,8 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     rows = found_rows(store, options, lines=lines)
     chosen = [row for row in rows if _wanted(row, options)]
     wanted = {row["incident_id"] for row in chosen if row["incident_id"] is not None}
-    teller = incidents.Teller(store, rows)
+    known = Known()
+    teller = incidents.Teller(store, rows, known)
     told = [teller.told([row for row in rows if row["incident_id"] == number]) for number in sorted(wanted)]
     newest_first = sorted(
         told, key=lambda one: (-one.ordinal, one.row["direction"] != "regression", one.row["incident_id"])
@@ -50,6 +52,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         standing(store, options, lines),
         hidden=len(chosen) - len(shown),
         options=options,
+        notes=tuple(recording_notes(store, options, lines, known)),
     )
 
 

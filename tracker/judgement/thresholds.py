@@ -51,6 +51,11 @@ class Thresholds(Struct, frozen=True):
         found = self.of(CONFIRM)
         return rule.CONFIRMING if found is None else int(found.value)
 
+    @property
+    def deciding(self) -> int:
+        """How many runs of a version decide by themselves."""
+        return max(rule.FINDING_RUNS, self.confirm)
+
     def of(self, name: str, kind: str = "", series: str | None = None) -> Threshold | None:
         """What a user set for a series of `kind`, or without `series` for all of the kind; None: the usual holds."""
         rows = [row for row in self._rows(name, kind) if not row.pattern or _is_like(row.pattern, series)]

@@ -1,13 +1,14 @@
-"""Keeps `diff_history` true: judges every version whose runs, or whose baselines, are not those it was judged from.
+"""Keeps `diff_history` true: the verdicts of every version that rests on other runs, or words of users, than before.
 
 What a version rests on is known by a fingerprint, so that an ingest, an edit of runs, another order of versions or
-another pin touches no more than it changes, and doing it again changes nothing.
+another pin touches no more than it changes, and doing it again changes nothing. Against the accepted runs before it a
+version is judged by following the line (`keep`); against the pinned one and the best level it is judged here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 import numpy as np
@@ -18,57 +19,19 @@ from sqlalchemy import Connection
 from tracker.detectors import rule
 from tracker.detectors.creep import WINDOW
 from tracker.judgement.apart import are_there, write_apart
-from tracker.judgement.best import LOOK_BACK, compare_with_best, shared_factor
+from tracker.judgement.basis import Task, basis_of, stale, tasks
+from tracker.judgement.best import compare_with_best, shared_factor
 from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
-from tracker.judgement.keep import keep
-from tracker.judgement.recorded import one_per_key, split_runs, told_of_line
-from tracker.judgement.thresholds import Thresholds
+from tracker.judgement.keep import Followed, SeriesVerdicts, keep, rests_on
+from tracker.judgement.recorded import one_per_key, split_runs
+from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
 from tracker.profile import known_medians
-from tracker.store import Store, bulk, judged, judgements, thresholds
+from tracker.store import Store, bulk, judged, judgements
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
-from tracker.store.queries.recordings import Recorded, recorded
-
-
-class Version(Struct, frozen=True):
-    """A version of a line with its active runs, oldest first."""
-
-    version_id: int
-    label: str
-    pinned: bool
-    runs: tuple[LineRun, ...]
-
-
-class Task(Struct, frozen=True):
-    """A version, what it is judged against, and by which limits. `before`: the versions before it, oldest first, at
-    most LOOK_BACK. `told`: how its runs and those were recorded.
-    """
-
-    version: Version
-    before: tuple[Version, ...]
-    pinned: Version | None
-    limits: Thresholds
-    told: Mapping[int, Recorded] = {}
-
-    @property
-    def previous(self) -> Version | None:
-        """The version before, if any."""
-        return self.before[-1] if self.before else None
-
-    @property
-    def sides(self) -> list[Version]:
-        """All versions that the judgement rests on."""
-        return [*self.before, self.version, *([self.pinned] if self.pinned else [])]
-
-    @property
-    def fingerprint(self) -> bytes:
-        """What the judgement rests on: rule, limits, versions in their order, their runs and how many ranks of each."""
-        runs = [(side.version_id, *((run.run_id, run.ranks, run.timeline) for run in side.runs)) for side in self.sides]
-        told = told_of_line(self.told, [run.run_id for side in self.sides for run in side.runs]) if self.told else ()
-        return judgements.fingerprint(rule.RULE_VERSION, self.limits.key, LOOK_BACK, len(self.before), *runs, *told)
 
 
 class _Made(Struct, frozen=True):
@@ -95,78 +58,50 @@ def update(store: Store, lines: Iterable[Line]) -> int:
     """
     count = 0
     for line in dict.fromkeys(lines):
-        count += _update_line(store, line)
-        keep(store, line, now_ns=time.time_ns())
+        count += update_line(store, line, now_ns=time.time_ns())
     return count
 
 
-def tasks(runs: Sequence[LineRun], limits: Thresholds, told: Mapping[int, Recorded]) -> list[Task]:
-    """What there is to judge in a line, by version. `told`: how its runs were recorded."""
-    found: dict[int, list[LineRun]] = {}
-    for run in runs:
-        found.setdefault(run.version_id, []).append(run)
-    versions = [Version(number, own[0].version, own[0].pinned, tuple(own)) for number, own in found.items()]
-    pinned = next((version for version in versions if version.pinned), None)
-    return [
-        Task(
-            version,
-            tuple(versions[max(0, place - LOOK_BACK) : place]),
-            pinned if pinned is not version else None,
-            limits,
-            told,
-        )
-        for place, version in enumerate(versions)
-    ]
-
-
-def stale(
-    runs: Sequence[LineRun], known: dict[int, JudgedVersion], limits: Thresholds, told: Mapping[int, Recorded]
-) -> list[Task]:
-    """The tasks whose result is not there, or rests on something else than now; see `tasks`."""
-    return [
-        task
-        for task in tasks(runs, limits, told)
-        if task.version.version_id not in known
-        or known[task.version.version_id].fingerprint != task.fingerprint
-        or any(run.stale for run in task.version.runs)
-    ]
-
-
-def _update_line(store: Store, line: Line) -> int:
+def update_line(store: Store, line: Line, *, now_ns: int) -> int:
+    """`update` for one line, at a time."""
     with store.connect() as connection:
-        runs = judged.runs_of(connection, line)
+        basis = basis_of(connection, line)
         known = judged.judged_of(connection, line)
-        limits = Thresholds(thresholds.of_line(connection, line))
-        told = recorded(connection, [run.run_id for run in runs])
-    for run in runs:
+    for run in basis.runs:
         if run.stale:
             store.transact(partial(judgements.make_samples, run_id=run.run_id))
-    gone = known.keys() - {run.version_id for run in runs}
+    gone = known.keys() - {run.version_id for run in basis.runs}
+    late = [task.version.version_id for task in stale(basis, known)]
+    followed = keep(store, line, now_ns=now_ns, wanted=late)
     count = 0
-    for version_id in (task.version.version_id for task in stale(runs, known, limits, told)):
-        count += write_apart(store, line, partial(_make, version_id=version_id), _holds, _write)
+    for version_id in late:
+        count += write_apart(store, line, partial(_make, followed=followed, version_id=version_id), _holds, _write)
     for version_id in sorted(gone):
         store.transact(partial(_forget, line=line, version_id=version_id))
     return count
 
 
-def _make(connection: Connection, line: Line, version_id: int) -> _Made | None:
-    """The judgement of one version, as its runs are now; None where somebody else made it, or it has no runs now."""
-    limits = Thresholds(thresholds.of_line(connection, line))
-    runs = judged.runs_of(connection, line)
-    told = recorded(connection, [run.run_id for run in runs])
-    task = next((task for task in tasks(runs, limits, told) if task.version.version_id == version_id), None)
-    known = judged.judged_of(connection, line).get(version_id)
-    if task is None or (known is not None and known.fingerprint == task.fingerprint):
+def _make(connection: Connection, line: Line, followed: Followed, version_id: int) -> _Made | None:
+    """The judgement of one version; None where somebody else made it, or changed meanwhile what it rests on, and judges
+    next.
+    """
+    if rests_on(connection, line)[2] != followed.fingerprint or version_id not in followed.verdicts:
         return None
-    centre, rows = judge_task(connection, line, task)
+    task = next(task for task in tasks(basis_of(connection, line)) if task.version.version_id == version_id)
+    known = judged.judged_of(connection, line).get(version_id)
+    if known is not None and known.fingerprint == task.fingerprint:
+        return None
+    own = followed.verdicts[version_id]
+    rows = judge_task(connection, line, task, own)
     result = JudgedVersion(
-        version_id,
+        task.version.version_id,
         task.fingerprint,
         rule.RULE_VERSION,
         task.previous.version_id if task.previous else None,
+        numbers_of(run.run_id for run in task.version.runs),
+        own.baseline_runs or None,
         task.pinned.version_id if task.pinned else None,
-        centre,
+        own.centre,
     )
     return _Made(task, None if known is None else known.fingerprint, result, rows)
 
@@ -188,10 +123,10 @@ def _forget(connection: Connection, line: Line, version_id: int) -> None:
         judgements.forget(connection, line, version_id)
 
 
-def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | None, list[Column]]:
-    """The shared factor of a version against the one before (None: there is none), and its rows of `diff_history`."""
+def judge_task(connection: Connection, line: Line, task: Task, own: SeriesVerdicts) -> list[Column]:
+    """The rows of `diff_history` of a version; `own`: how it was judged against the runs before it."""
     if task.previous is None and task.pinned is None:
-        return None, []
+        return []
     series = judged.series_of(connection, line)
     sides = [*task.before, task.version, *([task.pinned] if task.pinned and task.pinned not in task.before else [])]
     runs = [run for side in sides for run in side.runs]
@@ -208,21 +143,30 @@ def judge_task(connection: Connection, line: Line, task: Task) -> tuple[float | 
     table = pd.DataFrame({"series_id": series.ids[there][made.origin]})
     table["value"], table["calls"] = (_median(part[made.origin][:, candidate]) for part in (values, calls))
     table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)[made.origin]
-    keep = np.zeros(len(table), dtype=bool)
-    centre = None
-    for name, side in (("previous", task.previous), ("pinned", task.pinned)):
-        if side is None:
-            _add_nothing(table, name)
-            continue
-        compared = _compared(known, columns[side.version_id], candidate, runs, task)
-        keep |= _add(table, name, compared)
-        centre = compared.centre.shift if name == "previous" else centre
+    keep = _add_own(table, own)
+    if task.pinned is None:
+        _add_nothing(table, "pinned")
+    else:
+        keep |= _add(table, "pinned", _compared(known, columns[task.pinned.version_id], candidate, runs, task))
     _add_best(table, known, [columns[side.version_id] for side in task.before], candidate, task)
     if made.is_split:
-        judged_by = table["previous_verdict"].where(table["previous_verdict"].notna(), table["pinned_verdict"])
+        judged_by = table["baseline_verdict"].where(table["baseline_verdict"].notna(), table["pinned_verdict"])
         chosen = one_per_key(made, candidate, [None if pd.isna(word) else word for word in judged_by])
         table, keep = table.iloc[chosen], keep[chosen]
-    return centre, _rows(table[keep].sort_values("series_id"))
+    return _rows(table[keep].sort_values("series_id"))
+
+
+def _add_own(table: pd.DataFrame, own: SeriesVerdicts) -> NDArray[np.bool_]:
+    """The columns of the judgement against the runs before; which of its series are large enough to be kept."""
+    ids = table["series_id"].to_numpy()
+    place = np.minimum(np.searchsorted(own.ids, ids), len(own.ids) - 1)
+    known = own.ids[place] == ids
+    for column, values in own.columns.items():
+        name = column if column in ("detectable", "reason", "calls_verdict", "large") else f"baseline_{column}"
+        missing = np.nan if values.dtype == np.float64 else False if values.dtype == np.bool_ else None
+        table[name] = np.where(known, values[place], missing)
+    said = np.array([word is not None for word in table["baseline_verdict"]], dtype=bool)
+    return np.asarray(table["large"].to_numpy(dtype=bool) & said)
 
 
 def _compared(
@@ -263,8 +207,6 @@ def _add(table: pd.DataFrame, name: str, compared: Compared) -> NDArray[np.bool_
     found = compared.columns
     for column in ("diff", "p", "q", "contribution", "verdict"):
         table[f"{name}_{column}"] = found[column]
-    if name == "previous":
-        table["calls_verdict"] = found["calls_verdict"]
     return np.asarray(found["large"] & ~pd.isna(found["verdict"]), dtype=bool)
 
 
@@ -272,8 +214,6 @@ def _add_nothing(table: pd.DataFrame, name: str) -> None:
     for column in ("diff", "p", "q", "contribution"):
         table[f"{name}_{column}"] = np.nan
     table[f"{name}_verdict"] = None
-    if name == "previous":
-        table["calls_verdict"] = None
 
 
 def _add_best(
@@ -319,14 +259,15 @@ def _rows(table: pd.DataFrame) -> list[Column]:
         bulk.floats("calls", table["calls"].to_numpy()),
         Column("runs", "short", table["runs"].tolist()),
     ]
-    for name in ("previous", "pinned", "best"):
+    for name in ("baseline", "pinned", "best"):
         columns += [
             bulk.floats(f"{name}_{of}", table[f"{name}_{of}"].to_numpy(dtype=float)) for of in ("diff", "p", "q")
         ]
         columns.append(Column(f"{name}_verdict", "text", _words(table[f"{name}_verdict"])))
-    for name in ("previous", "pinned"):
+    for name in ("baseline", "pinned"):
         columns.append(bulk.floats(f"{name}_contribution", table[f"{name}_contribution"].to_numpy(dtype=float)))
-    columns.append(Column("calls_verdict", "text", _words(table["calls_verdict"])))
+    columns.append(bulk.floats("detectable", table["detectable"].to_numpy(dtype=float)))
+    columns += [Column(name, "text", _words(table[name])) for name in ("calls_verdict", "reason")]
     best = [None if np.isnan(number) else int(number) for number in table["best_version_id"].astype(float)]
     columns.append(Column("best_version_id", "int", best))
     return columns

@@ -15,6 +15,7 @@ from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
 from tracker.judgement.judging import Compared, Values, compare
 from tracker.judgement.recorded import one_per_key, recordings_of, split
+from tracker.judgement.stored import kept_verdicts, kept_version
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
 from tracker.store import Store, thresholds
@@ -67,12 +68,12 @@ def verdicts_of(
         mine = candidate_run_ids if other is store else ()
         read[store].read(connection, [*baseline_run_ids, *mine, *chain.from_iterable(older)])
     sides = []
-    told: list[Recorded] = []
+    recordings: list[Recorded] = []
     limits: dict[tuple[Store, Line], tuple[Threshold, ...]] = {}
     for side, run_ids in ((store, baseline_run_ids), (other, candidate_run_ids)):
         with side.connect() as connection:
             sides.append(ChosenSide(side, run_ids, values_of_runs(connection, run_ids, read[side]), read[side]))
-            told += read[side].recorded(connection, run_ids)
+            recordings += read[side].recorded(connection, run_ids)
             for line in read[side].lines_of(connection, run_ids):
                 if (side, line) not in limits:
                     limits[side, line] = thresholds.of_line(connection, line)
@@ -81,10 +82,38 @@ def verdicts_of(
     with store.connect() as connection:
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
         earlier = list(chain.from_iterable(older))
-        told_before = read[store].recorded(connection, earlier)
-    every = [*told, *told_before]
-    compared = _compared(keys, sides, past, list(map(len, older)), own, every)
-    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), compared.columns, compared.centre, own)
+        recordings += read[store].recorded(connection, earlier)
+    compared = _compared(keys, sides, past, list(map(len, older)), own, recordings)
+    columns = compared.columns
+    if other is store:
+        columns = _as_kept(store, read[store], baseline_run_ids, candidate_run_ids, keys, columns)
+    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), columns, compared.centre, own)
+
+
+def _as_kept(
+    store: Store,
+    known: Known,
+    baseline: Sequence[int],
+    candidate: Sequence[int],
+    keys: Sequence[Key],
+    columns: Columns,
+) -> Columns:
+    """Of a whole version against the very runs that it was judged by, each series as it was judged: some have another
+    baseline of their own.
+    """
+    with store.connect() as connection:
+        lines = known.lines_of(connection, candidate)
+        kept = kept_version(connection, lines[0], candidate) if len(lines) == 1 else None
+    if kept is None or kept.baseline != set(baseline):
+        return columns
+    place = {key: at for at, key in enumerate(keys)}
+    judged, said = kept_verdicts(store, kept)
+    there = [at for at, key in enumerate(judged) if key in place]
+    rows = [place[judged[at]] for at in there]
+    found = {name: column.copy() for name, column in columns.items()}
+    for name, values in said.items():
+        found[name][rows] = values[there]
+    return found
 
 
 def _compared(
@@ -93,15 +122,15 @@ def _compared(
     past: ChosenRuns,
     versions: Sequence[int],
     limits: Thresholds,
-    told: Sequence[Recorded],
+    recordings: Sequence[Recorded],
 ) -> Compared:
     """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR.
 
-    `past`: older runs, so many of each of the older `versions`. `told`: how each run of all three was recorded.
+    `past`: older runs, so many of each of the older `versions`. `recordings`: how each run of all three was recorded.
     """
     baseline, candidate = sides
     values, calls = beside((baseline.found, candidate.found, past), keys)
-    made = split(keys, values, calls, recordings_of(keys, values, told))
+    made = split(keys, values, calls, recordings_of(keys, values, recordings))
     count = len(baseline.run_ids)
     ends = list(accumulate(versions, initial=count + len(candidate.run_ids)))
     judge = partial(

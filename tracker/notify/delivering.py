@@ -1,8 +1,7 @@
 """Send what is due, each channel on its own: one that fails, or hangs, delays no other.
 
-A message is claimed before it is sent, for a time: whoever dies with it loses it to the next: at once on the
-same machine, else when the time is over. So it is sent at least
-once, and by one sender at a time.
+A message is claimed before it is sent, for a time. The claim of a sender that died ends at once on the same machine,
+else when the time is over. So a message is sent at least once, and by one sender at a time.
 """
 
 from __future__ import annotations

@@ -55,6 +55,7 @@ from .words import (
     OWNER_RULES,
     OWNER_SETTING,
     PHASES,
+    STEP_SPREAD,
     UNLINKED_OP,
 )
 
@@ -80,6 +81,7 @@ __all__ = [
     "OWNER_SETTING",
     "PHASES",
     "ROW_COLUMNS",
+    "STEP_SPREAD",
     "UNKNOWN_DEVICE",
     "UNLINKED_OP",
     "Allocations",

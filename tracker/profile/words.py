@@ -35,6 +35,8 @@ OWNER_SETTING: Final = "memory_owners"
 innermost op, its allocator: memory is compared by the allocator unless both sides state the same.
 """
 
+STEP_SPREAD: Final = ("model_summary", "ProfileStep")
+"""Source and name of the counter that says mean, shortest and longest of steps (ms) whose row is their mean alone."""
 MODULE_CALLS: Final = "module"
 """`source` of the rows of the table `counter` that count the calls of a module by its frames: `name` is its path."""
 

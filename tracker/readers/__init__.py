@@ -5,8 +5,8 @@ and `read(path, options) -> Profile`. `sniff` sees the first 4 KiB of the conten
 folder. A reader may also export `instead(path) -> Path | None`: what to give in place of a file that it knows but
 leaves to another one beside it; and `whole(path) -> Path`: the file that stands for all files of the capture that a
 claimed file is a part of; and `unfinished(path) -> str`: why the profiler is not done with it yet; and `NAMED`: a
-pattern of the names that only its profiler gives to files. Modules load on use. Names that start with `_` are no
-readers.
+pattern of the names that only its profiler gives to files; and `RANGES`: what its operators are, where only ranges that
+the program opens are operators. Modules load on use. Names that start with `_` are no readers.
 """
 
 from __future__ import annotations
@@ -23,18 +23,19 @@ from msgspec import Struct
 
 from tracker.errors import SourceError, UsageError
 from tracker.hooks.sidecar import SIDECAR
+from tracker.profile import NO_OP
 from tracker.readers._facts import short_word
 from tracker.readers._passed_over import NotRecognised, to_name, why
 from tracker.readers._source import GZIP_MAGIC, SAVE_AS_UTF_8, UTF_16, ReadOptions, no_file, open_source, read_head
-from tracker.units import counted
+from tracker.units import counted, format_ns
 
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
 __all__ = [
     "NAMES", "PARTIAL", "Found", "NotRecognised", "ReadOptions", "Reader", "Search", "Seen", "ambiguous", "claim",
-    "find", "is_sidecar", "load", "misnamed", "read", "read_head", "search", "short_word", "survey", "to_name", "told",
-    "unfinished", "why",
+    "find", "is_sidecar", "load", "misnamed", "not_recognised_line", "outside_ranges", "read", "read_head", "search",
+    "short_word", "survey", "to_name", "unfinished", "why",
 ]  # fmt: skip
 
 NAMES: Final[tuple[str, ...]] = (
@@ -108,6 +109,17 @@ def load(name: str) -> Reader:
     return cast(Reader, import_module(f"{__name__}.{name}"))
 
 
+def outside_ranges(format: str, outside_ns: int, whole_ns: int) -> str:
+    """A sentence on device time that was launched outside all ranges, where ranges are the operators of a `format`;
+    '' for other formats, also several of one run, for less than 1 %, and where no work at all was launched in a range.
+    """
+    word = getattr(load(format), "RANGES", "") if format in NAMES else ""
+    if not word or not 0.01 * whole_ns < outside_ns < whole_ns:
+        return ""
+    part = f"{format_ns(outside_ns)} of {format_ns(whole_ns)} device time ({outside_ns / whole_ns * 100:.1f} %)"
+    return f"{part} was launched in no {word} and belongs to no operator, module or phase: it is the row {NO_OP}"
+
+
 def claim(path: Path | str, format: str | None = None) -> str:
     """The one reader that claims `path`; `format` decides without looking. None or two are a SourceError."""
     path = _existing(path)
@@ -161,12 +173,12 @@ def search(path: Path | str, format: str | None = None, *, keep_going: bool = Fa
     left = tuple(to_name(passed, [one.path for one in found]))
     if not found and not problems:
         named = f" ({warnings[0].removeprefix(f'{path}{os.sep}')})" if warnings else ""
-        others = f"; {told(left, path)}" if left else ""
+        others = f"; {not_recognised_line(left, path)}" if left else ""
         raise SourceError(path, "", f"no profile in this folder{named}{others}", remedy=_known_formats())
     return Search(tuple(sorted(found)), tuple(warnings), left, tuple(problems))
 
 
-def told(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
+def not_recognised_line(passed: Sequence[NotRecognised], root: Path | None = None, limit: int = 5) -> str:
     """A line like `2 files not recognised: a.txt (unknown content), b.json (empty)`, '' for none.
 
     Paths below `root` are relative to it; files beyond `limit` are counted.

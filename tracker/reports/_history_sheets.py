@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from openpyxl.chart import LineChart, Reference
 
+from tracker.reports._human import series_name
 from tracker.reports._human_history import points_of, title, what
 from tracker.reports._show_sheets import fields_of
 from tracker.reports._workbook import Book, Field, Row, field
@@ -53,8 +54,8 @@ def _fields(series: Row, history: History) -> list[Field]:
     return [
         field("Version", "text", "version", 18),
         *(field(f"{name}{unit}", kind, key) for name, key in _VALUES),
-        field("DIFF against the version before", "percent", change("previous"), 12),
-        field("Verdict", "text", "previous_verdict", 16),
+        field("DIFF against the baseline", "percent", change("baseline"), 12),
+        field("Verdict", "text", "baseline_verdict", 16),
         field(f"DIFF against {against}", "percent", change("pinned"), 12),
         field(f"Verdict against {against}", "text", "pinned_verdict", 16),
         field("Runs", "count", "runs", 8),
@@ -82,5 +83,5 @@ def _chart(sheet: Any, series: Row, rows: int) -> LineChart:
 
 def _sheet_name(series: Row) -> str:
     """A name that is unique by its number, without what Excel forbids in one."""
-    name = re.sub(r"[\\\[\]*/:?']+", " ", printable(str(series["name"]))).strip()
+    name = re.sub(r"[\\\[\]*/:?']+", " ", printable(series_name(series))).strip()
     return f"{series['series_id']} {name}"[:_SHEET_NAME].strip()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tracker.profile import NO_OP, NOT_LISTED, UNLINKED_OP
 from tracker.reports import _human_verdicts
 from tracker.reports.shared import is_small, records
-from tracker.results import BOTH, UNMATCHED, Diff, Side
+from tracker.results import BOTH, UNMATCHED, Diff, Side, shown_name
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, steps_words, time_unit
 
 if TYPE_CHECKING:
@@ -92,6 +92,11 @@ def level(columns: Sequence[Column]) -> list[Column]:
 def readable(name: Any) -> str:
     """An op name as people should read it; the stand-ins for missing ops say what they are."""
     return MISSING_TEXT if name in (None, "") else READABLE.get(str(name), str(name))
+
+
+def series_name(row: Mapping[str, Any]) -> str:
+    """The name of the series of a row with `kind` and `name`, as people should read it."""
+    return readable(shown_name(str(row["kind"]), str(row["name"])))
 
 
 def signed(text: str, value: float | None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, readable, share
+from tracker.reports._human import NAME, UNDER, Column, Row, Table, make, series_name, share
 from tracker.reports._human_history import KINDS, form
 from tracker.reports.shared import command, records
 from tracker.results import Calibration
@@ -26,7 +26,9 @@ def header(calibration: Calibration) -> list[str]:
 
 def tables(calibration: Calibration) -> list[Table]:
     """False findings by the smallest change that counts, and the series that make the noise."""
-    return [_ratios(calibration), *([_noisy(calibration)] if len(calibration.series) else [])]
+    found = [_ratios(calibration)]
+    found += [_recall(calibration)] if len(calibration.recall) else []
+    return found + ([_noisy(calibration)] if len(calibration.series) else [])
 
 
 def _ratios(calibration: Calibration) -> Table:
@@ -57,6 +59,26 @@ def _ratios(calibration: Calibration) -> Table:
     return make("Smallest change that counts", columns, shown, note=note)
 
 
+def _recall(calibration: Calibration) -> Table:
+    """A row per series; of each change, how probably it is found with more and more runs of a version."""
+    rows = records(calibration.recall)
+    changes, runs = (sorted({row[name] for row in rows}) for name in ("change", "runs"))
+    columns = [Column("name", **NAME), Column("step", drop=2)]
+    columns += [Column(f"+{_percent(change)}", drop=int(change == changes[0])) for change in changes]
+    shown: list[tuple[str, list[str]]] = []
+    for number in dict.fromkeys(row["series_id"] for row in rows):
+        own = [row for row in rows if row["series_id"] == number]
+        chances = {(row["change"], row["runs"]): _chance(row["recall"]) for row in own}
+        cells = [", ".join(chances[change, count] for count in runs) for change in changes]
+        shown.append(("", [series_name(own[0]), share(own[0]["share"]), *cells]))
+    table = make(f"What would be found, with {', '.join(map(str, runs))} runs of a version", columns, shown)
+    return replace(table, note="how probably it is found that a series is slower by so much, against the 8 runs before")
+
+
+def _chance(recall: float | None) -> str:
+    return MISSING_TEXT if recall is None else f"{recall * 100:.0f} %"
+
+
 def _noisy(calibration: Calibration) -> Table:
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("per step"), Column("step", drop=2),
@@ -68,7 +90,7 @@ def _noisy(calibration: Calibration) -> Table:
         of = " ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"])))
         levels = f"{shown(row['low'])}, {shown(row['high'])} ({share(row['upper_share'])})" if row["low"] else ""
         cells = [
-            str(row["series_id"]), readable(row["name"]), of, shown(row["value"]),
+            str(row["series_id"]), series_name(row), of, shown(row["value"]),
             MISSING_TEXT if row["share"] is None else share(row["share"]), f"±{share(row['spread'])}", levels,
         ]  # fmt: skip
         rows.append(("strong" if row["low"] else "", cells))

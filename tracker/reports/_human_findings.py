@@ -19,7 +19,7 @@ from tracker.reports._human import (
     calls_cell,
     make,
     number,
-    readable,
+    series_name,
     share,
     signed,
 )
@@ -46,10 +46,7 @@ _WITHOUT_INCIDENT: Final = {
     "Suspicions of before, which the next runs cleared or a user settled": False,
 }
 _RUNS_SHOWN: Final = 30
-_RECOVERS: Final = (
-    f"recovered with {2 * rule.RECOVERING} good runs in a row, or when the next version begins and all of this one are "
-    "good"
-)
+_RECOVERS: Final = f"recovered with {2 * rule.RECOVERING} good runs in a row, or with {rule.RECOVERING} of one version"
 _GOING_ON: Final = frozenset({"persisting", "acknowledged"})
 
 
@@ -162,7 +159,7 @@ def headline(incident: Row, own: Sequence[Row], *, whole: bool = True) -> str:
 def _largest(row: Row) -> str:
     shown = form(row["unit"], [row["delta"]] if row["delta"] is not None else [])
     change = f" {signed(shown(row['delta']), row['delta'])}" if row["delta"] is not None else ""
-    return f"{readable(row['name'])}{change} ({diff_cell(row)})"
+    return f"{series_name(row)}{change} ({diff_cell(row)})"
 
 
 def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], limit: int | None) -> Table:
@@ -225,7 +222,7 @@ def _cells(row: Row, *, suspicion: bool) -> list[str]:
     covers = f"covers {number(row['covers'])}" if row["covers"] else ""
     of = ", ".join(filter(None, (KINDS[row["kind"]], row["input_shapes"], row["part"], covers)))
     return [
-        str(row["finding_id"]), readable(row["name"]), of, row["version"] if suspicion else standing(row),
+        str(row["finding_id"]), series_name(row), of, row["version"] if suspicion else standing(row),
         calls_cell(row["baseline_calls"], row["candidate_calls"]), shown(before), shown(after),
         signed(shown(row["delta"]), row["delta"]), diff_cell(row), share(row["share_of_change"]), row["cause"] or "",
     ]  # fmt: skip
@@ -258,7 +255,7 @@ def _tone(row: Mapping[str, Any]) -> str:
 def explained_header(found: ExplainedFinding) -> list[str]:
     """What the finding is, where it stands, and its numbers."""
     row: Mapping[str, Any] = found.finding
-    name = " ".join(filter(None, (readable(row["name"]), row["input_shapes"], row["part"])))
+    name = " ".join(filter(None, (series_name(row), row["input_shapes"], row["part"])))
     where = ", ".join(filter(None, (row["workload"], row["device"], row["configuration"])))
     shown = form(row["unit"], [row["baseline_value"], row["candidate_value"]])
     word = _VERDICTS.get((row["direction"], row["change"])) or _CHANGED[row["direction"]]

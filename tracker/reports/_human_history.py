@@ -9,10 +9,23 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracker.detectors import rule
-from tracker.reports._human import NAME, PAIR, UNDER, Column, Row, Table, level, make, number, readable, share
+from tracker.reports._human import (
+    NAME,
+    PAIR,
+    UNDER,
+    Column,
+    Row,
+    Table,
+    level,
+    make,
+    number,
+    series_name,
+    share,
+)
 from tracker.reports._human_verdicts import TONES
 from tracker.reports.shared import command, records
 from tracker.results import PROFILERS, History
+from tracker.results.verdicts import BACK
 from tracker.units import MISSING_TEXT, counted, format_bytes, format_diff, format_ns, size_unit, time_unit
 
 _BARS: Final = "▁▂▃▄▅▆▇█"
@@ -81,7 +94,7 @@ def _differing(series: Sequence[Row]) -> list[str]:
 def title(series: Row) -> str:
     """The name of a series with what tells it from others of the name."""
     part = _WAYS.get(series["part"], ("", series["part"]))[1] if series["kind"] == "run" else series["part"]
-    return " ".join(filter(None, (readable(series["name"]), series["input_shapes"], part)))
+    return " ".join(filter(None, (series_name(series), series["input_shapes"], part)))
 
 
 def what(series: Row) -> str:
@@ -131,7 +144,7 @@ def form(unit: str, values: Sequence[float | None]) -> Callable[[float | None], 
 def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
     shown = form(series["unit"], [point["value"] for point in points])
     pinned = [point["version"] for point in points if point["pinned"]]
-    columns = [Column("version", left=True), Column("value"), Column("vs previous"), Column("verdict", left=True)]
+    columns = [Column("version", left=True), Column("value"), Column("vs baseline"), Column("verdict", left=True)]
     if pinned:
         columns += [Column(f"vs {pinned[0]}"), Column("verdict", left=True, drop=1)]
     counted_calls = any(point["calls"] is not None for point in points)
@@ -141,13 +154,13 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
         cells = [
             f"{point['version']}{' (pinned)' if point['pinned'] else ''}",
             shown(point["value"]),
-            _diff(point, "previous"),
-            _verdict(point["previous_verdict"]),
+            _diff(point, "baseline"),
+            _verdict(point["baseline_verdict"]),
         ]
         if pinned:
             cells += [_diff(point, "pinned"), _verdict(point["pinned_verdict"])]
         cells += [_runs(point), *([_calls(point)] if counted_calls else [])]
-        rows.append((TONES.get(point["previous_verdict"] or "", ""), cells))
+        rows.append((TONES.get(point["baseline_verdict"] or "", ""), cells))
     below = tuple(_between(points, place) for place in range(len(points)))
     values = [point["value"] for point in points]
     known = [value for value in values if value is not None]
@@ -156,13 +169,15 @@ def _line(history: History, series: Row, points: Sequence[Row]) -> Table:
 
 
 def _between(points: Sequence[Row], place: int) -> str:
-    """What stands under a row: of it that it crept up, of the next one that it begins a lasting change, and what else
-    changed.
+    """What stands under a row: of it that it crept up, or is back at a level of before; of the next one that it begins
+    a lasting change, and what else changed.
     """
     point = points[place]
     found = []
     if point["best_verdict"] == "REGRESSED":
         found.append(f"crept up {format_diff(point['best_diff'])} from the best level, around {point['best_version']}")
+    _, back, level = (point["reason"] or "").partition(BACK)
+    found += [f"{back}{level}"] if back else []
     if place + 1 < len(points):
         following = points[place + 1]
         if following["change_point"]:
@@ -174,8 +189,8 @@ def _between(points: Sequence[Row], place: int) -> str:
 
 def _part_of_step(point: Row) -> str:
     """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
-    part = point["previous_contribution"]
-    if point["previous_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
+    part = point["baseline_contribution"]
+    if point["baseline_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
         return ""
     return f", {part * 100:+.3g} % of the step: too little for a finding"
 
@@ -202,10 +217,10 @@ def _calls(point: Row) -> str:
 
 
 def _overview(history: History, series: Sequence[Row], points: dict[int, list[Row]]) -> Table:
-    against = "pinned" if history.pinned else "previous"
+    against = "pinned" if history.pinned else "baseline"
     columns = [
         Column("series"), Column("name", **NAME), Column("of", **UNDER), Column("versions", left=True, drop=2),
-        Column("first"), Column("last"), Column(f"vs {history.pinned or 'previous'}"), Column("verdict", left=True),
+        Column("first"), Column("last"), Column(f"vs {history.pinned or 'baseline'}"), Column("verdict", left=True),
     ]  # fmt: skip
     if history.pinned:
         columns.insert(-2, Column("step", drop=1))
@@ -220,7 +235,7 @@ def _overview(history: History, series: Sequence[Row], points: dict[int, list[Ro
         shown = form(one["unit"], values)
         last = own[-1]
         cells = [
-            str(one["series_id"]), readable(one["name"]), " ".join(filter(None, of)),
+            str(one["series_id"]), series_name(one), " ".join(filter(None, of)),
             *(place.get(key) or MISSING_TEXT for key in keys),
             sparkline(values), shown(next((value for value in values if value is not None), None)), shown(values[-1]),
             _diff(last, against), _verdict(last[f"{against}_verdict"]),
@@ -245,11 +260,11 @@ def answer(history: History) -> str:
     series = records(history.series)
     points = points_of(history)
     if len(series) > 1:
-        against = "pinned" if history.pinned else "previous"
+        against = "pinned" if history.pinned else "baseline"
         last = [points[one["series_id"]][-1][f"{against}_verdict"] for one in series]
         words = [f"{last.count(word)} {word}" for word in ("REGRESSED", "ADDED", "SUSPECT", "IMPROVED", "REMOVED")]
         told = ", ".join(word for word in words if not word.startswith("0 ")) or "no finding"
-        return f"{told} among {len(series)} series against {history.pinned or 'the version before'}."
+        return f"{told} among {len(series)} series against {history.pinned or 'the accepted runs before'}."
     own = points[series[0]["series_id"]]
     shown = form(series[0]["unit"], [point["value"] for point in own])
     newest = next((point for point in reversed(own) if point["value"] is not None), own[-1])

@@ -22,8 +22,9 @@ _STATES: Final = ("waiting", "ready", "working", "quarantined", "ingested", "pas
 _WORDS: Final = {"working": "being read", "passed": "passed over"}
 _LISTED: Final = 20
 _LISTED_OF_QUEUE: Final = 5
-_NAMED: Final = 5
 """So many are listed; of those that only wait their turn fewer; JSON has them all."""
+_NAMED: Final = 5
+"""Files that were not recognised are named, so many per folder; JSON has them all."""
 
 
 def watchers(status: Status) -> list[str]:

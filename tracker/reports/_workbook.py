@@ -46,6 +46,9 @@ _FORMATS: Final = {
 _NUMBER_WIDTH: Final = 16  # shows 999,999,999.999; Excel shows ### where a number does not fit
 _PER_UNIT: Final = {"us": NS_PER_US, "ms": NS_PER_MS, "kb": BYTES_PER_KIB, "mb": BYTES_PER_KIB * BYTES_PER_KIB}
 
+SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
+"""Both sides of a diff: how headers call them, and how the columns of its tables begin."""
+
 Row = dict[str, Any]
 
 
@@ -73,6 +76,17 @@ def field(header: str, kind: str, value: str | Callable[[Row], Any], width: int 
     """A column that takes `value`: a key of the row, or a function of the row."""
     take = (lambda row: row.get(value)) if isinstance(value, str) else value
     return Field(header, kind, take, width or (_NUMBER_WIDTH if kind != "text" else 24))
+
+
+def both(header: str, kind: str, value: str | Callable[[Row, str], Any], width: int = 0) -> list[Field]:
+    """A column for each side. `value`: the key of the row behind `baseline_` and `candidate_`, or a function of the row
+    and of one of these two words.
+    """
+    return [field(f"{side} {header}", kind, _of_side(value, prefix), width) for side, prefix in SIDES]
+
+
+def _of_side(value: str | Callable[[Row, str], Any], side: str) -> str | Callable[[Row], Any]:
+    return f"{side}_{value}" if isinstance(value, str) else lambda row: value(row, side)
 
 
 class Book:

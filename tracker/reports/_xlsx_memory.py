@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tracker.reports._workbook import Book, Field, Row, field
+from tracker.reports._workbook import SIDES, Book, Field, Row, both, field
 from tracker.reports.shared import records
 from tracker.results import OP_KEY, Diff
-
-_SIDES = (("Baseline", "baseline"), ("Candidate", "candidate"))
 
 
 def nested(diff: Diff, as_detail: Callable[[Row], Row], limit: int | None) -> list[tuple[str, Row]]:
@@ -39,16 +37,16 @@ def compare(
         field("Allocator", "text", "allocator", 28),
         *(
             field(f"{side} {header}", kind, f"{prefix}_{name}")
-            for side, prefix in _SIDES
+            for side, prefix in SIDES
             for header, kind, name in (("Allocations", "count", "calls"), ("Size (KiB)", "kb", "bytes"))
         ),
         *differences,
-        *_both("Duration Held (us)", "us", "held_ns"),
-        *_both("Unreleased (KiB)", "kb", "unreleased_bytes"),
-        *_both("Allocated At (us)", "us", "time_ns"),
-        *_both("Step", "count", "step"),
-        *_both("Released", "text", lambda row, side: _released(row.get(f"{side}_is_released"))),
-        *_both("Code", "text", "code_line"),
+        *both("Duration Held (us)", "us", "held_ns"),
+        *both("Unreleased (KiB)", "kb", "unreleased_bytes"),
+        *both("Allocated At (us)", "us", "time_ns"),
+        *both("Step", "count", "step"),
+        *both("Released", "text", lambda row, side: _released(row.get(f"{side}_is_released"))),
+        *both("Code", "text", "code_line"),
         *verdicts,
     ]
     book.sheet("MemoryCompare", fields, rows, len(rows))
@@ -65,27 +63,17 @@ def peak(book: Book, diff: Diff, limit: int | None, differences: Sequence[Field]
         field("Input Shape", "text", "input_shapes", 36),
         field("Module", "text", "module", 48),
         field("Allocator", "text", "allocator", 28),
-        *_both("Blocks", "count", "calls"),
-        *_both("Size (KiB)", "kb", "bytes"),
+        *both("Blocks", "count", "calls"),
+        *both("Size (KiB)", "kb", "bytes"),
         *differences,
-        *_both("Largest Block (KiB)", "kb", "largest_bytes"),
-        *_both("Held Since (us)", "us", "first_ns"),
-        *_both("Held Since Step", "count", "first_step"),
+        *both("Largest Block (KiB)", "kb", "largest_bytes"),
+        *both("Held Since (us)", "us", "first_ns"),
+        *both("Held Since Step", "count", "first_step"),
         field("Code", "text", "code_line", 48),
         field("Call Stack", "text", "call_stack", 60),
     ]
     rows = records(table.head(limit))
     book.sheet("MemoryPeak", fields, (("", row) for row in rows), len(rows))
-
-
-def _both(header: str, kind: str, value: str | Callable[[Row, str], Any]) -> list[Field]:
-    if isinstance(value, str):
-        return [field(f"{side} {header}", kind, f"{prefix}_{value}") for side, prefix in _SIDES]
-    return [field(f"{side} {header}", kind, _of_side(value, prefix)) for side, prefix in _SIDES]
-
-
-def _of_side(value: Callable[[Row, str], Any], side: str) -> Callable[[Row], Any]:
-    return lambda row: value(row, side)
 
 
 def _released(value: float | None) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tracker.reports._workbook import Book, Field, Row, Title, field
+from tracker.reports._workbook import Book, Field, Row, Title, both, field
 from tracker.reports.shared import records
 from tracker.results import Diff
 
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from tracker.columns import Columns
 
 _LEVELS: Final = "Rows of each level (transport, link) state the same bytes: add up those of one level only."
-_SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 
 
 def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
@@ -25,8 +24,8 @@ def kernel_metrics(book: Book, diff: Diff, limit: int | None) -> None:
         field("Core Type", "text", "core_type", 16),
         field("Metric", "text", "metric", 26),
         field("Kind", "text", "kind", 12),
-        *_both("Avg Duration (us)", "us", "average_ns"),
-        *_both("Mean", "number", "mean"),
+        *both("Avg Duration (us)", "us", "average_ns"),
+        *both("Mean", "number", "mean"),
         field("Delta", "number", "delta"),
         field("DIFF", "percent", "diff", 10),
         field("Share of the Change", "percent", "share"),
@@ -45,15 +44,15 @@ def communication_links(book: Book, diff: Diff, limit: int | None) -> None:
         field("Transport", "text", "transport", 11),
         field("From Rank", "count", "source_rank", 11),
         field("To Rank", "count", "target_rank", 11),
-        *_both("Calls", "count", "calls"),
-        *_both("Packets", "count", "packets"),
-        *_both("Size (KiB)", "kb", "bytes"),
-        *_both("Transit (us)", "us", "transit_ns"),
+        *both("Calls", "count", "calls"),
+        *both("Packets", "count", "packets"),
+        *both("Size (KiB)", "kb", "bytes"),
+        *both("Transit (us)", "us", "transit_ns"),
         field("Delta (us)", "us", "delta_ns"),
         field("DIFF", "percent", "diff", 10),
         field("Status", "text", lambda row: row["status"], 12),
-        *_both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
-        *_both("Large Packets", "percent", "large_packet_ratio"),
+        *both("Bandwidth (GB/s)", "number", "bandwidth_gb_per_s"),
+        *both("Large Packets", "percent", "large_packet_ratio"),
     ]
     _write(book, "CommunicationLinkCompare", fields, diff.tables["communication_links"], limit, above=[Title(_LEVELS)])
 
@@ -64,22 +63,18 @@ def counters(book: Book, diff: Diff, limit: int | None) -> None:
         field("Source", "text", "source", 20),
         field("Name", "text", "name", 40),
         field("Measurement", "text", "attribute", 24),
-        *_both("Values", "count", "calls"),
-        *_both("Mean", "number", "mean"),
+        *both("Values", "count", "calls"),
+        *both("Mean", "number", "mean"),
         field("Delta", "number", "delta"),
         field("DIFF", "percent", "diff", 10),
-        *_both("Min", "number", "min"),
-        *_both("Max", "number", "max"),
+        *both("Min", "number", "min"),
+        *both("Max", "number", "max"),
     ]
     _write(book, "CounterCompare", fields, diff.tables["counters"], limit)
 
 
 def _moved(row: Row) -> str | None:
     return None if row["moved"] is None else "yes" if row["moved"] else "no"
-
-
-def _both(header: str, kind: str, name: str) -> list[Field]:
-    return [field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in _SIDES]
 
 
 def _write(

@@ -16,7 +16,7 @@ from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
 from tracker.reports._human_history import form as unit_form
 from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
-from tracker.results import Message, ToldFinding, ToldIncident
+from tracker.results import Message, ToldFinding, ToldIncident, shown_name
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 
 _EVENTS: Final = {
@@ -158,7 +158,7 @@ def _worse(incident: ToldIncident, named: Callable[[str], str]) -> str:
 
 def _headed(finding: ToldFinding, named: Callable[[str], str]) -> str:
     """A finding in a headline."""
-    return f"{named(readable(finding.name)[:60])} {diff_cell(asdict(finding))}"
+    return f"{named(readable(shown_name(finding.kind, finding.name))[:60])} {diff_cell(asdict(finding))}"
 
 
 def _step(incident: ToldIncident) -> str:
@@ -239,7 +239,7 @@ def _where(incident: ToldIncident, *, markdown: bool) -> str:
 def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     """One finding: what, from where to where, its part in the change, and why."""
     shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
-    name = said(readable(finding.name), markdown=markdown, longest=40 if short else 120)
+    name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=40 if short else 120)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
     # the change is history where it is over: how it is now comes first
     is_over = finding.state in {"recovered", "vanished", "normal"}

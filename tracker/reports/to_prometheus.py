@@ -125,7 +125,7 @@ def _line(page: _Page, line: Labels) -> None:
         page.add(f"tracker_{part}_seconds", about, labels, None if time is None else time / NS_PER_S)
     page.add("tracker_peak_allocated_bytes", "Peak memory of the newest version.", labels, line["peak_allocated_bytes"])
     page.add("tracker_samples_per_second", "Throughput of the newest version.", labels, line["samples_per_second"])
-    for against in ("previous", "pinned", "best"):
+    for against in ("baseline", "pinned", "best"):
         words = "DIFF of the step of the newest version against an earlier one."
         page.add("tracker_step_diff_ratio", words, {**labels, "against": against}, line[f"{against}_diff"])
 

@@ -13,13 +13,12 @@ from tracker.reports import (
     _human_verdicts,
     _log_sheets,
     _matrix_sheet,
-    _op_fields,
     _show_sheets,
     _xlsx_memory,
     _xlsx_metrics,
 )
 from tracker.reports._layout import shorten
-from tracker.reports._workbook import Book, Field, Row, Title, field
+from tracker.reports._workbook import SIDES, Book, Field, Row, Title, both, field
 from tracker.reports.shared import Style, chosen_sections, is_small, pruned, records
 from tracker.results import (
     ADDED,
@@ -46,7 +45,6 @@ TITLE = "Excel workbook with all details"
 SUFFIX = ".xlsx"
 BINARY = True
 
-_SIDES: Final = (("Baseline", "baseline"), ("Candidate", "candidate"))
 _KINDS: Final = {"ns": "ms", "bytes": "mb", "count": "count", "ratio": "percent"}
 _SPREAD: Final = (
     ("Calls", "count", "calls"),
@@ -161,14 +159,10 @@ def _verdict_fields(table: Columns) -> list[Field]:
     ]
 
 
-def _both(header: str, kind: str, name: str, width: int = 0) -> list[Field]:
-    return [field(f"{side} {header}", kind, f"{prefix}_{name}", width) for side, prefix in _SIDES]
-
-
 def _blocks(*columns: tuple[str, str, str]) -> list[Field]:
     """(header, kind, name) of each column: all of the baseline, then all of the candidate."""
     return [
-        field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in _SIDES for header, kind, name in columns
+        field(f"{side} {header}", kind, f"{prefix}_{name}") for side, prefix in SIDES for header, kind, name in columns
     ]
 
 
@@ -214,7 +208,7 @@ def _overall(book: Book, diff: Diff, limit: int | None) -> None:
         field("Unit", "text", lambda row: _UNITS[_kind(row)], 8),
     ]
     titles = []
-    for (side, prefix), what in zip(_SIDES, (diff.baseline, diff.candidate), strict=True):
+    for (side, prefix), what in zip(SIDES, (diff.baseline, diff.candidate), strict=True):
         titles.append(Title(shorten(f"{side} {what.label}: {what.device}", 44), prefix, len(fields), 3))
         fields += [
             field(side, "ms", take(f"{prefix}_value")),
@@ -251,6 +245,11 @@ def _overall_verdict(row: Row, e2e_ns: float | None) -> tuple[str | None, bool]:
 def _operators(book: Book, diff: Diff, limit: int | None) -> None:
     on_host = diff.metric == "host_self_ns"
     duration = "Host Self Time (us)" if on_host else "Device Duration (us)"
+    host_self = [  # where ops are judged by their time on the device
+        *both("Host Self Time (us)", "us", "host_self_ns"),
+        field("Host Self Delta (us)", "us", "host_delta_ns"),
+        field("Host Self DIFF", "percent", "host_diff", 10),
+    ]
     fields = [
         _level("op", "kernel"),
         field("Operator Name", "text", "name", 40),
@@ -263,11 +262,13 @@ def _operators(book: Book, diff: Diff, limit: int | None) -> None:
         field("Delta by Calls (us)", "us", "calls_delta_ns"),
         field("Delta by Time per Call (us)", "us", "per_call_delta_ns"),
         field("Baseline Operator Name", "text", "baseline_name"),
-        *_both("Device Total Time (us)", "us", "device_total_ns"),
-        *([] if on_host else _op_fields.host_fields()),
-        *_both("Host Total Time (us)", "us", "host_total_ns"),
-        *_op_fields.call_fields(),
-        *_both("Calls in All Steps and Ranks", "count", "total_calls"),
+        *both("Device Total Time (us)", "us", "device_total_ns"),
+        *([] if on_host else host_self),
+        *both("Host Total Time (us)", "us", "host_total_ns"),
+        *both("Average of a Call (us)", "us", "average_ns"),
+        *both("Shortest Call (us)", "us", "min_ns"),
+        *both("Longest Call (us)", "us", "max_ns"),
+        *both("Calls in All Steps and Ranks", "count", "total_calls"),
         *_verdict_fields(diff.tables["ops"]),
     ]
     rows = _nested(diff.tables["ops"], diff.tables["op_details"], OP_KEY, limit)
@@ -286,14 +287,14 @@ def _communication(book: Book, diff: Diff, limit: int | None) -> None:
         field("Plane", "text", "plane", 10),
         *_blocks(*_SPREAD),
         *_diff_fields("delta_ns", "us"),
-        *_both("Payload (KiB)", "kb", "bytes"),
-        *_both("Exposed (us)", "us", "exposed_ns"),
-        *_both("Exposed Wait (us)", "us", "exposed_wait_ns"),
-        *_both("Wait (us)", "us", "wait_ns"),
-        *_both("Transit (us)", "us", "transit_ns"),
-        *_both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
-        *_both("Idle (us)", "us", "idle_ns"),
-        *_both("Wait and Transit Split by", "text", "split_by"),
+        *both("Payload (KiB)", "kb", "bytes"),
+        *both("Exposed (us)", "us", "exposed_ns"),
+        *both("Exposed Wait (us)", "us", "exposed_wait_ns"),
+        *both("Wait (us)", "us", "wait_ns"),
+        *both("Transit (us)", "us", "transit_ns"),
+        *both("Synchronization, of Wait (us)", "us", "synchronization_ns"),
+        *both("Idle (us)", "us", "idle_ns"),
+        *both("Wait and Transit Split by", "text", "split_by"),
         *_verdict_fields(diff.tables["communication"]),
     ]
     rows = _nested(diff.tables["communication"], diff.tables["communication_details"], COMMUNICATION_KEY, limit)
@@ -378,11 +379,11 @@ def _tree(book: Book, diff: Diff, tree: Columns, limit: int | None) -> None:
         field("Input Shape", "text", "input_shapes", 36),
         *_blocks(("Calls", "count", "calls"), (f"{place} Time (us)", "us", "ns"), ("Share", "percent", "share")),
         *_diff_fields("delta_ns", "us"),
-        *_both("Share of Step", "percent", "step_share"),
-        *_both("Operator Calls Below", "count", "op_calls"),
-        *_both(f"{place} Self Time (us)", "us", "self_ns"),
-        *_both("Host Total Time (us)", "us", "host_total_ns"),
-        *_both("Device Total Time (us)", "us", "device_total_ns"),
+        *both("Share of Step", "percent", "step_share"),
+        *both("Operator Calls Below", "count", "op_calls"),
+        *both(f"{place} Self Time (us)", "us", "self_ns"),
+        *both("Host Total Time (us)", "us", "host_total_ns"),
+        *both("Device Total Time (us)", "us", "device_total_ns"),
         *_verdict_fields(tree),
         field("Path", "text", "path", 60),
     ]

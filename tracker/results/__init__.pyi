@@ -101,6 +101,7 @@ from .words import (
     TRANSPORT,
     TREES,
     UNMATCHED,
+    shown_name,
 )
 
 __all__ = [
@@ -182,4 +183,5 @@ __all__ = [
     "ToldIncident",
     "check_matrix",
     "check_sections",
+    "shown_name",
 ]

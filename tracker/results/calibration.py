@@ -21,6 +21,7 @@ CALIBRATION_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "series_id", "kind", "metric", "unit", "name", "input_shapes", "part", "value", "share", "spread", "low",
         "high", "upper_share",
     ),
+    "recall": ("series_id", "kind", "metric", "name", "input_shapes", "part", "share", "change", "runs", "recall"),
 }  # fmt: skip
 
 
@@ -50,12 +51,15 @@ class Calibration(Result, frozen=True, eq=False):
       per_second); share of the step, NA for what is no time; spread: standard deviation of the logs without what all
       operators of a run share; low, high, upper_share: the two levels, and how many of the runs are on the upper one;
       NA: one level
+    - recall: of the whole step and of the largest operators, how probably a version of so many `runs` is found to be
+      slower, where it is slower by `change` (0.1 = 10 %), against the 8 runs before it
     - baseline, candidate: runs on either side of a split; windows, splits: how many of each kind were made
     """
 
     ratios: pd.DataFrame
     proposals: pd.DataFrame
     series: pd.DataFrame
+    recall: pd.DataFrame
     workload: str
     configuration: str
     device: str

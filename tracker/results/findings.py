@@ -43,7 +43,7 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
-        "peak_allocated_bytes", "samples_per_second", "previous_diff", "pinned_diff", "best_diff",
+        "peak_allocated_bytes", "samples_per_second", "baseline_diff", "pinned_diff", "best_diff",
     ),
 }  # fmt: skip
 EXPLAIN_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {

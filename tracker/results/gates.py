@@ -6,8 +6,10 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tracker.errors import EXIT_FINDINGS, EXIT_OK, EXIT_TOO_LITTLE_DATA
+from tracker.results.words import shown_name
 from tracker.units import counted, format_bytes, format_diff, format_ns
 
 FAIL_ON: Final = ("new", "any", "suspect")
@@ -20,7 +22,14 @@ or it is as it should be."""
 Key = tuple[str, str, str, str, str]
 """Kind, metric, name, input shapes and part of a series; those of a whole run have a metric alone."""
 
+BY_THEMSELVES: Final = ("duration_ns", "e2e_ns", "samples_per_second", "peak_allocated_bytes")
+"""Metrics of a whole run that fail `new`, however the operators add up."""
+
+NET_SHARE: Final = 0.01
+"""Net loss of the operators, as a part of the step, from which on they fail `new`."""
+
 _NAMED: Final = 3
+_STEP: Final = ("duration_ns", "e2e_ns")
 
 
 class GatedRow(Struct, frozen=True):
@@ -62,7 +71,8 @@ class GatedRow(Struct, frozen=True):
         shown = {"ns": format_ns, "bytes": format_bytes}.get(self.unit)
         change = format_diff(self.diff) if shown is None else shown(self.delta)
         what = {"memory": "memory of ", "module": "module ", "api": "host API "}.get(self.section, "")
-        return f"{what}{self.name} {change if change.startswith(('-', '+')) else f'+{change}'}"
+        name = shown_name(self.key[0], self.name)
+        return f"{what}{name} {change if change.startswith(('-', '+')) else f'+{change}'}"
 
 
 class Gate(Struct, frozen=True):
@@ -89,8 +99,26 @@ class Gate(Struct, frozen=True):
         return list(found.values())
 
 
+def without_small_losses(rows: Sequence[GatedRow], net_share: float, kinds: Sequence[str]) -> list[GatedRow]:
+    """What fails `new`: nothing of the time of operators where it makes less than NET_SHARE of the step net of what
+    other operators gained. `net_share`: that net loss; `kinds`: of series that say how long operators take.
+    """
+    if net_share >= NET_SHARE:
+        return list(rows)
+    why = f"operators net {format_diff(net_share)} of the step: {NET_SHARE * 100:g} % fails"
+    return [
+        replace(row, outcome="passed", remark=why)
+        if row.outcome == "failed" and row.key[0] in kinds and row.unit == "ns"
+        else row
+        for row in rows
+    ]
+
+
 def decided(word: str, rows: Iterable[GatedRow], *, nothing: str) -> Gate:
-    """The gate of what was judged. `nothing`: why nothing can be told where no row passes; "": then all is well."""
+    """The gate of what was judged. `nothing`: why nothing can be told where no row passes; "": then all is well.
+
+    A suspicion that the next runs decide is too little data; under `new` only one of the step itself.
+    """
     gate = Gate(word, EXIT_OK, "", tuple(rows))
     failed, suspects, passed = gate.of("failed"), gate.of("suspect"), gate.of("passed", "known")
     known = len(gate.of("known"))
@@ -98,11 +126,13 @@ def decided(word: str, rows: Iterable[GatedRow], *, nothing: str) -> Gate:
     if failed:
         what = "regression or suspicion" if word == "suspect" else "regression"
         return Gate(word, EXIT_FINDINGS, f"{_listed(failed, what)}{beside}", gate.rows)
-    if suspects:
-        because = f"{_listed(suspects, 'suspicion')}: the next runs confirm or clear them"
-        return Gate(word, EXIT_TOO_LITTLE_DATA, f"{because}{beside}", gate.rows)
+    blocking = [row for row in suspects if word != "new" or (row.key[0] == "run" and row.key[1] in _STEP)]
+    waiting = f"{_listed(suspects, 'suspicion')}: the next runs confirm or clear them" if suspects else ""
+    if blocking:
+        return Gate(word, EXIT_TOO_LITTLE_DATA, f"{waiting}{beside}", gate.rows)
     if nothing and not passed:
         return Gate(word, EXIT_TOO_LITTLE_DATA, nothing, gate.rows)
+    beside += f"; {waiting}" if waiting else ""
     return Gate(word, EXIT_OK, f"nothing fails that could be judged{beside}", gate.rows)
 
 

@@ -21,8 +21,8 @@ HISTORY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "points": (
         "series_id", "version", "pinned", "commit", "note", "runs", "value", "minimum", "maximum", "calls",
-        "previous_diff", "previous_p", "previous_q", "previous_contribution", "previous_verdict", "calls_verdict",
-        "pinned_diff", "pinned_p", "pinned_q", "pinned_contribution", "pinned_verdict",
+        "baseline_diff", "baseline_p", "baseline_q", "baseline_contribution", "baseline_verdict", "calls_verdict",
+        "reason", "pinned_diff", "pinned_p", "pinned_q", "pinned_contribution", "pinned_verdict",
         "best_version", "best_diff", "best_p", "best_q", "best_verdict", "rule_version", "change_point", "environment",
     ),
     "runs": (
@@ -66,8 +66,9 @@ class History(Result, frozen=True, eq=False):
 
     - series: what is followed, the largest or most drifted first; metric and unit (ns, bytes, per_second) of its values
     - points: one row per series and version in their order: the median, smallest and largest of its runs, per step (NA:
-      no run has it); DIFF and verdict against the version before, the pinned and the best one, without what all
-      operators share, so that it may differ a little from the quotient of the values; NA where nothing was judged.
+      no run has it); DIFF and verdict against the baseline (the last 8 accepted runs before the version, on the level
+      that holds), the pinned and the best version, without what all operators share, so that it may differ a little
+      from the quotient of the values; reason: of the first verdict; NA where nothing was judged.
       change_point: a lasting change begins here; environment: what else changed here, as text
     - runs: one row per series and active run: its number, and over its steps minimum and maximum
     - environment: facts that differ between a version and the one before; None where one does not say

@@ -15,6 +15,9 @@ verdict. All NA where nothing was judged."""
 JUMPS: Final = "jumps between two levels in older runs"
 """What the reason of a verdict begins with where a change is one of the jumps that older runs show."""
 
+BACK: Final = "back to the level of "
+"""What the reason of a verdict says, before the version, where a series is at a level that it had before."""
+
 BELOW_FLOOR: Final = "below the contribution floor"
 """The reason of a change that is sure and large enough, but of too small a part of the step."""
 

@@ -110,7 +110,8 @@ class Known(Struct, frozen=True, eq=False):
         if missing:
             read = judged.values_of(connection, missing, series)
             self.runs.update({run_id: (read[0][:, at], read[1][:, at]) for at, run_id in enumerate(missing)})
-        values, calls = (np.array([self.runs[run_id][part] for run_id in run_ids]).T for part in (0, 1))
+        shape = (len(run_ids), len(series.ids))
+        values, calls = (np.array([self.runs[run_id][part] for run_id in run_ids]).reshape(shape).T for part in (0, 1))
         return values, calls
 
 

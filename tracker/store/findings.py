@@ -19,11 +19,18 @@ EVENT_COLUMNS: Final = ("source", "target", "kind", "who", "when_ns", "run_id", 
 _LINE: Final = ("workload_id", "configuration_id", "device_id")
 _MADE_FROM: Final = ("fingerprint", "checkpoint_runs", "checkpoint_key", "checkpoint")
 _OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
-_IDS: Final = text(f"SELECT id, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
+_IDS: Final = text(f"SELECT id, rule_version, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
 _INCIDENTS: Final = text(f"SELECT id, version_id, direction FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
-_FORGET_EVENTS: Final = text(
-    f"DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE {_OF_LINE})"  # noqa: S608 the same
+_FORGET_EVENTS: Final = text("DELETE FROM finding_event WHERE finding_id IN :ids").bindparams(
+    bindparam("ids", expanding=True)
 )
+_CLOSE: Final = text("UPDATE finding SET state = 'normal', until_ns = NULL, until_version = NULL WHERE id = :id")
+_OPEN_BY_OLD_RULES: Final = text(
+    "SELECT f.id, f.state, f.number, MAX(e.position) AS position FROM finding AS f "
+    "LEFT JOIN finding_event AS e ON e.finding_id = f.id "
+    "WHERE f.id IN :ids AND f.state NOT IN ('normal', 'expected', 'invalid', 'recovered') "
+    "GROUP BY f.id, f.state, f.number ORDER BY f.id"
+).bindparams(bindparam("ids", expanding=True))
 _FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindparam("ids", expanding=True))
 _NUMBERS: Final = text(
     f"SELECT id, version_id, {', '.join(KEY)} FROM finding_number WHERE {_OF_LINE} ORDER BY id"  # noqa: S608 the same
@@ -182,21 +189,37 @@ def write(
     findings: Sequence[MadeFinding],
     fingerprint: bytes,
     checkpoint: tuple[int, bytes, bytes] | None,
+    rule_version: int,
 ) -> None:
     """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents. One
-    that is back, or that another run of its version raises now, has the number that it had.
+    that is back, or that another run of its version raises now, has the number that it had. What an older rule found,
+    and this one does not, stays with all that was said of it, and is closed.
 
     `checkpoint`: as in `checkpoint_of`, for the next time.
     """
     incidents = _write_incidents(connection, line, findings)
-    known = {tuple(row[1:]): int(row[0]) for row in connection.execute(_IDS, line.parameters)}
-    connection.execute(_FORGET_EVENTS, line.parameters)
+    rows = connection.execute(_IDS, line.parameters).all()
+    known = {tuple(row[2:]): int(row[0]) for row in rows}
     kept = {finding.key for finding in findings}
-    gone = [number for key, number in known.items() if key not in kept]
+    again = {(finding.raised_in, *finding.key[:3]) for finding in findings if finding.key not in known}
+    raised_in = {int(row.id): row.version_id for row in connection.execute(_NUMBERS, line.parameters)}
+    of_old_rules = [
+        int(row[0])
+        for row in rows
+        if row[1] < rule_version
+        and tuple(row[2:]) not in kept
+        and (raised_in.get(int(row[0])), *row[2:5]) not in again  # the same change, raised by another run
+    ]
+    _close(connection, of_old_rules, rule_version)
+    made = sorted(set(known.values()) - set(of_old_rules))
+    for ids in bulk.portions(made) if made else ():
+        connection.execute(_FORGET_EVENTS, {"ids": ids})
+    gone = [number for key, number in known.items() if key not in kept and number in set(made)]
     for ids in bulk.portions(gone) if gone else ():
         connection.execute(_FORGET, {"ids": ids})
     known = {key: number for key, number in known.items() if key in kept}
-    numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known], known.values())
+    taken = {*known.values(), *of_old_rules}
+    numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known], taken)
     _write_findings(connection, line, findings, known, numbers, incidents)
     events = [
         (numbers[finding.key], position, *event)
@@ -206,6 +229,17 @@ def write(
     bulk.insert(connection, "finding_event", ("finding_id", "position", *EVENT_COLUMNS), sorted(events))
     made_from = (fingerprint, *(checkpoint or (None, None, None)))
     connection.execute(_ADD_FOLLOWED, {**line.parameters, **dict(zip(_MADE_FROM, made_from, strict=True))})
+
+
+def _close(connection: Connection, ids: Sequence[int], rule_version: int) -> None:
+    """Ends what an older rule found and this one does not, with the reason; what had ended stays as it was."""
+    columns = ("finding_id", "position", *EVENT_COLUMNS)
+    for some in bulk.portions(sorted(ids)) if ids else ():
+        for row in connection.execute(_OPEN_BY_OLD_RULES, {"ids": some}).all():
+            reason = f"the rule, version {rule_version}, does not find it: a version is judged by all its runs together"
+            event = (row.state, "normal", "closed", "rule", None, None, rule_version, reason, False)
+            bulk.insert(connection, "finding_event", columns, [(row.id, (row.position or 0) + 1, *event)])
+            connection.execute(_CLOSE, {"id": row.id})
 
 
 def _numbers(

@@ -59,12 +59,16 @@ class SeriesTable(Struct, frozen=True):
 
 
 class JudgedVersion(Struct, frozen=True):
-    """How a version of a line was judged; None where there was nothing to compare with."""
+    """How a version of a line was judged; None where there was nothing to compare with. `judged_runs`: the numbers of
+    its runs, as text; `baseline_runs`: of those that the step, and most series with it, was judged against.
+    """
 
     version_id: int
     fingerprint: bytes
     rule_version: int
     previous_version_id: int | None
+    judged_runs: str | None
+    baseline_runs: str | None
     pinned_version_id: int | None
     centre: float | None
 
@@ -142,8 +146,15 @@ def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
     rows = connection.execute(statement("judged"), line.parameters).all()
     return {
         row.version_id: JudgedVersion(
-            row.version_id, bytes(row.fingerprint), row.rule_version, row.previous_version_id, row.pinned_version_id,
-            row.centre,
+            row.version_id, bytes(row.fingerprint), row.rule_version, row.previous_version_id, row.judged_runs,
+            row.baseline_runs,
+            row.pinned_version_id, row.centre,
         )
         for row in rows
     }  # fmt: skip
+
+
+def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[tuple[Any, ...]]:
+    """How a version of a line was judged, series by series. Columns: see sql/version_verdicts.sql."""
+    asked = {**line.parameters, "version_id": version_id}
+    return bulk.fetch(connection.execute(statement("version_verdicts"), asked))

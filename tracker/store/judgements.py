@@ -21,8 +21,9 @@ _FORGET_ROWS: Final = text(
 _FORGET: Final = text(f"DELETE FROM judged WHERE {_OF_LINE} AND version_id = :version_id")  # noqa: S608 the same
 _ADD: Final = text(
     "INSERT INTO judged (workload_id, configuration_id, device_id, version_id, fingerprint, rule_version, "
-    "previous_version_id, pinned_version_id, centre) VALUES (:workload_id, :configuration_id, :device_id, :version_id, "
-    ":fingerprint, :rule_version, :previous_version_id, :pinned_version_id, :centre)"
+    "previous_version_id, judged_runs, baseline_runs, pinned_version_id, centre) VALUES "
+    "(:workload_id, :configuration_id, :device_id, :version_id, :fingerprint, :rule_version, :previous_version_id, "
+    ":judged_runs, :baseline_runs, :pinned_version_id, :centre)"
 )
 
 

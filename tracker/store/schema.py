@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Engine, text
 
-from tracker.about import HOW_TO_INSTALL
-from tracker.errors import FIRST_INGEST, NewerStoreError, StoreError
+from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreError
 
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0023"
+SCHEMA_HEAD: Final = "0024"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
@@ -77,7 +76,7 @@ def needs_upgrade(stamp: str | None, name: str, *, create: bool, read_only: bool
     if read_only:
         raise StoreError(
             f"{name} is at schema {stamp}, older than {SCHEMA_HEAD}, which this tracker reads",
-            remedy="bring it up to date with tracker db upgrade, and the same --db if you named it so",
+            remedy="bring it up to date with tracker db upgrade",
         )
     return True
 

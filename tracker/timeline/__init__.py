@@ -79,7 +79,8 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
         tables["op"] = op_table(joined, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
-    return Rows(overall, steps, {name: tables[name] for name in ROW_COLUMNS}, {**calls, "start_ns": begun_ns}, groups)
+    kept = {name: tables[name] for name in ROW_COLUMNS}
+    return Rows(overall, steps, kept, {**calls, "start_ns": begun_ns}, groups, joined.other_threads_ns)
 
 
 def _op_key_table(joined: Joined) -> Table:

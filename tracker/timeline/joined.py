@@ -36,7 +36,7 @@ class Joined(Struct, frozen=True):
 
     Per device event: `launch` (row of its launch, -1), `op` (op at work around the launch, -1), `op_key` (pseudo-ops
     included), `step`, `work`. `steps`: the step numbers of the capture, in order of time. `first_ns`, `last_ns`: first
-    start and last end of all that happened, Python frames aside.
+    start and last end of all that happened, Python frames aside. `other_threads_ns`: as in `Rows`.
     """
 
     events: Events
@@ -53,6 +53,7 @@ class Joined(Struct, frozen=True):
     work: NDArray[np.int64]
     first_ns: int
     last_ns: int
+    other_threads_ns: int
 
     @property
     def steps(self) -> list[int]:
@@ -107,6 +108,7 @@ def join(events: Events) -> Joined:
         work=_work(events, op, collective_op, library_op),
         first_ns=first_ns,
         last_ns=last_ns,
+        other_threads_ns=waiting.launched_beside(op, events, launch),
     )
 
 

@@ -39,17 +39,34 @@ class WaitingRanges:
         found = self._only_open(thread, time_ns)
         return np.where((found >= 0) & self._waits[np.maximum(found, 0)], found, NONE) if len(self._waits) else found
 
+    def launched_beside(self, op: I64, events: Events, launch: I64) -> int:
+        """Device time in no op (`op` per device event, or -1) that a thread which opens no range launched while others
+        had one open.
+        """
+        rows = np.flatnonzero((op < 0) & (launch >= 0))
+        launches, device = events.launches, events.device
+        thread, time_ns = launches.thread[launch[rows]], launches.start_ns[launch[rows]]
+        beside = ~np.isin(thread, self._threads) & (self._open(thread, time_ns)[1] > 0)
+        return int((device.end_ns - device.start_ns)[rows[beside]].sum())
+
     def _only_open(self, thread: np.ndarray, time_ns: I64) -> I64:
+        found, count = self._open(thread, time_ns)
+        return np.where(count == 1, found, NONE)
+
+    def _open(self, thread: np.ndarray, time_ns: I64) -> tuple[I64, I64]:
+        """For each (thread, time) the innermost range of another thread, of several the last, or -1; and how many
+        threads have one open, itself among them.
+        """
         found = np.full(len(time_ns), NONE, dtype=np.int64)
-        if self._ranges is None:
-            return found
         count = np.zeros(len(time_ns), dtype=np.int64)
+        if self._ranges is None:
+            return found, count
         for lane in self._threads:
             inner = self._ranges.innermost(np.full(len(time_ns), lane, dtype=thread.dtype), time_ns)
             is_open = inner >= 0
             count += is_open
             found = np.where(is_open & (thread != lane), inner, found)
-        return np.where(count == 1, found, NONE)
+        return found, count
 
 
 def _counts(rows: I64, size: int) -> I64:

@@ -15,7 +15,7 @@ from tracker.config.layout import Part, parse
 from tracker.config.places import user_path
 from tracker.errors import SourceError, UsageError
 from tracker.intake import Sidecar
-from tracker.readers import PARTIAL, NotRecognised, is_sidecar, told
+from tracker.readers import PARTIAL, NotRecognised, is_sidecar, not_recognised_line
 
 
 class Labels(Struct, frozen=True):
@@ -96,7 +96,8 @@ def laid_out(paths: Sequence[Path], layout: str) -> tuple[dict[Path, Sidecar], l
         unplaced += found.unplaced
     left = [NotRecognised(str(path), "fits no part of the layout") for path in unplaced]
     if not placed:
-        raise UsageError(f"{paths[0]}: nothing fits the layout {layout}; {told(left)}", remedy="check both")
+        problem = f"{paths[0]}: nothing fits the layout {layout}; {not_recognised_line(left)}"
+        raise UsageError(problem, remedy="check both")
     return placed, left
 
 

@@ -20,7 +20,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracker import readers
-from tracker.about import VERSION
 from tracker.config import Settings
 from tracker.errors import NewerStoreError, SourceError, StoreError, TrackerError, UsageError
 from tracker.intake import parse_device
@@ -58,11 +57,15 @@ def check(settings: Settings) -> None:
 
 
 class Service(Struct):
-    """A watcher. `load` reads the settings, `open_store` opens their database; both may raise a TrackerError."""
+    """A watcher. `load` reads the settings, `open_store` opens their database; both may raise a TrackerError.
+
+    `version`: of the program.
+    """
 
     work: Work
     load: Callable[[], Settings]
     open_store: Callable[[Settings], Store]
+    version: str
     due: SimpleQueue[str] = field(default_factory=SimpleQueue)
     waiting: set[str] = field(default_factory=set)
     in_job: bool = False
@@ -175,8 +178,8 @@ class Service(Struct):
     @contextmanager
     def _on_record(self, *, every_ns: int | None) -> Iterator[None]:
         """A watcher that others see, that says it lives, and that ends by a signal."""
-        work = self.work
-        watchers.begin(work.store, work.owner, work.host, os.getpid(), VERSION, every_ns=every_ns, now_ns=work.now())
+        work, version = self.work, self.version
+        watchers.begin(work.store, work.owner, work.host, os.getpid(), version, every_ns=every_ns, now_ns=work.now())
         _bury(work)
         threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
         with _heard(work), self._signals():

@@ -19,7 +19,7 @@ from msgspec import Struct
 from tracker import intake
 from tracker.errors import SourceError, StoreError, UsageError, our_fault, without_place
 from tracker.intake import IngestOptions, Sidecar
-from tracker.readers import told
+from tracker.readers import not_recognised_line
 from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
 from tracker.units import NS_PER_HOUR, NS_PER_MINUTE
@@ -243,7 +243,7 @@ def _arrival(results: Sequence[IngestResult], entry: Entry) -> Arrival:
 def _say(work: Work, path: str, results: Sequence[IngestResult]) -> None:
     for result in results:
         if result.not_recognised:
-            work.say(Event("passed over", f"{path}: {told(result.not_recognised, Path(path))}"))
+            work.say(Event("passed over", f"{path}: {not_recognised_line(result.not_recognised, Path(path))}"))
         for warning in result.warnings:
             work.say(Event("warning", f"{path}: {warning}"))
         state = "already in" if result.already else "ranks added" if result.joined else "new"

@@ -49,6 +49,12 @@ def test_without_a_trace_op_statistic_counts_the_kernels(copy):
     assert capture(copy, allow_partial=True).quality_reason == "2 kernels in kernel_details.csv, 5 in op_statistic.csv"
 
 
+def test_an_op_statistic_that_was_cut_is_said(copy):
+    assert not [text for text in profile(copy).warnings if "is cut" in text]
+    edited(copy, "op_statistic.csv", "50.0,100.0", "50.0,83.333")
+    assert "op_statistic.csv is cut: its rows are 83.3 % of the time of all kernels" in profile(copy).warnings
+
+
 def test_a_table_with_a_header_alone_says_nothing_and_the_trace_stands_in(copy):
     assert "0 kernels in kernel_details.csv, 3 in trace_view.json" in error_of(kept_rows(copy, 0))
     read = capture(copy, allow_partial=True)

@@ -41,7 +41,7 @@ def line(**more):
     usual = {
         **LINE, "version": "v42", "version_runs": 3, "runs": 10, "last_run_id": 10,
         "last_run_ns": 1_767_225_600_000_000_000, "step_ns": 110.0 * MS, "e2e_ns": 108.0 * MS, "compute_ns": 90.0 * MS,
-        "free_ns": 8.0 * MS, "peak_allocated_bytes": 3.0 * 2**30, "previous_diff": 0.1, "pinned_diff": 0.12,
+        "free_ns": 8.0 * MS, "peak_allocated_bytes": 3.0 * 2**30, "baseline_diff": 0.1, "pinned_diff": 0.12,
     }  # fmt: skip
     return usual | more
 

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detectors.life import NOTIFIED, OPEN, State
+from tracker.detectors.life import OPEN, State
 from tracker.judgement.families import is_tagged
 from tracker.judgement.follow.tracked import Tracked
 from tracker.judgement.follow.tracks import Change
@@ -22,10 +22,14 @@ BOOL = NDArray[np.bool_]
 _BLOCKING: Final = OPEN | {"vanished"}
 """States in which the runs of a series are no baseline for it."""
 
+_LEVELS: Final = 3
+"""Levels of before that a change is compared with."""
+
 
 class Baselines:
     """`windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
     `creeps_from`, `comes_from`: per series the first run that slow creep, and whether it is there at all, counts from.
+    `levels`: by series the runs of levels that held before the one that holds, the newest last.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -34,6 +38,7 @@ class Baselines:
         self.normal: BOOL = np.zeros(watched.raw.shape, dtype=bool)
         self.creeps_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
         self.comes_from: I64 = np.zeros(len(watched.names), dtype=np.int64)
+        self.levels: dict[int, list[tuple[int, ...]]] = {}
 
     def of(self, windows: I64, row: int, change: Change, run: int) -> tuple[int, ...]:
         """The runs that the change of a series with `run` is measured against; `windows`: as they were then."""
@@ -49,6 +54,19 @@ class Baselines:
         """The runs that the step is judged against with the run `run`; none where that does not say."""
         row = self.watched.step_row(run)
         return () if row is None else self.of(windows, row, "level", run)
+
+    def level_of_before(self, tracked: Tracked, columns: Sequence[int]) -> str:
+        """The newest version whose level, of those that held before, these runs of a change are back at; "": none."""
+        values = self.watched.centred[tracked.row]
+        now = values[list(columns)]
+        if tracked.change != "level" or np.isnan(now).all():
+            return ""
+        for level in reversed(self.levels.get(tracked.row, [])):
+            before = np.log(values[list(level)])
+            away = np.log(now[~np.isnan(now)]).mean() - before[~np.isnan(before)].mean()
+            if abs(away) < tracked.life.effect:
+                return self.watched.runs[max(level)].label
+        return ""
 
     def accept(self, run: int, findings: Iterable[Tracked]) -> None:
         """The run joins the windows of all series that are as they should be, `findings` being those that live."""
@@ -69,6 +87,10 @@ class Baselines:
     def restart(self, tracked: Tracked, run: int) -> None:
         """The change is the new level, from its first run to the one before `run`."""
         if tracked.change in {"level", "calls"} or (tracked.change == "presence" and tracked.sign > 0):
+            window = self.windows.columns[tracked.row]
+            if tracked.change == "level" and (window >= 0).any():
+                older = [*self.levels.get(tracked.row, []), tuple(window[window >= 0].tolist())]
+                self.levels[tracked.row] = older[-_LEVELS:]
             known = ~np.isnan(self.watched.raw[tracked.row, tracked.first : run])
             columns = (tracked.first + np.flatnonzero(known)).tolist()
             self.windows.restart(tracked.row, columns[-self.windows.columns.shape[1] :], self.watched.centred)
@@ -77,7 +99,7 @@ class Baselines:
     def take_back(self, tracked: Tracked, source: State, run: int) -> None:
         """The change was none. Where it is the baseline already, half of that is from before now: no level is news."""
         before, since = tracked.baseline, list(range(tracked.first, run))
-        if source == "expected" or tracked.sign < 0:
+        if source == "expected":
             half = self.windows.columns.shape[1] // 2
             before, since = before[-half:], [at for at in since if self.normal[tracked.row, at]][-half:]
             self.windows.columns[tracked.row] = -1
@@ -91,6 +113,4 @@ class Baselines:
 
 def _blocks(tracked: Tracked) -> bool:
     """Whether the runs of a series are no baseline for it while this finding lives."""
-    if tracked.sign < 0 and tracked.finding.state in NOTIFIED:
-        return False
     return tracked.finding.state in _BLOCKING or tracked.suspected is not None

@@ -15,13 +15,14 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.judgement.follow.following import Follower
+from tracker.judgement.follow.following import Follower, versions_of
 from tracker.judgement.follow.tracked import Tracked, UserAction
+from tracker.judgement.follow.version_verdicts import VersionVerdicts
 from tracker.judgement.follow.watched import Watched
 
 I64 = NDArray[np.int64]
 
-FORM: Final = 3
+FORM: Final = 5
 """Goes up when what a checkpoint holds, or how, changes."""
 
 
@@ -45,6 +46,7 @@ class _State(msgspec.Struct, frozen=True):
     normal: bytes
     creeps_from: bytes
     comes_from: bytes
+    levels: dict[int, list[tuple[int, ...]]]
     snapshots: dict[int, bytes]
     found: list[Tracked]
     open: list[int]
@@ -59,29 +61,32 @@ def resume(
     *,
     known: Checkpoint | None,
     now_ns: int | None = None,
-) -> tuple[list[Tracked], Checkpoint | None]:
-    """What `follow` finds, from `known` on where that holds, and the checkpoint for the next time.
+) -> tuple[list[Tracked], Checkpoint | None, list[VersionVerdicts]]:
+    """What `follow` finds, from `known` on where that holds, the checkpoint for the next time, and the verdicts of the
+    versions that were looked at: the newest ones, in order.
 
     `series`: number of the series of each row of `watched`. `fingerprint`: bytes that stand for what the first so many
-    runs say, for the limits, and for what else is given. The checkpoint is one run behind: whether a version is over is
-    known only with the run after it.
+    runs say, for the limits, and for what else is given. The checkpoint stands before the newest version: more runs of
+    that one may come.
     """
     follower = Follower(watched, actions)
-    last = len(watched.runs) - 1
+    versions = versions_of(watched.runs)
+    newest = versions[-1].start if versions else 0
     first = 0
-    if known is not None and known.runs <= last and known.key == _key(follower, series, known.runs, fingerprint):
+    if known is not None and known.runs <= newest and known.key == _key(follower, series, known.runs, fingerprint):
         state = _decoded(known.state)
         if state is not None:
             _restore(follower, series, state, known.runs)
             first = known.runs
-    for run in range(first, last):
-        follower.observe(run)
+    for runs in versions[:-1]:
+        if runs.start >= first:
+            follower.observe(runs)
     kept = None
-    if last > 0:
-        kept = Checkpoint(last, _key(follower, series, last, fingerprint), _encoded(follower, series, last))
-    if last >= 0:
-        follower.observe(last)
-    return follower.result(now_ns), kept
+    if newest > 0:
+        kept = Checkpoint(newest, _key(follower, series, newest, fingerprint), _encoded(follower, series, newest))
+    if versions:
+        follower.observe(versions[-1])
+    return follower.result(now_ns), kept, follower.verdicts
 
 
 def _key(follower: Follower, series: I64, runs: int, fingerprint: Callable[[int, tuple[Any, ...]], bytes]) -> bytes:
@@ -110,6 +115,7 @@ def _encoded(follower: Follower, series: I64, runs: int) -> bytes:
         np.packbits(follower.baselines.normal[:, :runs]).tobytes(),
         follower.baselines.creeps_from.astype(np.int32).tobytes(),
         follower.baselines.comes_from.astype(np.int32).tobytes(),
+        follower.baselines.levels,
         {run: columns.astype(np.int32).tobytes() for run, columns in follower.snapshots.items()},
         follower.found,
         [places[id(tracked)] for tracked in follower.open.values()],
@@ -150,6 +156,7 @@ def _restore(follower: Follower, series: I64, state: _State, runs: int) -> None:
     follower.baselines.normal[to, :runs] = normal.reshape(len(before), runs)[here]
     follower.baselines.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
     follower.baselines.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
+    follower.baselines.levels = {int(rows[row]): own for row, own in state.levels.items() if rows[row] >= 0}
     follower.snapshots = {run: windows(raw) for run, raw in state.snapshots.items()}
     follower.found = state.found
     for tracked in state.found:

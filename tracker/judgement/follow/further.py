@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tracker.detectors import rule
 from tracker.detectors.baseline import WINDOW
 from tracker.judgement.follow.tracked import Tracked, effect_of
 from tracker.judgement.follow.tracks import levels
@@ -9,14 +10,16 @@ from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows
 
 
-def further_step(watched: Watched, tracked: Tracked, run: int) -> Tracked | None:
-    """What made `tracked` worse, up to the run `run`, against the bad level just before; None: it was no later version,
-    or the runs do not tell. Nothing has happened to the new finding yet.
+def further_step(watched: Watched, tracked: Tracked, runs: range) -> Tracked | None:
+    """What made `tracked` worse with the version of `runs`, against the bad level just before; None: it was no later
+    version, or the runs do not tell. Nothing has happened to the new finding yet.
     """
     life = tracked.life
-    effects = {at: effect_of(watched, tracked, at) for at in range(tracked.first, run + 1)}
+    effects = {at: effect_of(watched, tracked, at) for at in range(tracked.first, runs.stop)}
     known = [at for at, effect in effects.items() if effect is not None]
-    worse, before = known[-life.worse_runs :], known[: -life.worse_runs]
+    own = sum(at >= runs.start for at in known)
+    count = own if own >= rule.FINDING_RUNS else life.worse_runs
+    worse, before = known[-count:], known[:-count]
     began = tracked.finding.first_bad_version
     if tracked.change != "level" or began is None or watched.runs[worse[0]].version <= began:
         return None

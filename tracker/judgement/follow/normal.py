@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF
 from tracker.judgement.families import RUN
-from tracker.judgement.follow.following import Follower
+from tracker.judgement.follow.following import Follower, versions_of
 from tracker.judgement.follow.jumps import columns_of, in_order, reason_of_jump
 from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
 from tracker.judgement.judging import Values
@@ -27,8 +27,8 @@ def normal_runs(watched: Watched, rows: Sequence[int]) -> NDArray[np.bool_]:
     wanted = families | (set(watched.leaves) if of_runs else set())
     kinds = {family: own for family, own in watched.kinds.items() if family in wanted}
     follower = Follower(replace(watched, kinds=kinds, ways=watched.ways if of_runs else {}), ())
-    for run in range(len(watched.runs)):
-        follower.observe(run)
+    for of_version in versions_of(watched.runs):
+        follower.observe(of_version)
     return follower.baselines.normal[list(rows)]
 
 

@@ -139,13 +139,13 @@ def size_of(watched: Watched, tracked: Tracked, columns: Sequence[int]) -> float
     return sum(effects) / len(effects) if effects else None
 
 
-def good_runs(watched: Watched, tracked: Tracked, run: int) -> list[int]:
-    """The runs before `run` that a finding recovered with."""
+def good_runs(watched: Watched, tracked: Tracked, runs: range) -> list[int]:
+    """The runs before the version of `runs` that a finding recovered with, together with those."""
     finding = tracked.finding
     limit = finding.back_level + tracked.life.effect
-    effects = {at: effect_of(watched, tracked, at) for at in range(run - 1, tracked.first, -1)}
+    effects = {at: effect_of(watched, tracked, at) for at in range(runs.stop - 1, tracked.first, -1)}
     good = [at for at, effect in effects.items() if effect is not None and effect < limit]
-    return sorted(good[: finding.back_runs])
+    return sorted(at for at in good[: finding.back_runs] if at < runs.start)
 
 
 def last_of_change(watched: Watched, tracked: Tracked, first: int, last: int) -> int:
@@ -179,7 +179,7 @@ def is_bistable(watched: Watched, tracked: Tracked, columns: Sequence[int], norm
     """
     if tracked.change != "level":
         return False
-    before = slice(max(0, columns[0] - 1 - MODES_OF), columns[0] - 1)
+    before = slice(max(0, tracked.first - MODES_OF), tracked.first)
     # what a confirmed finding did to it is no level between which it jumps
     own = watched.centred[tracked.row, before][normal[tracked.row, before]]
     return jumps_between(own, watched.centred[tracked.row, list(columns)], tracked.life.effect) is not None

@@ -1,4 +1,4 @@
-"""What one run, and the runs that follow a suspicion, say of every series: by its level, its calls, its presence."""
+"""What runs of a version, or after a suspicion, say of every series: by its level, its calls, its presence."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ GATES: Final = (
 """What a judgement of a series leaves behind; nan and None where a way of judging does not have it."""
 
 _CALLED: Final = (*rule.CHANGED, rule.ADDED, rule.REMOVED)
+_WORDS: Final = frozenset({"verdict", "reason"})
 
 
 class Said(Struct, frozen=True):
@@ -54,15 +55,18 @@ def levels(
     columns: Sequence[int],
     suspects: I64 | None = None,
     families: Collection[Family] | None = None,
+    *,
+    whole: bool = False,
 ) -> Said:
     """Whether series got slower or faster in the runs `columns`, against their windows; with `suspects` (a sign per
-    series), whether those are confirmed. `families`: only of these, and of what they need; None: of all.
+    series), whether those are confirmed. `families`: only of these, and of what they need; None: of all. `whole`: with
+    every gate of every series, changed or not.
     """
     said = nothing(len(watched.names))
     of_runs = families is None or any(family[0] == RUN for family in families)
     explained, leaves = 0.0, watched.leaves
     run = list(columns)
-    if run[0] < ENOUGH:
+    if run[0] < (1 if whole else ENOUGH):
         return said  # no window can hold enough
     step = watched.larger_step(range(max(0, run[0] - WINDOW), run[0]), run)
     for family, rows in watched.kinds.items():
@@ -77,20 +81,20 @@ def levels(
         weights = Weights(step=step) if watched.is_time(family) and not np.isnan(step) else Weights()
         limits, older = watched.limits[family].level, windows.older(rows)
         if suspects is None:
-            judged = judge_series(x, y, weights, limits=limits, center=False, older=older, called_only=True)
+            judged = judge_series(x, y, weights, limits=limits, center=False, older=older, called_only=not whole)
         else:
             signs = suspects[rows].astype(np.float64)
             judged = confirm(
                 x, y, signs, weights, limits=limits, center=False, older=older, called_only=True
             )  # fmt: skip
         sign = _signs(judged.columns, windows.enough(rows))
-        _put_called(said, rows, sign, judged.columns, asked=families is not None or suspects is not None)
+        _put_called(said, rows, sign, judged.columns, asked=whole or families is not None or suspects is not None)
         if family in leaves:
             explained += float(judged.columns["contribution"][sign != 0].sum())
     for way, rows in watched.ways.items() if of_runs else ():
         # the operators were measured by other runs than those without a profiler
         named = 0.0 if np.isnan(step) or way == UNPROFILED else explained * step
-        _totals(watched, windows, rows, run, named, said, suspects)
+        _totals(watched, windows, rows, run, named, said, suspects, whole=whole)
     return said
 
 
@@ -102,6 +106,8 @@ def _totals(
     explained: float,
     said: Said,
     suspects: I64 | None,
+    *,
+    whole: bool,
 ) -> None:
     """Adds the run-level series `rows`, which were measured in one way, by the runs that were."""
     run = telling(watched.raw, rows, run)
@@ -120,7 +126,7 @@ def _totals(
     sign = _signs(table, windows.enough(rows))
     if suspects is not None:
         sign = np.where(sign == suspects[rows], sign, 0)
-    _put_called(said, rows, sign, table, asked=suspects is not None)
+    _put_called(said, rows, sign, table, asked=whole or suspects is not None)
 
 
 def calls(
@@ -230,7 +236,8 @@ def put(said: Said, rows: I64, sign: I64, table: Columns) -> None:
     for gate in GATES:
         if gate in table:
             if gate not in said.gates:
-                said.gates[gate] = np.full(len(said.sign), None, dtype=object)
+                is_number = table[gate].dtype == np.float64 and gate not in _WORDS
+                said.gates[gate] = np.full(len(said.sign), *((np.nan,) if is_number else (None, object)))
             said.gates[gate][rows] = table[gate]
 
 

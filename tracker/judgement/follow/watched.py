@@ -22,12 +22,15 @@ BOOL = NDArray[np.bool_]
 
 
 class WatchedRun(Struct, frozen=True):
-    """A run of a line. `version`: its place among those of the line, from 0. `started_at_ns`: None where unknown."""
+    """A run of a line. `version`: its place among those of the line, from 0; `label`: its name. `started_at_ns`: None
+    where unknown.
+    """
 
     run_id: int
     version: int
     started_at_ns: int | None
     device_timed: bool
+    label: str = ""
 
 
 class FamilyLimits(Struct, frozen=True):

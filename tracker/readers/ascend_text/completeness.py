@@ -16,6 +16,10 @@ from tracker.readers._ascend.csv_tables import CsvTable
 from tracker.readers._ascend.kernels import COLLECTIVE_CORES, COLLECTIVE_NAME, Kernels
 from tracker.readers._ascend.trace.device import TraceTasks, kernel_tasks, same_events
 
+_RATIO: Final = re.compile(r"Ratio ?\(%\)", re.IGNORECASE)
+_COMPLETE: Final = 99.0
+"""Ratios of a whole table sum to 100 %: they are printed with three digits."""
+
 # some versions leave whole kinds of kernels out of the table: those that run on no core of the chip's AI cores
 _BESIDE: Final = re.compile(r"(?:KERNEL_)?AI_?CPU|DSA_SQE|DVPP\w*", re.IGNORECASE)
 
@@ -54,6 +58,17 @@ def fewer_than_counted(kernels: Kernels, left_out: int, statistic: CsvTable, str
     )
     found = int((kernels.kind != DeviceKind.COMMUNICATION).sum()) + left_out
     return f"{found} kernels in kernel_details.csv, {counted} in op_statistic.csv" if found < counted else ""
+
+
+def cut_at(statistic: CsvTable) -> str:
+    """A sentence where op_statistic.csv itself was cut, as its ratios say; '' for a whole one."""
+    place = next((at for at, title in enumerate(statistic.header) if _RATIO.fullmatch(title)), None)
+    if place is None or not len(statistic):
+        return ""
+    listed = float(np.nansum(statistic.floats(place)))
+    if not 0 < listed < _COMPLETE:
+        return ""
+    return f"op_statistic.csv is cut: its rows are {listed:.1f} % of the time of all kernels"
 
 
 def _of_kinds_never_there(rows: I64, trace: TraceTasks, kernels: Kernels, strings: Strings) -> NDArray[np.bool_]:

@@ -53,7 +53,7 @@ from tracker.readers._ascend.trace.events import Trace, read_trace
 from tracker.readers._ascend.trace.host import Host, host_of, no_host
 from tracker.readers._source import ReadOptions
 from tracker.readers.ascend_text import folders
-from tracker.readers.ascend_text.completeness import fewer_than_counted, lacking
+from tracker.readers.ascend_text.completeness import cut_at, fewer_than_counted, lacking
 from tracker.readers.ascend_text.folders import Layout
 from tracker.readers.ascend_text.steps import markers_of
 
@@ -167,6 +167,7 @@ def _read_tables(read: _Read, layout: Layout, options: ReadOptions, counters: Co
             read.steps = step_times_of(table)
         if path.name == folders.STATISTIC:
             read.statistic = table
+            read.warnings += filter(None, [cut_at(table)])
         # the trace has the calls themselves, unless the profiler's level left them out
         if source != "api_statistic" or read.trace is None or not read.trace.calls.rows:
             counters.add_table(table, source)

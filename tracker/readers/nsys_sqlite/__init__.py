@@ -16,10 +16,11 @@ from tracker.readers._source import ReadOptions
 if TYPE_CHECKING:
     from tracker.profile import Profile
 
-__all__ = ["TITLE", "instead", "read", "sniff"]
+__all__ = ["RANGES", "TITLE", "instead", "read", "sniff"]
 
 TITLE: Final = "Nsight Systems export, .sqlite (of a .nsys-rep: nsys export --type sqlite)"
 NAME: Final = "nsys_sqlite"
+RANGES: Final = "NVTX range"
 _MAGIC: Final = b"SQLite format 3\0"
 _REPORTS: Final = (".nsys-rep", ".qdrep")
 _STRINGS: Final = "StringIds"

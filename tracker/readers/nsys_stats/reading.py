@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,6 +14,7 @@ from tracker.errors import SourceError
 from tracker.profile import (
     CPU,
     MISSING,
+    NOT_LISTED,
     UNKNOWN_DEVICE,
     UNLINKED_OP,
     Breakdown,
@@ -36,11 +38,14 @@ from tracker.readers.nsys_stats.sections import (
     Line,
     sections_of,
 )
+from tracker.units import format_ns
 
 ONLY_STEP: Final = 0
 """The text knows no steps: the whole capture is one."""
 
 _CUT: Final = "..."
+_COMPLETE: Final = 99
+"""Percents of a whole table sum to 100, but for what rounding loses."""
 _DOMAIN: Final = re.compile(r"[^:]*:(?!:)")
 
 
@@ -103,8 +108,26 @@ def _warnings(found: Found, tables: Mapping[str, tuple[Line, ...]]) -> Iterator[
     launched = sum(line.calls for line in tables.get(API, ()) if launches_work(api_name(line.name)))
     if launched and not tables.get(KERNELS):
         yield f"{launched} launches have no kernel: the capture did not trace the device, or ended before the work"
+    for kind, name in names.items():
+        if (rest_ns := _left_out_ns(tables.get(kind, ()))) is not None:
+            listed_ns = sum(line.total for line in tables[kind])
+            words = f"the table of {name} is cut: it lists {format_ns(listed_ns)} of {format_ns(listed_ns + rest_ns)}"
+            yield words + (f"; the rest, which follows from its percents, is the row {NOT_LISTED}"
+                           if kind == KERNELS else ", and so are its sums")  # fmt: skip
     if cut := sum(line.name.endswith(_CUT) for rows in tables.values() for line in rows):
         yield f"{cut} names were cut by nsys ({_CUT}); nsys stats --format csv has the whole names"
+
+
+def _left_out_ns(lines: Sequence[Line]) -> int | None:
+    """The time of the rows that a cut table does not list, by the percents of those that it does; None for a whole one:
+    people keep the head of a long table.
+    """
+    known = [(line.percent, line.total) for line in lines if line.percent is not None]
+    percent, total = sum((percent for percent, _ in known), Decimal()), sum(total for _, total in known)
+    rounding = sum((Decimal(5).scaleb(int(percent.as_tuple().exponent) - 1) for percent, _ in known), Decimal())
+    if not percent > 0 or percent + rounding >= _COMPLETE:
+        return None
+    return max(0, round(total / percent * 100) - total)
 
 
 def _rows_of(tables: Mapping[str, tuple[Line, ...]]) -> Rows:
@@ -124,6 +147,9 @@ def _rows_of(tables: Mapping[str, tuple[Line, ...]]) -> Rows:
 def _work(tables: Mapping[str, tuple[Line, ...]]) -> list[_Work]:
     kernels = _merged(tables.get(KERNELS, ()), lambda line: line.name or "(no name)")
     work = [_Work(line, "", name) for name, line in kernels.items()]
+    if (rest_ns := _left_out_ns(tables.get(KERNELS, ()))) is not None:
+        rest = Line(NOT_LISTED, MISSING, rest_ns, MISSING, MISSING, 0)
+        work.append(_Work(rest, "other", NOT_LISTED))
     copies = _merged(tables.get(COPY_TIMES, ()), lambda line: operation_name(line.name))
     return work + [_Work(line, _copy_category(line.name), name) for name, line in copies.items()]
 
@@ -162,7 +188,7 @@ def _kernel_rows(
             "kernel_key": kernel_keys.at(name=item.name),
             "op_key": op_keys.at(name=UNLINKED_OP),
             "category": item.category,
-            "bytes": sizes.get(item.name) if item.category else None,
+            "bytes": sizes.get(item.name),
             **_spread(item.line),
         }
         for item in work
@@ -179,7 +205,9 @@ def _unlinked_row(work: Sequence[_Work], op_keys: _rows.Keys) -> Iterator[_rows.
             "calls": 0,
             "device_total_ns": total,
             "device_self_ns": total,
-            "kernel_count": sum(item.line.calls for item in work),
+            "kernel_count": None
+            if any(item.line.calls == MISSING for item in work)
+            else sum(item.line.calls for item in work),
         }
 
 
@@ -221,8 +249,10 @@ def _breakdown(tables: Mapping[str, tuple[Line, ...]]) -> Breakdown:
     kernels, copies = tables.get(KERNELS), tables.get(COPY_TIMES)
     sums: dict[str, int] = {}
     if kernels:
-        sums["kernel_count"] = sum(line.calls for line in kernels)
-        sums["kernel_total_ns"] = sum(line.total for line in kernels)
+        rest_ns = _left_out_ns(kernels)
+        sums["kernel_total_ns"] = sum(line.total for line in kernels) + (rest_ns or 0)
+        if rest_ns is None:
+            sums["kernel_count"] = sum(line.calls for line in kernels)
     if copies:
         sums["copy_total_ns"] = sum(line.total for line in copies)
     return _rows.breakdown("device" if kernels or copies else "host", **sums)

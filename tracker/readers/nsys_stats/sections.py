@@ -39,6 +39,7 @@ _OLD: Final[Mapping[str, str]] = {
 }
 _SKIPPED: Final = re.compile(r"\s*SKIPPED: .* does not contain (?P<what>.+?)\.?\s*")
 _RULE: Final = re.compile(r"\s*-+(?:\s+-+)+\s*")
+_PERCENT: Final = re.compile(r"Time ?\(%\)")
 _NUMBER: Final = re.compile(r"-?\d[\d,]{0,30}(?:\.\d{1,30})?")
 
 _TIMES: Final[Mapping[str, int]] = {
@@ -53,7 +54,9 @@ _NAMES: Final = ("Name", "Range", "Operation")
 
 
 class Line(Struct, frozen=True):
-    """One row of a table: in ns, or bytes in the table of sizes; MISSING where the table has no such column."""
+    """One row of a table: in ns, or bytes in the table of sizes; MISSING where the table has no such column. `percent`:
+    of the whole table, as it is printed.
+    """
 
     name: str
     calls: int
@@ -61,6 +64,7 @@ class Line(Struct, frozen=True):
     smallest: int
     largest: int
     number: int
+    percent: Decimal | None = None
 
 
 class Section(Struct, frozen=True):
@@ -156,7 +160,11 @@ def _line(path: Path, line: str, number: int, columns: Sequence[str], kind: str,
         problem = f"does not fit the head of its table: {line.strip()[:60]!r}"
         raise SourceError(path, f"line {number}", problem, remedy="print the report again with nsys stats")
     name = next((values[column] for column in reversed(columns) if column in _NAMES), words[-1]).strip()
-    return Line(name, calls, total, value("Minimum", "Min"), value("Maximum", "Max"), number)
+    percent = next((word for column, word in values.items() if _PERCENT.fullmatch(column)), "")
+    return Line(
+        name, calls, total, value("Minimum", "Min"), value("Maximum", "Max"), number,
+        Decimal(percent) if _NUMBER.fullmatch(percent) and "," not in percent else None,
+    )  # fmt: skip
 
 
 def _number(path: Path, line: int, column: str, word: str, scale: int) -> int:

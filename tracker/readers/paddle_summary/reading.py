@@ -22,6 +22,7 @@ from tracker.profile import (
     NO_STEP,
     NOT_LISTED,
     NOT_LISTED_COLLECTIVES,
+    STEP_SPREAD,
     UNKNOWN_DEVICE,
     UNLINKED_OP,
     Breakdown,
@@ -292,10 +293,10 @@ def _counters(sections: Sections, whole: _Whole) -> Iterator[_rows.Row]:
                 yield _counter("overview_summary", name, f"{side} time per step (ms)", time_ms)
     for row in sections.spreads.get("Model", ()):
         spread = row.host
-        if row.name == "ProfileStep" and whole.steps and spread.smallest_ns is not None and spread.largest_ns:
+        if row.name == STEP_SPREAD[1] and whole.steps and spread.smallest_ns is not None and spread.largest_ns:
             mean_ms = (spread.total_ns or 0) / whole.steps / NS_PER_MS
             yield {
-                **_counter("model_summary", row.name, "CPU time (ms)", mean_ms),
+                **_counter(*STEP_SPREAD, "CPU time (ms)", mean_ms),
                 "calls": whole.steps, "min": spread.smallest_ns / NS_PER_MS, "max": spread.largest_ns / NS_PER_MS,
             }  # fmt: skip
 

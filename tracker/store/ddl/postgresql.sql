@@ -474,6 +474,8 @@ CREATE TABLE judged (
     previous_version_id BIGINT,
     pinned_version_id BIGINT,
     centre DOUBLE PRECISION,
+    judged_runs TEXT COLLATE "C",
+    baseline_runs TEXT COLLATE "C",
     CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
 );
 
@@ -484,11 +486,11 @@ CREATE TABLE diff_history (
     calls DOUBLE PRECISION,
     runs INTEGER NOT NULL,
     rule_version INTEGER NOT NULL,
-    previous_diff DOUBLE PRECISION,
-    previous_p DOUBLE PRECISION,
-    previous_q DOUBLE PRECISION,
-    previous_contribution DOUBLE PRECISION,
-    previous_verdict TEXT COLLATE "C",
+    baseline_diff DOUBLE PRECISION,
+    baseline_p DOUBLE PRECISION,
+    baseline_q DOUBLE PRECISION,
+    baseline_contribution DOUBLE PRECISION,
+    baseline_verdict TEXT COLLATE "C",
     calls_verdict TEXT COLLATE "C",
     pinned_diff DOUBLE PRECISION,
     pinned_p DOUBLE PRECISION,
@@ -500,6 +502,8 @@ CREATE TABLE diff_history (
     best_p DOUBLE PRECISION,
     best_q DOUBLE PRECISION,
     best_verdict TEXT COLLATE "C",
+    detectable DOUBLE PRECISION,
+    reason TEXT COLLATE "C",
     CONSTRAINT pk_diff_history PRIMARY KEY (version_id, series_id)
 );
 

@@ -475,6 +475,8 @@ CREATE TABLE judged (
     previous_version_id BIGINT,
     pinned_version_id BIGINT,
     centre DOUBLE,
+    judged_runs TEXT,
+    baseline_runs TEXT,
     CONSTRAINT pk_judged PRIMARY KEY (workload_id, configuration_id, device_id, version_id)
 )
  WITHOUT ROWID;
@@ -486,11 +488,11 @@ CREATE TABLE diff_history (
     calls REAL,
     runs INTEGER NOT NULL,
     rule_version INTEGER NOT NULL,
-    previous_diff DOUBLE,
-    previous_p DOUBLE,
-    previous_q DOUBLE,
-    previous_contribution REAL,
-    previous_verdict TEXT,
+    baseline_diff DOUBLE,
+    baseline_p DOUBLE,
+    baseline_q DOUBLE,
+    baseline_contribution REAL,
+    baseline_verdict TEXT,
     calls_verdict TEXT,
     pinned_diff DOUBLE,
     pinned_p DOUBLE,
@@ -502,6 +504,8 @@ CREATE TABLE diff_history (
     best_p DOUBLE,
     best_q DOUBLE,
     best_verdict TEXT,
+    detectable DOUBLE,
+    reason TEXT,
     CONSTRAINT pk_diff_history PRIMARY KEY (version_id, series_id)
 )
  WITHOUT ROWID;

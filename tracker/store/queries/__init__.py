@@ -29,6 +29,7 @@ from tracker.store.queries.details import (
 from tracker.store.queries.filters import check_filters, on_device, unknown, with_values
 from tracker.store.queries.findings import Regression, finding_events, findings, lives, regressions
 from tracker.store.queries.history import (
+    decided_suspicions,
     drifted,
     line_series,
     lines,
@@ -70,6 +71,7 @@ __all__ = [
     "communication_links",
     "communication_tasks",
     "counters",
+    "decided_suspicions",
     "drifted",
     "facts",
     "finding_events",

@@ -65,6 +65,11 @@ def series_diffs(store: Store, series_ids: Sequence[int]) -> pd.DataFrame:
     return answer_of(store, "series_diffs", "series_ids", series_ids).frame
 
 
+def decided_suspicions(store: Store, series_ids: Sequence[int]) -> Columns:
+    """What became of suspicions of these series. Columns: see sql/decided_suspicions.sql."""
+    return answer_of(store, "decided_suspicions", "series_ids", series_ids)
+
+
 def drifted(store: Store, line: Line, version_id: int) -> pd.DataFrame:
     """The series of a version of a line that have a verdict against the pinned one, the largest contribution first.
 

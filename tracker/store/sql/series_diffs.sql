@@ -1,18 +1,20 @@
 -- How did these series differ, version by version? One row per series and version that was judged.
 -- Parameters: series_ids (list)
--- Columns: series_id, version_id; previous_diff, previous_p, previous_q, previous_verdict, previous_contribution,
---   calls_verdict: against the version before; pinned_diff, pinned_p, pinned_q, pinned_verdict, pinned_contribution:
---   against the pinned one; best_version_id: the best one before; best_diff, best_p, best_q, best_verdict: against it;
---   rule_version. See the table diff_history
+-- Columns: series_id, version_id; baseline_diff, baseline_p, baseline_q, baseline_verdict, baseline_contribution,
+--   calls_verdict, detectable, reason: against the accepted runs before; pinned_diff, pinned_p, pinned_q,
+--   pinned_verdict, pinned_contribution: against the pinned version; best_version_id: the best one before; best_diff,
+--   best_p, best_q, best_verdict: against it; rule_version. See the table diff_history
 SELECT
     d.series_id,
     d.version_id,
-    d.previous_diff,
-    d.previous_p,
-    d.previous_q,
-    d.previous_verdict,
-    d.previous_contribution,
+    d.baseline_diff,
+    d.baseline_p,
+    d.baseline_q,
+    d.baseline_verdict,
+    d.baseline_contribution,
     d.calls_verdict,
+    d.detectable,
+    d.reason,
     d.pinned_diff,
     d.pinned_p,
     d.pinned_q,

@@ -82,10 +82,12 @@ class Judged(Base, table=True):
     previous_version_id: int | None = number()
     pinned_version_id: int | None = number()
     centre: float | None = real()
+    judged_runs: str | None = text_value()
+    baseline_runs: str | None = text_value()
 
 
 class DiffHistory(Base, table=True):
-    """How one series of one version differs from the version before, from the pinned one, and from the best one."""
+    """How one series of one version differs from its baseline, from the pinned version, and from the best one."""
 
     __tablename__ = "diff_history"
     __table_args__ = (Index(None, "series_id", "version_id"), {"sqlite_with_rowid": False})
@@ -95,11 +97,11 @@ class DiffHistory(Base, table=True):
     calls: float | None = statistic()
     runs: int = Field(sa_type=Integer, nullable=False)
     rule_version: int = Field(sa_type=Integer, nullable=False)
-    previous_diff: float | None = real()
-    previous_p: float | None = real()
-    previous_q: float | None = real()
-    previous_contribution: float | None = statistic()
-    previous_verdict: str | None = text_value()
+    baseline_diff: float | None = real()
+    baseline_p: float | None = real()
+    baseline_q: float | None = real()
+    baseline_contribution: float | None = statistic()
+    baseline_verdict: str | None = text_value()
     calls_verdict: str | None = text_value()
     pinned_diff: float | None = real()
     pinned_p: float | None = real()
@@ -111,6 +113,8 @@ class DiffHistory(Base, table=True):
     best_p: float | None = real()
     best_q: float | None = real()
     best_verdict: str | None = text_value()
+    detectable: float | None = real()
+    reason: str | None = text_value()
 
 
 class Threshold(Base, table=True):
