@@ -179,7 +179,7 @@ def test_labels_that_a_run_is_being_filed_under_are_kept(store, database_url, mo
     def wait(connection, placed):
         filed.set()
         edited.wait(0.5)
-        real(connection, placed)
+        return real(connection, placed)
 
     def work(number):
         with open_store(database_url) as own:

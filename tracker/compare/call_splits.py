@@ -1,7 +1,7 @@
 """Where the wait and transit of collectives come from: all ranks of a group, or the profiler of each rank.
 
-The two measure different things: a profiler sees in which task a rank stood still, the ranks together show how long each
-of them waited for the last one. Numbers of one kind are not compared with numbers of the other.
+The two measure different things: a profiler sees in which task a rank stood still, the ranks together show how long
+each of them waited for the last one. Numbers of one kind are not compared with numbers of the other.
 """
 
 from __future__ import annotations

@@ -178,8 +178,8 @@ class Rows(Struct, frozen=True):
     group, as the source counts). The store tells waiting from transmitting by those of all ranks of a run.
     `groups`: the process groups of the rank: `role`, `size`, `ranks` (see `ranks_text`; '': unknown). Several without
     ranks are groups that the source tells apart without saying who is in them.
-    `other_threads_ns`, not stored: device time in no op that a thread without ranges launched while others had one open,
-    where `Extras.waiting_threads` says that there may be such.
+    `other_threads_ns`, not stored: device time in no op that a thread without ranges launched while others had one
+    open, where `Extras.waiting_threads` says that there may be such.
     """
 
     overall: Breakdown

@@ -6,8 +6,8 @@
 --   total_ns, min_ns, max_ns: device time, of all calls and of one; transit_ns, wait_ns, synchronization_ns, idle_ns:
 --   parts of it; exposed_ns: not hidden by compute; exposed_wait_ns: the waiting in it; split_by: `ranks` where transit
 --   and wait are what all ranks of the group tell, which know no other part, else `profiler`, NULL where neither is
---   known; exposed_wait_ns is the profiler's where the ranks cannot tell it. A sum is NULL where it is not known of every
---   row
+--   known; exposed_wait_ns is the profiler's where the ranks cannot tell it. A sum is NULL where it is not known of
+--   every row
 WITH picked AS (
     SELECT
         d.run_id,

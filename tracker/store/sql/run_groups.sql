@@ -1,8 +1,8 @@
 -- Which process groups do these runs have? One row per run and group, -1 for the calls that name none.
 -- Parameters: run_ids (list)
--- Columns: run_id; number; group_role; group_size (NULL: unknown); member_ranks: by the files, '' where they do not say;
---   members: how many there are as far as can be told, captured: how many of them are in, both NULL where that cannot be
---   told; clock_offset_ns: how far clocks of members were apart that were corrected, NULL where none was
+-- Columns: run_id; number; group_role; group_size (NULL: unknown); member_ranks: by the files, '' where they do not
+--   say; members: how many there are as far as can be told, captured: how many of them are in, both NULL where that
+--   cannot be told; clock_offset_ns: how far clocks of members were apart that were corrected, NULL where none was
 SELECT
     d.run_id,
     d.number,
