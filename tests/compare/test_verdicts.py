@@ -239,10 +239,10 @@ def test_an_op_that_jumps_in_older_runs_is_no_finding_and_the_line_says_why(stor
     runs(store, "v3", {"op07": 2.0}, start=7)
     for result in (diff(store, "v2", "v3"), diff(store, "v3", "v2")):
         (row,) = result.ops[result.ops["name"] == "op07"].to_dict("records")
-        assert row["verdict"] == "UNCLEAR"
+        assert row["verdict"] == "INCONCLUSIVE"
         assert row["reason"] == "jumps between two levels in older runs, 1.00 ms and 2.00 ms"
         (told,) = [text for text in result.judgement.sentences if "jump" in text]
-        assert told.startswith("UNCLEAR, since older runs jump between two levels as well: op07 ")
+        assert told.startswith("INCONCLUSIVE, since older runs jump between two levels as well: op07 ")
         assert told.endswith(" (1.00 ms and 2.00 ms).")
         assert result.explanation.findings == ()
         assert "op07" not in result.explanation.answer
