@@ -55,7 +55,7 @@ def test_a_slower_machine_is_told_and_nothing_is_called_slower(store):
     runs(store, "v2", start=5, shared=1.041)
     result = diff(store, "v1", "v2")
     assert set(result.ops["verdict"]) == {"UNCHANGED"}
-    assert verdicts(result.overall, "step_ns", "e2e_ns") == ["UNCHANGED", "UNCHANGED"]
+    assert verdicts(result.overall, "step_ns", "e2e_ns") == ["DRIFT", "DRIFT"]
     assert result.judgement.sentences[1].startswith("All operators together +4.")
     assert result.judgement.sentences[1].endswith(" %: machine or clock, taken out of the verdicts.")
     assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
@@ -70,7 +70,7 @@ def test_what_the_machine_does_not_explain_is_said_with_the_limit_that_it_misses
     runs(store, "v1", count=5)
     runs(store, "v2", start=5, count=5, shared=1.04, idle_ns=600_000)
     result = diff(store, "v1", "v2")
-    assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
+    assert verdicts(result.overall, "step_ns") == ["DRIFT"]
     answer = result.explanation.answer
     assert answer.startswith("v2 ran slower than v1: step ")
     assert "; judged +5.4 %, of which +4.0 % is machine drift that all operators share; the rest, +1.4 %, is" in answer
