@@ -55,7 +55,7 @@ def test_a_slower_machine_is_told_and_nothing_is_called_slower(store):
     runs(store, "v2", start=5, shared=1.041)
     result = diff(store, "v1", "v2")
     assert set(result.ops["verdict"]) == {"UNCHANGED"}
-    assert verdicts(result.overall, "step_ns", "e2e_ns") == ["UNCHANGED", "UNCHANGED"]
+    assert verdicts(result.overall, "step_ns", "e2e_ns") == ["DRIFT", "DRIFT"]
     assert result.judgement.sentences[1].startswith("All operators together +4.")
     assert result.judgement.sentences[1].endswith(" %: machine or clock, taken out of the verdicts.")
     assert result.judgement.shared == pytest.approx(0.041, abs=0.005)
@@ -70,7 +70,7 @@ def test_what_the_machine_does_not_explain_is_said_with_the_limit_that_it_misses
     runs(store, "v1", count=5)
     runs(store, "v2", start=5, count=5, shared=1.04, idle_ns=600_000)
     result = diff(store, "v1", "v2")
-    assert verdicts(result.overall, "step_ns") == ["UNCHANGED"]
+    assert verdicts(result.overall, "step_ns") == ["DRIFT"]
     answer = result.explanation.answer
     assert answer.startswith("v2 ran slower than v1: step ")
     assert "; judged +5.4 %, of which +4.0 % is machine drift that all operators share; the rest, +1.4 %, is" in answer
@@ -239,10 +239,10 @@ def test_an_op_that_jumps_in_older_runs_is_no_finding_and_the_line_says_why(stor
     runs(store, "v3", {"op07": 2.0}, start=7)
     for result in (diff(store, "v2", "v3"), diff(store, "v3", "v2")):
         (row,) = result.ops[result.ops["name"] == "op07"].to_dict("records")
-        assert row["verdict"] == "UNCLEAR"
+        assert row["verdict"] == "INCONCLUSIVE"
         assert row["reason"] == "jumps between two levels in older runs, 1.00 ms and 2.00 ms"
         (told,) = [text for text in result.judgement.sentences if "jump" in text]
-        assert told.startswith("UNCLEAR, since older runs jump between two levels as well: op07 ")
+        assert told.startswith("INCONCLUSIVE, since older runs jump between two levels as well: op07 ")
         assert told.endswith(" (1.00 ms and 2.00 ms).")
         assert result.explanation.findings == ()
         assert "op07" not in result.explanation.answer

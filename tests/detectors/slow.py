@@ -103,13 +103,15 @@ def word(t, q, min_ratio, alpha):
     if abs(t["d"]) >= limit and q <= alpha:
         return "REGRESSED" if t["d"] > 0 else "IMPROVED"
     if abs(t["d"]) >= limit:
-        return "UNCLEAR"
+        return "INCONCLUSIVE"
     # 90 % interval inside the limits: both one-sided tests against them pass at 5 %
     tails = [
         float(t_above(np.array([(limit - sign * t["d"]) / t["error"]]), np.array([t["freedom"]]))[0])
         for sign in (1, -1)
     ]
-    return "UNCHANGED" if max(tails) <= 0.05 else "TOO_FEW_RUNS"
+    if max(tails) <= 0.05:
+        return "UNCHANGED"
+    return "BELOW_LIMIT" if q <= alpha else "INCONCLUSIVE"
 
 
 def bisected(tail, freedom):

@@ -81,7 +81,7 @@ def test_one_run_against_one_is_judged_by_what_older_versions_showed():
     values = candidate_slower(QUIET, 7, 1.5)
     table = judge_series(values[:, 4:5], values[:, 5:6], older=older).table
     assert table["verdict"][7] == "SUSPECT"
-    assert set(table["verdict"].drop(7)) <= {"UNCHANGED", "TOO_FEW_RUNS"}
+    assert set(table["verdict"].drop(7)) <= {"UNCHANGED", "INCONCLUSIVE"}
     assert table["detectable"].between(0.0, 0.2).all()
 
 
@@ -107,13 +107,13 @@ def test_missing_runs_leave_their_series_alone_and_the_rest_as_it_was():
 
 def test_noise_that_hides_the_change_is_unclear_not_unchanged():
     noisy = np.array([[100.0, 130.0, 80.0, 120.0, 90.0, 100.0, 140.0, 90.0]])
-    assert judge(noisy[:, :5], noisy[:, 5:])["verdict"].tolist() == ["UNCLEAR"]
+    assert judge(noisy[:, :5], noisy[:, 5:])["verdict"].tolist() == ["INCONCLUSIVE"]
 
 
-def test_too_few_runs_come_with_what_they_could_have_shown():
+def test_what_is_inconclusive_comes_with_what_the_runs_could_have_shown():
     noisy = np.array([[100.0, 130.0, 80.0, 120.0, 90.0, 102.0, 134.0, 79.0]])
     table = judge_series(noisy[:, :5], noisy[:, 5:]).table
-    assert table["verdict"].tolist() == ["TOO_FEW_RUNS"]
+    assert table["verdict"].tolist() == ["INCONCLUSIVE"]
     assert 0.3 < table["detectable"][0] < 0.8
 
 
@@ -122,7 +122,7 @@ def test_a_small_series_does_not_matter():
     share = np.full(60, 1 / 60)
     share[7] = 0.002  # 20 % of 0.2 % is 0.04 % of the step
     table = judge(values[:, :5], values[:, 5:], share=share, min_contribution=0.001)
-    assert table["verdict"][7] == "UNCHANGED"
+    assert table["verdict"][7] == "BELOW_LIMIT"
     assert judge(values[:, :5], values[:, 5:], share=share, min_contribution=0.0003)["verdict"][7] == "REGRESSED"
 
 
@@ -145,7 +145,7 @@ def test_contributions_in_time_are_exact():
 def test_a_bistable_series_is_no_finding():
     values = QUIET.copy()
     values[7] = [1.9, 3.7, 1.9, 3.6, 1.9, 3.7, 3.6, 3.7]
-    assert verdicts(values, 7) == ["UNCLEAR"]
+    assert verdicts(values, 7) == ["INCONCLUSIVE"]
 
 
 def test_when_more_than_half_moved_the_centre_is_called_doubtful():
@@ -166,7 +166,7 @@ def test_a_suspect_is_confirmed_by_the_next_runs_in_its_own_direction():
     suspects[4] = -1.0
     verdict = confirm(baseline, later, suspects).table["verdict"]
     assert verdict[3] == "REGRESSED"
-    assert verdict[4] == "UNCLEAR"  # suspected faster, turned out slower
+    assert verdict[4] == "INCONCLUSIVE"  # suspected faster, turned out slower
     assert verdict[8] == "UNCHANGED"
 
 

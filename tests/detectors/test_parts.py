@@ -38,7 +38,7 @@ def test_a_step_that_is_slower_than_its_machine_is_regressed():
 
 def test_a_step_that_is_slower_with_all_operators_is_machine_drift():
     table = judge_totals(STEP, STEP[:, :3] * 1.2, shared(1.2), device_timed=True)
-    assert table["verdict"].tolist() == ["UNCHANGED"]
+    assert table["verdict"].tolist() == ["DRIFT"]
     assert table["reason"][0].startswith("machine drift")
 
 
@@ -88,7 +88,7 @@ def test_what_all_new_runs_have_and_no_old_one_is_added():
     before = np.array([[nan, nan], [5.0, 5.0], [nan, nan], [nan, 1.0], [0.0, nan]])
     after = np.array([[8.0, 8.0], [nan, nan], [0.05, 0.05], [8.0, 8.0], [8.0, nan]])
     table = judge_presence(before, after, step=100.0)
-    assert table["verdict"].tolist() == ["ADDED", "REMOVED", "UNCHANGED", "", ""]
+    assert table["verdict"].tolist() == ["ADDED", "REMOVED", "BELOW_LIMIT", "", ""]
     assert table["contribution"][:2].tolist() == pytest.approx([0.08, -0.05])
     assert judge_presence(before[:1], after[:1, :1], step=100.0)["verdict"].tolist() == ["SUSPECT"]
 

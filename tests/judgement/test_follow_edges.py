@@ -248,7 +248,7 @@ def test_what_jumps_from_run_to_run_is_unclear_and_no_finding():
         follower.observe(runs)
     assert [one for one in follower.found if one.row == 0] == []
     said = follower.verdicts[1].columns
-    assert said["verdict"][0] == "UNCLEAR"
+    assert said["verdict"][0] == "INCONCLUSIVE"
     assert said["reason"][0].startswith("jumps between two levels in older runs, 2.")
     assert said["diff"][0] > 0.03
 

@@ -37,7 +37,9 @@ def table(store, **wanted) -> pd.DataFrame:
 
 def findings(store) -> pd.DataFrame:
     found = table(store, kind="op")
-    return found[~found["verdict"].isin(["UNCHANGED", "TOO_FEW_RUNS", "UNCLEAR"])].reset_index(drop=True)
+    return found[
+        ~found["verdict"].isin(["UNCHANGED", "BELOW_LIMIT", "DRIFT", "TOO_FEW_RUNS", "INCONCLUSIVE"])
+    ].reset_index(drop=True)
 
 
 def test_a_slower_op_is_regressed_and_the_others_are_not(store):
@@ -172,7 +174,7 @@ def test_a_slower_step_is_a_finding_where_its_ops_explain_it(store):
     runs(store, "v3", start=6, shared=1.2)
     judge(store)
     same_table(
-        table(store, kind="run", name="step"), "version runs verdict\n v2 3 REGRESSED\n v3 3 UNCHANGED"
+        table(store, kind="run", name="step"), "version runs verdict\n v2 3 REGRESSED\n v3 3 DRIFT"
     )  # v2: 4 of 44 ms, by op07; v3: the machine
 
 
@@ -217,7 +219,7 @@ def test_what_jumps_between_two_levels_is_told_as_a_diff_tells_it(store):
     edits.pin(store, "v2")
     judge(store)
     found = table(store)
-    assert word_of(found, "v3") == verdict_of(verdicts_of(store, before, after))[0] == "UNCLEAR"
+    assert word_of(found, "v3") == verdict_of(verdicts_of(store, before, after))[0] == "INCONCLUSIVE"
     assert (found[found["version"] == "v3"]["pinned_verdict"] == "REGRESSED").sum() == 0
 
 

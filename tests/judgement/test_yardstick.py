@@ -67,6 +67,6 @@ def test_one_against_one_finds_what_noise_does_not_explain(store):
     table = verdicts_of(store, [before], [after], older=[older]).table.loc["op"]
     found = table[table["verdict"] == "SUSPECT"].index.get_level_values("name").tolist()
     assert sorted(found) == ["new", "op07"]
-    assert not set(table["verdict"]) & {"REGRESSED", "IMPROVED", "ADDED", "UNCLEAR"}
+    assert not set(table["verdict"]) & {"REGRESSED", "IMPROVED", "ADDED", "INCONCLUSIVE"}
     assert table["detectable"].dropna().between(0.0, 0.1).all()  # 0.5 % noise
     assert set(verdicts_of(store, [before], [after]).table.loc["op", "verdict"]) == {"TOO_FEW_RUNS", "SUSPECT"}

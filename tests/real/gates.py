@@ -23,7 +23,6 @@ from tracker.detectors.calibrate import calibrate, consecutive_splits, random_sp
 from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.presence import judge_calls, judge_presence
-from tracker.detectors.rule import CONFIRMING
 from tracker.judgement import lines_of
 from tracker.judgement.follow import follow
 from tracker.judgement.keep import watched_line
@@ -230,7 +229,7 @@ def ingested(versions: Mapping[str, Iterable[Path]]):
 def followed(store) -> list[Confirmed]:
     """What the follower confirms on the one line of a database, by the version it is dated to.
 
-    A finding begins with the run that raised the suspicion, which is CONFIRMING runs before the one that confirms it.
+    The runs of a version are judged together, so that what came back did so in the version of the run that decided.
     """
     (line,) = lines_of(store)
     with store.connect() as connection:
@@ -244,7 +243,7 @@ def followed(store) -> list[Confirmed]:
             if step.kind == "confirmed":
                 first = tracked.first
             elif step.kind in {"reopened", "relapsed"}:
-                first = places[step.run] - (CONFIRMING if step.kind == "reopened" else 0)
+                first = places[step.run]
             else:
                 continue
             found.append(Confirmed(runs[first].version, kind, name, tracked.sign, tracked.change, step.kind))

@@ -57,7 +57,7 @@ def test_what_comes_near_zero_is_drawn_from_zero():
 def test_a_lasting_change_that_is_called_unchanged_says_how_little_of_the_step_it_is():
     told = history(100.0, 110.0, 110.0)
     points = told.points.assign(
-        change_point=[False, True, False], baseline_verdict="UNCHANGED", baseline_contribution=[None, 0.0009, 0.0]
+        change_point=[False, True, False], baseline_verdict="BELOW_LIMIT", baseline_contribution=[None, 0.0009, 0.0]
     )
     lines = render_history(replace(told, points=points), "text").splitlines()
     assert "    lasting change from v1 on, +0.09 % of the step: too little for a finding" in lines

@@ -319,14 +319,18 @@ def test_verdicts_stand_in_a_column_of_the_tables_that_have_any_and_above_them()
     assert "verdict" in why.splitlines()[2] and "stands out" not in why
 
 
-def test_what_is_unchanged_although_it_is_sure_says_why_once_below_the_table():
+def test_what_is_sure_and_too_small_says_why_once_below_the_table():
     told = builders.judged()
-    assert "UNCHANGED although" not in render_diff(told, "text", width=140)
+    assert "BELOW_LIMIT: sure" not in render_diff(told, "text", width=140)
     small = told.ops["verdict"] == "UNCHANGED"
-    ops = told.ops.assign(reason=told.ops["reason"].mask(small, BELOW_FLOOR), q=told.ops["q"].mask(small, 1e-5))
+    ops = told.ops.assign(
+        verdict=told.ops["verdict"].mask(small, "BELOW_LIMIT"),
+        reason=told.ops["reason"].mask(small, BELOW_FLOOR),
+        q=told.ops["q"].mask(small, 1e-5),
+    )
     told = replace(told, tables={**told.tables, "ops": Columns.of_frame(ops)})
     text = render_diff(told, "text", width=140)
-    assert text.count("UNCHANGED although q is small: too small a part of the step") == 1
+    assert text.count("BELOW_LIMIT: sure, but too small a part of the step") == 1
 
 
 def test_the_command_for_details_asks_the_same_question_again():

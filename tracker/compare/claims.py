@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
 from tracker.results import Cause
+from tracker.results.verdicts import TOO_NOISY
 from tracker.units import format_diff
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
     changed = row["verdict"] in rule.CHANGED
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
-    moved = row["verdict"] != rule.UNCHANGED or remark != ""
+    moved = row["verdict"] not in rule.CALM or remark != ""
     rows = {metric: part for metric in PARTS if moved and (part := judged.of_total(metric)) is not None}
     parts = {metric: str(part["verdict"]) for metric, part in rows.items() if part["verdict"] in dict(_GROUPS)}
     return Claim(phrase, because, changed, sum(cause.delta_ns for cause in findings), nobody, parts)
@@ -59,19 +60,21 @@ def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim
 
 def _of_total(row: Row, judged: Judged) -> tuple[str, str]:
     """The phrase for the verdict of the total, and a remark."""
-    verdict, slower = row["verdict"], row["diff"] > 0
-    direction = "slower" if slower else "faster"
-    if verdict in (rule.REGRESSED, rule.IMPROVED):
-        return f"is {direction} than", ""
-    if verdict == rule.SUSPECT:
-        return f"may be {direction} than", "a suspicion, which the next runs confirm or clear"
-    if verdict == rule.UNCLEAR:
-        return f"may be {direction} than", "its runs differ too much to be sure"
-    if verdict == rule.UNCHANGED:
-        if "machine drift" in str(row["reason"]):
-            return f"ran {direction} than", _drift(row["diff"], judged)
-        return "is as fast as", ""
-    return "cannot be told from", "its runs differ too much for so few"
+    direction = "slower" if row["diff"] > 0 else "faster"
+    is_so, may_be, ran = f"is {direction} than", f"may be {direction} than", f"ran {direction} than"
+    phrases = {
+        rule.REGRESSED: (is_so, ""),
+        rule.IMPROVED: (is_so, ""),
+        rule.SUSPECT: (may_be, "a suspicion, which the next runs confirm or clear"),
+        rule.INCONCLUSIVE: (may_be, "its runs differ too much to be sure"),
+        rule.UNCHANGED: ("is as fast as", ""),
+        rule.BELOW_LIMIT: (ran, "less than what counts"),
+    }
+    if row["verdict"] == rule.DRIFT:
+        return ran, _drift(row["diff"], judged)
+    if row["reason"] == TOO_NOISY:
+        return "cannot be told from", "its runs differ too much"
+    return phrases.get(row["verdict"], ("cannot be told from", "its runs are too few"))
 
 
 def _drift(diff: float, judged: Judged) -> str:

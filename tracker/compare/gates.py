@@ -228,7 +228,7 @@ def _outcome(verdict: str, calls: str | None, worse: bool, why: str) -> Outcome:
         return "failed"
     if worse and rule.SUSPECT in (verdict, calls):
         return "suspect"
-    return "unsure" if verdict in (rule.UNCLEAR, rule.TOO_FEW_RUNS) else "passed"
+    return "unsure" if verdict in (rule.INCONCLUSIVE, rule.TOO_FEW_RUNS) else "passed"
 
 
 def _sizes(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:

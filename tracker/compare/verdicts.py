@@ -247,15 +247,15 @@ def _shared(found: Verdicts) -> str:
 
 
 def _jumps(found: Verdicts, metric: str, kind: str) -> Iterator[str]:
-    """Which changes of operators are UNCLEAR since older runs jump so; the parts of a step follow from these."""
-    unclear = _rows(found, found.columns["verdict"] == rule.UNCLEAR, (kind,), metric)
+    """Which changes of operators are INCONCLUSIVE since older runs jump so; the parts of a step follow from these."""
+    unclear = _rows(found, found.columns["verdict"] == rule.INCONCLUSIVE, (kind,), metric)
     rows = sorted((row for row in unclear if row["reason"].startswith(JUMPS)), key=_by_contribution)
     if rows:
         named = [
             f"{row['name']} {format_diff(row['diff'])} ({row['reason'].rpartition(', ')[2]})" for row in rows[:_NAMED]
         ]
         more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
-        yield f"UNCLEAR, since older runs jump between two levels as well: {', '.join(named)}{more}."
+        yield f"INCONCLUSIVE, since older runs jump between two levels as well: {', '.join(named)}{more}."
 
 
 def _set(thresholds: Thresholds) -> Iterator[str]:

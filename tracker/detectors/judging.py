@@ -239,6 +239,6 @@ def confirm(
     confirmed = passes & agrees & (suspects != 0)
     word = np.where(suspects > 0, rule.REGRESSED, rule.IMPROVED)
     called = np.isin(own["verdict"], rule.CHANGED)
-    verdict = np.where(confirmed, word, np.where(called, rule.UNCLEAR, own["verdict"]))
+    verdict = np.where(confirmed, word, np.where(called, rule.INCONCLUSIVE, own["verdict"]))
     reason = np.where(confirmed, "confirmed by the next runs", np.where(called, "not confirmed", own["reason"]))
     return replace(judged, columns={**own, "verdict": verdict, "reason": reason})

@@ -43,8 +43,8 @@ def judge_presence(
 
     `baseline` (n, A), `candidate` (n, B): time per step of each run; nan or 0: the run does not have it. `step`: the
     larger step of the two sides, same unit. Judged by contribution alone: below `min_contribution` of the step the
-    verdict is UNCHANGED. One candidate run may lack anything by chance: it gives SUSPECT. Series that both sides have,
-    or that only some runs of a side have, get verdict "" and are judged by their time.
+    verdict is BELOW_LIMIT. One candidate run may lack anything by chance: it gives SUSPECT. Series that both sides
+    have, or that only some runs of a side have, get verdict "" and are judged by their time.
 
     Columns: `contribution` (signed fraction of the step), `verdict`, `reason`.
     """
@@ -58,7 +58,7 @@ def judge_presence(
     single = min(one.shape[1], other.shape[1]) < rule.FINDING_RUNS
     word = np.where(added, rule.ADDED, rule.REMOVED)
     found = added | removed
-    verdict = np.where(~found, "", np.where(~matters, rule.UNCHANGED, rule.SUSPECT if single else word))
+    verdict = np.where(~found, "", np.where(~matters, rule.BELOW_LIMIT, rule.SUSPECT if single else word))
     side = np.where(added, "only the candidate has it", "only the baseline has it")
     reason = np.where(~found, "", np.where(matters, side, BELOW_FLOOR))
     return {"contribution": contribution, "verdict": verdict, "reason": reason}

@@ -12,13 +12,24 @@ from tracker.detectors.arrays import F64
 REGRESSED: Final = "REGRESSED"
 IMPROVED: Final = "IMPROVED"
 UNCHANGED: Final = "UNCHANGED"
-UNCLEAR: Final = "UNCLEAR"
+BELOW_LIMIT: Final = "BELOW_LIMIT"
+DRIFT: Final = "DRIFT"
+INCONCLUSIVE: Final = "INCONCLUSIVE"
 SUSPECT: Final = "SUSPECT"
 TOO_FEW_RUNS: Final = "TOO_FEW_RUNS"
 ADDED: Final = "ADDED"
 REMOVED: Final = "REMOVED"
 
-VERDICTS: Final = (REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED)
+VERDICTS: Final = (
+    REGRESSED, IMPROVED, UNCHANGED, BELOW_LIMIT, DRIFT, INCONCLUSIVE, SUSPECT, TOO_FEW_RUNS, ADDED, REMOVED,
+)  # fmt: skip
+"""UNCHANGED: the interval lies inside the smallest change that matters. BELOW_LIMIT: sure, but smaller than what
+matters, of the series or of the step. DRIFT: moved with the machine. INCONCLUSIVE: too noisy to say. TOO_FEW_RUNS: the
+number of runs, nothing else.
+"""
+
+CALM: Final = (UNCHANGED, BELOW_LIMIT, DRIFT)
+"""What is said of a series that has not changed by as much as matters."""
 
 CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
 """What is said of a series that is on another level, or may be."""

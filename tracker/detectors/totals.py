@@ -15,6 +15,7 @@ from tracker.detectors.centre import Centre
 from tracker.detectors.fdr import q_values
 from tracker.detectors.spread import Spread, floored, pooled
 from tracker.detectors.verdicts import Rung, exceeded, ladder
+from tracker.results.verdicts import TOO_NOISY
 
 EXPLAINED: Final = 0.5
 """Part of a raw change that named findings must explain to make it one, where the centred change does not pass."""
@@ -72,7 +73,7 @@ class ChangedTotals(Struct, frozen=True):
         data loading) explain, in the unit of the values, signed; None or nan: nothing is named.
 
         REGRESSED (IMPROVED): the raw change passes effect and q, and so does the centred one, or at least half of it is
-        explained. Raw alone is UNCHANGED, with the reason "machine drift". One run on a side makes a SUSPECT at most;
+        explained. Raw alone is DRIFT. One run on a side makes a SUSPECT at most;
         two runs in all say nothing by themselves. Columns: `ratio` (raw), `centred_ratio`, `p`, `q`, `centred_q`,
         `explained` (fraction of the raw change), `baseline_runs`, `candidate_runs`, `verdict`, `reason`.
         """
@@ -145,14 +146,15 @@ def _words(
         (finding, rule.IMPROVED, ""),
         (
             raw.passes & ~left,
-            rule.UNCHANGED,
+            rule.DRIFT,
             "machine drift: beside what operators share it is too small to matter",
         ),
-        (raw.passes, rule.UNCHANGED, "machine drift: beside what operators share, q does not pass"),
+        (raw.passes, rule.DRIFT, "machine drift: beside what operators share, q does not pass"),
         (raw.effect & pair, rule.TOO_FEW_RUNS, "effect passes, q does not, on one run each"),
-        (raw.effect, rule.UNCLEAR, "effect passes, q does not"),
+        (raw.effect, rule.INCONCLUSIVE, "effect passes, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
+        (raw.q <= limits.alpha, rule.BELOW_LIMIT, "q passes, but the change is smaller than what matters"),
     ]
-    verdict, reason = ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
+    verdict, reason = ladder(rungs, rule.INCONCLUSIVE, TOO_NOISY)
     reason[finding] = cause
     return verdict, reason

@@ -13,7 +13,7 @@ from tracker.detectors import rule
 from tracker.detectors._distributions import t_exceeded
 from tracker.detectors.arrays import BOOL, F64, I64, Columns
 from tracker.detectors.rule import Limits
-from tracker.results.verdicts import BELOW_FLOOR
+from tracker.results.verdicts import BELOW_FLOOR, TOO_NOISY
 
 Rung = tuple[BOOL, str, str]
 """Where it holds, and the verdict and the reason that it gives: see `ladder`."""
@@ -43,7 +43,7 @@ def verdicts(evidence: Evidence, limits: Limits, *, called_only: bool = False) -
     """One row per series: the value of every gate, the verdict and the reason (JUDGEMENT 4.7 and 4.8).
 
     The columns are those of `judging.Judged`. `called_only`: of series that are no finding and no suspicion, interval
-    and detectable change are left nan, and UNCHANGED is not told from TOO_FEW_RUNS: most of the work goes into those.
+    and detectable change are left nan, and UNCHANGED is not told from INCONCLUSIVE: most of the work goes into those.
     """
     e = evidence
     size = np.abs(e.d)
@@ -94,11 +94,12 @@ def _ladder(
         (passes & significant & single, rule.SUSPECT, "effect, q and contribution pass, on a single run"),
         (passes & e.apart & single & (more > 1), rule.SUSPECT, "beyond all runs of the other side, on a single run"),
         (passes & (more == 1), rule.TOO_FEW_RUNS, "effect and contribution pass, q does not, on one run each"),
-        (passes, rule.UNCLEAR, "effect and contribution pass, q does not"),
+        (passes, rule.INCONCLUSIVE, "effect and contribution pass, q does not"),
         (inside, rule.UNCHANGED, "the 90 % interval lies within the smallest change that matters"),
-        (effect & significant, rule.UNCHANGED, BELOW_FLOOR),
+        (effect & significant, rule.BELOW_LIMIT, BELOW_FLOOR),
+        (significant, rule.BELOW_LIMIT, "q passes, but the change is smaller than what matters"),
     ]
-    return ladder(rungs, rule.TOO_FEW_RUNS, "varies too much for so few runs")
+    return ladder(rungs, rule.INCONCLUSIVE, TOO_NOISY)
 
 
 def ladder(rungs: Sequence[Rung], verdict: str, reason: str) -> tuple[NDArray[np.object_], NDArray[np.object_]]:

@@ -159,7 +159,7 @@ def compare(
 ) -> Compared:
     """The judgement of `candidate` (columns of `line`) against `baseline`, all families of it.
 
-    `unclear`: rows of which something else is known, so that they are UNCLEAR and explain nothing, and the reason.
+    `unclear`: rows of which something else is known, so that they are INCONCLUSIVE and explain nothing, and the reason.
 
     `device_timed`: of each candidate run, whether a device timed it. Runs that say nothing but how long they took (a
     training log) say nothing of operators: those are judged by the other runs alone.
@@ -198,7 +198,7 @@ def compare(
 
 def _doubt(columns: Columns, unclear: Mapping[int, str]) -> None:
     for row, reason in unclear.items():
-        columns["verdict"][row], columns["reason"][row] = rule.UNCLEAR, reason
+        columns["verdict"][row], columns["reason"][row] = rule.INCONCLUSIVE, reason
 
 
 def _nothing(count: int) -> Columns:

@@ -173,7 +173,7 @@ def _compared(
     known: Values, baseline: Sequence[int], candidate: Sequence[int], runs: Sequence[LineRun], task: Task
 ) -> Compared:
     """The judgement of a version against another one. What jumps between two levels in the runs before it, as a diff
-    says it, is UNCLEAR. `runs`: what the columns of `known` are, those of the versions before the task's first.
+    says it, is INCONCLUSIVE. `runs`: what the columns of `known` are, those of the versions before the task's first.
     """
     judge = partial(
         compare,

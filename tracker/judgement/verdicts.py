@@ -60,7 +60,7 @@ def verdicts_of(
     `store`, whose noise is the yardstick of one run against one (see `older_runs`). Reads only. Whether the runs may be
     judged at all (the same workload, configuration and device) is for the caller to know. The thresholds are those of
     the line of the baseline runs, or where there are none, of the candidate runs. What jumps between two levels in
-    older runs of the line (see `jumping`) is UNCLEAR. `known`: what was read of `store` before.
+    older runs of the line (see `jumping`) is INCONCLUSIVE. `known`: what was read of `store` before.
     """
     other = candidate_store or store
     read = {other: Known(), store: known or Known()}
@@ -124,7 +124,7 @@ def _compared(
     limits: Thresholds,
     recordings: Sequence[Recorded],
 ) -> Compared:
-    """The judgement of the second side against the first, a row per key; what jumps between two levels is UNCLEAR.
+    """The judgement of the second side against the first, a row per key; what jumps between two levels is INCONCLUSIVE.
 
     `past`: older runs, so many of each of the older `versions`. `recordings`: how each run of all three was recorded.
     """

@@ -190,7 +190,7 @@ def _between(points: Sequence[Row], place: int) -> str:
 def _part_of_step(point: Row) -> str:
     """Why a lasting change has no verdict that says so: what it is of the step; "" where that is not the reason."""
     part = point["baseline_contribution"]
-    if point["baseline_verdict"] != "UNCHANGED" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
+    if point["baseline_verdict"] != "BELOW_LIMIT" or part is None or abs(part) >= rule.MIN_CONTRIBUTION:
         return ""
     return f", {part * 100:+.3g} % of the step: too little for a finding"
 

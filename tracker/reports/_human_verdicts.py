@@ -48,16 +48,16 @@ def word(row: Mapping[str, Any]) -> str:
 
 
 def doubt(row: Mapping[str, Any]) -> str:
-    """What else is known of a row that is UNCLEAR though it changed enough: that it jumps anyway; "" for nothing."""
+    """What else is known of an INCONCLUSIVE row that changed enough: that it jumps anyway; "" for nothing."""
     reason = str(row.get("reason") or "")
-    return reason if row.get("verdict") == "UNCLEAR" and reason.startswith(JUMPS) else ""
+    return reason if row.get("verdict") == "INCONCLUSIVE" and reason.startswith(JUMPS) else ""
 
 
 def too_small(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Why rows are UNCHANGED that have a clear change and a small q; "" where none is."""
-    told = any(row.get("verdict") == "UNCHANGED" and row.get("reason") == BELOW_FLOOR for row in rows)
+    """Why rows are BELOW_LIMIT that have a clear change and a small q; "" where none is."""
+    told = any(row.get("verdict") == "BELOW_LIMIT" and row.get("reason") == BELOW_FLOOR for row in rows)
     least = f"{rule.MIN_CONTRIBUTION * 100:g} %"
-    return f"UNCHANGED although q is small: too small a part of the step, usually below {least}." if told else ""
+    return f"BELOW_LIMIT: sure, but too small a part of the step, usually below {least}." if told else ""
 
 
 def q_text(q: float | None) -> str:

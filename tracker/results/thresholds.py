@@ -26,6 +26,6 @@ THRESHOLDS: Final[Mapping[str, Bounds]] = {
     "min_contribution": Bounds(0.0, 0.5, "smallest change that counts, as a part of the step; usual: 0.1 %"),
     "alpha": Bounds(0.0001, 0.5, "share of false findings that is borne; usual: 0.05"),
     "creep_ratio": Bounds(0.001, 1.0, "smallest slow creep that counts; usual: 8 %, or min_ratio where that is more"),
-    "confirm": Bounds(1, 10, "runs after a suspicion that decide; usual: 2"),
+    "confirm": Bounds(1, 10, "runs of a version that decide, or runs after a suspicion; usual: 2"),
 }
 """Name of a limit -> its bounds."""

@@ -21,6 +21,9 @@ BACK: Final = "back to the level of "
 BELOW_FLOOR: Final = "below the contribution floor"
 """The reason of a change that is sure and large enough, but of too small a part of the step."""
 
+TOO_NOISY: Final = "varies too much to say"
+"""The reason of a change of which the runs do not say whether it is large enough."""
+
 INCOMPARABLE: Final = "incomparable"
 TOO_FEW: Final = "too few runs"
 """Why two sides were not judged."""

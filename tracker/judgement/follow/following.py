@@ -159,7 +159,7 @@ class Follower:
             )
             if reason:
                 level.sign[row] = 0
-                level.gates["verdict"][row], level.gates["reason"][row] = rule.UNCLEAR, reason
+                level.gates["verdict"][row], level.gates["reason"][row] = rule.INCONCLUSIVE, reason
 
     def _raise(self, runs: range, change: Change, said: dict[Change, Said]) -> None:
         """Opens a finding for every series that these runs show to have changed; a suspicion where one run does."""
@@ -385,7 +385,7 @@ class Follower:
             return
         what = "regression" if tracked.sign > 0 else "improvement"
         reason = f"{BACK}{runs[good].label}: the {what} of {runs[tracked.first].label} is taken back"
-        if self.verdicts[-1].columns["verdict"][tracked.row] in (rule.UNCHANGED, rule.UNCLEAR, rule.TOO_FEW_RUNS):
+        if self.verdicts[-1].columns["verdict"][tracked.row] in (*rule.CALM, rule.INCONCLUSIVE, rule.TOO_FEW_RUNS):
             self.verdicts[-1].columns["reason"][tracked.row] = reason
 
     def _step_further(self, tracked: Tracked, worsened: Transition, runs: range) -> None:

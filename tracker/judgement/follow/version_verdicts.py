@@ -76,7 +76,7 @@ def verdicts_of_version(
 def _say_too_few(windows: Windows, columns: Columns) -> None:
     """A level of few runs, whose noise nobody knows, says nothing yet."""
     few = ~windows.enough(np.arange(len(columns["verdict"]))) & np.isin(
-        columns["verdict"], (*rule.CHANGED, rule.UNCLEAR)
+        columns["verdict"], (*rule.CHANGED, rule.INCONCLUSIVE)
     )
     columns["verdict"][few], columns["reason"][few] = rule.TOO_FEW_RUNS, _FEW
 

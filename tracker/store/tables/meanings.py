@@ -137,7 +137,8 @@ MEANINGS: Final[Mapping[str, str]] = {
     "baseline_p": "chance of such a DIFF, in its direction, where nothing changed",
     "baseline_q": "share of false discoveries among all series of its family with a p this small",
     "baseline_contribution": "change of the step by this series, as a fraction of the larger step; NULL: it is no time",
-    "baseline_verdict": "REGRESSED, IMPROVED, UNCHANGED, UNCLEAR, SUSPECT, TOO_FEW_RUNS, ADDED or REMOVED",
+    "baseline_verdict": "REGRESSED, IMPROVED, UNCHANGED, BELOW_LIMIT, DRIFT, INCONCLUSIVE, SUSPECT, TOO_FEW_RUNS, "
+    "ADDED or REMOVED",
     "calls_verdict": "the same for the number of calls",
     "diff_history.detectable": "the smallest slowdown that these runs would have shown",
     "diff_history.reason": "of the verdict, in words",
