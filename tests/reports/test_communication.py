@@ -5,8 +5,10 @@ from tests.reports.builders import ALL_REDUCE, BROADCAST, MS
 from tracker.reports import render_diff, render_show
 
 TIMES = {"calls": 10, "bytes": None, "min_ns": MS, "max_ns": MS, "exposed_ns": 8 * MS}
-UNKNOWN = {"transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None}
-PARTED = {"transit_ns": 2 * MS, "wait_ns": 3 * MS, "synchronization_ns": 1 * MS, "idle_ns": 5 * MS}
+UNKNOWN = {"transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "split_by": None}
+PARTED = {
+    "transit_ns": 2 * MS, "wait_ns": 3 * MS, "synchronization_ns": 1 * MS, "idle_ns": 5 * MS, "split_by": "profiler"
+}  # fmt: skip
 """2 ms moving data + 3 ms waiting (1 of them before the first transfer) + 5 ms standing still = 10 ms."""
 
 
@@ -27,7 +29,8 @@ def test_parts_of_a_collective_stand_beside_its_total():
         "10.00 ms", "2.00 ms", "3.00 ms", "1.00 ms", "5.00 ms"
     ]  # fmt: skip
     page = render_show(shown, "markdown", only=["communication"])
-    assert "| transit | wait | sync | idle |" in page and "| 2.00 ms | 3.00 ms | 1.00 ms | 5.00 ms |" in page
+    assert "| transit | wait | sync | idle | split by |" in page
+    assert "| 2.00 ms | 3.00 ms | 1.00 ms | 5.00 ms | profiler |" in page
 
 
 def test_a_part_that_is_known_of_one_collective_only_is_a_dash_for_the_other():
@@ -49,7 +52,7 @@ def test_parts_that_nobody_knows_have_no_columns():
 def test_the_table_says_how_the_parts_sum_to_the_total():
     shown = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **PARTED})
     assert "total = transit + wait + idle" in render_show(shown, "text", width=200)
-    only_wait = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **UNKNOWN, "wait_ns": MS})
+    only_wait = run_with({**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **UNKNOWN, "wait_ns": MS, "split_by": "profiler"})
     assert "total = transit" not in render_show(only_wait, "text", width=200)
 
 
@@ -67,8 +70,16 @@ def test_a_diff_has_the_parts_of_both_sides_in_a_table_of_their_own():
     diff = builders.diff(communication=builders.frame("communication", [row]))
     text = render_diff(diff, "text", only=["communication"], width=120)
     parts = text[text.index("Communication: the parts of its time") :]
-    assert cells(parts, "communication  ")[-4:] == ["transit", "wait", "sync", "idle"]
-    assert cells(parts, "all_reduce")[-4:] == ["2.00 ms", "3.00 ms", "1.00 ms", "5.00 ms -> 7.00 ms"]
+    assert cells(parts, "communication  ")[-5:] == ["transit", "wait", "sync", "idle", "split by"]
+    assert cells(parts, "all_reduce")[-5:] == ["2.00 ms", "3.00 ms", "1.00 ms", "5.00 ms -> 7.00 ms", "profiler"]
+
+
+def test_what_all_ranks_tell_is_said_to_be_theirs():
+    """Two of three ranks waited for the last one: transit is the shortest call, wait the rest."""
+    row = {**ALL_REDUCE, "total_ns": 10 * MS, **TIMES, **UNKNOWN, "transit_ns": 4 * MS, "wait_ns": 6 * MS}
+    text = render_show(run_with({**row, "split_by": "ranks"}), "text", only=["communication"], width=200)
+    assert dict(zip(cells(text, "communication  "), cells(text, "all_reduce"), strict=True))["split by"] == "ranks"
+    assert "split by ranks: transit is the shortest call of all ranks of the group, wait the rest of it" in text
 
 
 def test_a_diff_without_parts_has_no_table_of_them():

@@ -6,6 +6,7 @@ each of them waited for the last one. Numbers of one kind are not compared with 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -32,11 +33,8 @@ def one_split(table: Columns, key: Sequence[str]) -> Columns:
     split = table.texts("split_by")
     words = objects([word or "" for word in split])
     place, first = places([table[name] for name in key])
-    several = np.zeros(len(first), dtype=bool)
-    for word in {*words.tolist()}:
-        count = np.bincount(place, words == word, len(first))
-        several |= (count > 0) & (count < np.bincount(place, minlength=len(first)))
-    mixed = several[place]
+    ways = sum((np.bincount(place, words == word, len(first)) > 0).astype(np.int64) for word in _WORDS)
+    mixed = np.asarray(ways > 1)[place]
     if not mixed.any():
         return table.having(split_by=words)
     parts = {name: np.where(mixed, np.nan, table.reals(name)) for name in PARTS}
@@ -75,10 +73,10 @@ def notes_of_difference(baseline: Mapping[str, str], candidate: Mapping[str, str
 def notes_of_groups(sides: Sequence[Loaded]) -> Iterator[str]:
     """Why wait and transit of a side are not computed across ranks, and where clocks were corrected for it."""
     for side in {side.side.label: side for side in sides}.values():
-        groups = side.about(queries.run_groups)
-        ranks = side.captures.listed("run_id")
-        several = {run_id for run_id in ranks if ranks.count(run_id) > 1}
-        yield from dict.fromkeys(_notes_of_rows(side.side.label, groups, several))
+        often = Counter(side.captures.listed("run_id"))
+        several = {run_id for run_id, count in often.items() if count > 1}
+        if several and not side.lacks(queries.communication):
+            yield from dict.fromkeys(_notes_of_rows(side.side.label, side.about(queries.run_groups), several))
 
 
 def _notes_of_rows(label: str, groups: Columns, several: set[int]) -> Iterator[str]:

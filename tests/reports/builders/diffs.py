@@ -20,7 +20,7 @@ _TEXT = {  # columns that are no numbers
     "baseline_name", "status", "kernel", "category", "core_type", "op", "group_role", "data_type", "plane", "component",
     "module", "phase", "why", "transport", "source", "attribute",
     "type", "verdict", "calls_verdict", "reason", "allocator", "code_line", "call_stack", "baseline_code_line",
-    "candidate_code_line", "baseline_call_stack", "candidate_call_stack",
+    "candidate_code_line", "baseline_call_stack", "candidate_call_stack", "baseline_split_by", "candidate_split_by",
 }  # fmt: skip
 
 
@@ -164,7 +164,8 @@ def communication():
          "candidate_bytes": 12 << 20, "baseline_ns": 24 * MS, "candidate_ns": 25_500_000,
          "baseline_average_ns": 2_400_000, "candidate_average_ns": 2_125_000, "baseline_max_ns": 3 * MS,
          "candidate_max_ns": 3 * MS, "baseline_min_ns": 2 * MS, "candidate_min_ns": 2 * MS,
-         "baseline_exposed_ns": 20 * MS, "candidate_exposed_ns": 20 * MS, "baseline_wait_ns": 5 * MS},
+         "baseline_exposed_ns": 20 * MS, "candidate_exposed_ns": 20 * MS, "baseline_wait_ns": 5 * MS,
+         "baseline_split_by": "profiler"},
         {**BROADCAST, "baseline_calls": 1, "candidate_calls": 1, "baseline_ns": 900_000, "candidate_ns": 800_000,
          "baseline_average_ns": 900_000, "candidate_average_ns": 800_000},
     ]  # fmt: skip

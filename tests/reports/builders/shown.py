@@ -72,7 +72,8 @@ def shown(**changes):
         ],
         "communication": [
             {**ALL_REDUCE, "calls": 40, "bytes": 40 << 20, "total_ns": 15 * MS, "min_ns": 300_000, "max_ns": 500_000,
-             "transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "exposed_ns": 10 * MS},
+             "transit_ns": None, "wait_ns": None, "synchronization_ns": None, "idle_ns": None, "exposed_ns": 10 * MS,
+             "exposed_wait_ns": None, "split_by": None},
         ],
         "memory": [
             {"op": "aten::mm", "input_shapes": "[[64, 512], [512, 512]]", "input_types": "float",
