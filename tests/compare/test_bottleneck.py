@@ -226,3 +226,15 @@ def test_what_nobody_says_is_missing_and_never_guessed(store: Store):
     found = show(store, "v1").bottleneck
     assert (found.bound, found.data_loading_share, found.possible_gain_share) == ("mixed", None, None)
     assert found.missing == (NO_LOADING,)
+
+
+def test_of_data_loading_only_that_can_be_won_in_which_the_device_idles(store: Store):
+    """The loader takes 30 % of the step; in 10 % of it the device still works."""
+    step = device(600, 300)
+    found = of(store, [replace(step, breakdown=replace(step.breakdown, data_loading_idle_ns=200))])
+    assert (found.data_loading_share, found.possible_gain_share) == (0.3, 0.2)
+
+
+def test_where_nobody_knows_when_the_device_idles_all_of_data_loading_is_the_most(store: Store):
+    found = of(store, [device(600, 300)])
+    assert (found.data_loading_share, found.possible_gain_share) == (0.3, 0.3)
