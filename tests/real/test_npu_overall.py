@@ -94,23 +94,16 @@ def test_exposed_communication_and_waiting_are_those_of_a_plain_computation(chip
     assert sum(parts) == pytest.approx(exposed, abs=1)
 
 
-def test_groups_sum_to_the_exposed_communication_and_wait_as_long_as_the_profiler_says():
+def test_groups_sum_to_the_exposed_communication_and_wait_as_long_as_all_ranks_tell():
     result = against_itself(data.path(TRANSFORMER))
     found = of_baseline(result)
     groups = {name: value for name, value in found.items() if name.startswith("exposed_communication_ns:")}
     assert {name.partition(":")[2] for name in groups} >= {"pp x2", "dp_cp x2", "embd x2", "default x4"}
     assert sum(groups.values()) + found.get("groups_at_once_ns", 0) == pytest.approx(found["exposed_communication_ns"])
-    said = 0
-    for rank in (0, 2):  # of the others there are no kernels, so nobody knows what compute hides
-        file = data.path(f"{TRANSFORMER}/rank_{rank}_ascend_pt") / "ASCEND_PROFILER_OUTPUT" / "communication.json"
-        for step in json.loads(file.read_text(), parse_float=Decimal).values():
-            for kind in ("p2p", "collective"):
-                ops = {name: op for name, op in step.get(kind, {}).items() if not name.startswith("Total Op Info")}
-                said += sum(int(op["Communication Time Info"]["Wait Time(ms)"] * 1_000_000) for op in ops.values())
-    waits = sum(value for name, value in found.items() if name.startswith("exposed_wait_ns:"))
-    # no kernel runs beside these collectives
+    # no kernel runs beside these collectives; of ranks 1 and 3 there are no kernels, so nobody knows what compute hides
     assert found["overlap_ns"] == 0
-    assert waits == pytest.approx(said / 2, rel=1e-6)
+    waits = sum(value for name, value in found.items() if name.startswith("exposed_wait_ns:"))
+    assert waits == pytest.approx((318_340_000 + 175_782_000) / 2, rel=1e-5), "see test_call_splits"
 
 
 @pytest.mark.parametrize("chip", RUNS)
