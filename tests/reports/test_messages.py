@@ -73,7 +73,7 @@ def test_what_is_called_more_often_says_so_once():
 
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
-    parts = [float(part) for part in re.findall(r"(?:found|operators|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
+    parts = [float(part) for part in re.findall(r"(?:found|shapes|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
     assert sum(parts) == pytest.approx(30.0)
     assert "96.7 % explained" in body
 

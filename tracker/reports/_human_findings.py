@@ -37,7 +37,7 @@ KINDS: Final = {
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _CHANGED: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
-    "operators_ns": "operators found", "new_ns": "new operators", "gone_ns": "gone operators",
+    "operators_ns": "operators found", "new_ns": "new ops or shapes", "gone_ns": "gone ops or shapes",
     "drift_ns": "machine drift", "others_ns": "other operators", "free_ns": "idle time",
     "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies", "rest_ns": "rest",
 }  # fmt: skip
