@@ -55,7 +55,7 @@ class Made:
         return Seen(
             row={
                 "state": self.state, "name": f"op{name}", "kind": "op", "unit": "ns", "contribution": 0.1,
-                "is_new": True, "direction": "regression",
+                "is_new": True, "direction": "regression", "incident_id": self.incident,
             },
             group=("op", name),
             is_top=True,
@@ -89,6 +89,9 @@ class PlainComposer(composing.Composer):
     def subject(self, key):
         worst = max((len(one.worsened) for one in self.incidents[key].findings if one.is_measured), default=0)
         return Subject("gpt", "cpu", SEVERITIES[min(1 + worst, 2)], "regression", ["op"])
+
+    def is_part_of_another(self, key):
+        return False
 
     def held_back(self, key):
         return ""

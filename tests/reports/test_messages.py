@@ -73,7 +73,7 @@ def test_what_is_called_more_often_says_so_once():
 
 def test_the_explanation_adds_up():
     body = render_message(CASES["opened"]).body
-    parts = [float(part) for part in re.findall(r"(?:found|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
+    parts = [float(part) for part in re.findall(r"(?:found|shapes|time|communication|rest) \+?(-?[0-9.]+) ms", body)]
     assert sum(parts) == pytest.approx(30.0)
     assert "96.7 % explained" in body
 
@@ -110,7 +110,8 @@ def test_the_short_form_fits_and_says_what_to_do(case, limits):
     assert len(written.title) <= max(limits.title, 0)
     if case == "opened":
         assert "tracker diff v41 v42 --workload gpt" in written.body
-        assert "tracker ack incident:12" in written.body
+        assert "tracker ack" not in written.body, "one command: the message in a chat is short"
+        assert written.body.count("\n") + 1 + bool(limits.title) <= 12
 
 
 @given(st.integers(60, 1500), st.sampled_from(sorted(CASES)), st.sampled_from(["long", "short"]))

@@ -1,4 +1,8 @@
-"""One incident: the step before and after, how its change adds up, what else changed, how severe it is."""
+"""One incident: the step before and after, how its change adds up, what else changed, how severe it is.
+
+A version has one incident: what got worse and what got better in it belong together, and its net effect on the step
+says how severe it is.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +34,18 @@ from tracker.store.judged import Line
 
 F64 = NDArray[np.float64]
 
-_NAMES: Final = ("incident_id", "workload", "configuration", "device", "version", "direction")
+_NAMES: Final = ("incident_id", "workload", "configuration", "device", "version")
 _PARTS: Final = {
     "free": "free_ns", "exposed communication": "exposed_communication_ns", "exposed copy": "exposed_copy_ns",
 }  # fmt: skip
 """Run-level series that are parts of the step beside the operators, and the column of an incident for each."""
 
+_PARTS_OF_STEP: Final = frozenset({"op", "op_name", "kernel", "module", "phase", "api"})
+"""Kinds of series whose losses a faster version outweighs."""
+
+_WORSE: Final = "regression"
+_BETTER: Final = "improvement"
+_CAME: Final = {_WORSE: "new_ns", _BETTER: "gone_ns"}
 _OF_PART: Final = {"free_ns": "idle time", "exposed_communication_ns": "communication", "exposed_copy_ns": "copies"}
 
 
@@ -60,8 +70,8 @@ class Told(Struct, frozen=True):
 
 
 class Teller:
-    """Tells incidents of a database. `everything`: all findings there are, for what got better with a version. What it
-    reads of a line it reads once. `known`: what was read of the database before.
+    """Tells incidents of a database. `everything`: all findings there are, for what changed with later versions. What
+    it reads of a line it reads once. `known`: what was read of the database before.
     """
 
     def __init__(self, store: Store, everything: Sequence[Row], known: Known | None = None) -> None:
@@ -69,7 +79,7 @@ class Teller:
         self._known = Known() if known is None else known
 
     def told(self, own: Sequence[Row]) -> Told:
-        """The incident that the findings `own` form."""
+        """The incident that the findings `own` form, in both directions."""
         return _told(self._store, own, self._everything, self._values)
 
     def _values(self, line: Line, sides: Sequence[Sequence[int]]) -> Values:
@@ -91,12 +101,6 @@ def _told(
     values = values_of(line, sides)
     before, after = _steps(values, len(sides[0]), len(sides[1]))
     centre = _centre(values, len(sides[0]), len(sides[1]), max(before or 0.0, after or 0.0))
-    same = [
-        row for row in everything
-        if row["incident_id"] is not None and row["version_id"] == first["version_id"] and line == Line(
-            row["workload_id"], row["configuration_id"], row["device_id"]
-        )
-    ]  # fmt: skip
     beside = _beside(values, *(len(side) for side in sides))
     delta = None if before is None or after is None else after - before
     captures = _by_side(queries.captures(store, [*sides[0], *sides[1]]), sides)
@@ -105,8 +109,9 @@ def _told(
     opened = [row for row in own if row["state"] in CONFIRMED_STATES]
     row = {
         **{name: first[name] for name in _NAMES},
+        "direction": direction_of(own, leaf_of(values.families)),
         "good_version": _most([row["good_version"] for row in own if row["good_version"] is not None]),
-        "severity": _severity(own, before, after),
+        "severity": "",
         "is_new": any(row["is_new"] for row in own),
         "findings": sum(row["under"] is None for row in own),
         "open": sum(row["under"] is None for row in opened),
@@ -116,34 +121,78 @@ def _told(
         "candidate_step_ns": after,
         "step_delta_ns": delta,
         **beside,
-        **_sums(own, same, leaf_of(values.families), [part for part in beside.values() if part is not None], delta),
+        **_sums(own, values, len(sides[0]), centre, [part for part in beside.values() if part is not None], delta),
         "shared_factor": math.expm1(centre.shift) if centre.series else None,
         "causes": ", ".join(_causes(own, environment, beside, delta, moved=device_timed and centre.moved)),
     }
+    row["severity"] = _severity(own, row["direction"], before, after)
     return Told(row, first["ordinal"], environment)
 
 
+def direction_of(own: Sequence[Row], leaf: Family | None) -> str:
+    """What a version did to the step on the whole: what its own finding says; else the net of the operators, as long as
+    nothing else got worse (memory, communication, a part of the whole run); else a regression where anything did.
+    """
+    known = [row for row in own if row["state"] != "invalid"] or own
+    whole = {row["direction"] for row in known if row["kind"] == "run" and row["name"] in THE_STEP}
+    if whole:
+        return _WORSE if _WORSE in whole else _BETTER
+    worse = [row for row in known if row["direction"] == _WORSE]
+    if not worse or (len(worse) == len(known)):
+        return _WORSE if worse else _BETTER
+    net = sum(operator_deltas(known, leaf, creep=True).values())
+    return _BETTER if net < 0 and all(row["kind"] in _PARTS_OF_STEP for row in worse) else _WORSE
+
+
 def _sums(
-    own: Sequence[Row], same: Sequence[Row], leaf: Family | None, waiting: Sequence[float], delta: float | None
+    own: Sequence[Row], values: Values, baseline: int, centre: Centre, waiting: Sequence[float], delta: float | None
 ) -> Row:
-    """How the change of the step adds up. `same`: all findings of the version, what it changed in the other direction
-    among them: that is another incident, but it may cancel this one. `waiting`: what changed beside the operators.
+    """How the change of the step adds up, exactly. `values`: of so many runs of the `baseline` and of those of the
+    version. `waiting`: what changed beside the operators.
     """
     # the step of an incident of creep alone is told against the level that it crept from, any other one against the
     # runs just before, since when what creeps has moved least
     crept = all(row["change"] == "creep" for row in own)
-    operators = sum(_operators(own, leaf, creep=crept))
-    parts = [*_operators(same, leaf, creep=crept), *waiting]
-    explained = operators + sum(waiting)
+    leaf = leaf_of(values.families)
+    found = operator_deltas(own, leaf, creep=crept)
+    of_kind = {"operators_ns": 0.0, "new_ns": 0.0, "gone_ns": 0.0}
+    for row in own:
+        part = found.get(row["finding_id"])
+        if part is not None:
+            of_kind[_CAME[row["direction"]] if row["change"] == "presence" else "operators_ns"] += part
+    known = {row["series_id"]: row["baseline_value"] or 0.0 for row in own if row["finding_id"] in found}
+    drift, others = _of_the_rest(values, leaf, baseline, centre, sum(known.values()), sum(found.values()))
+    parts = [*found.values(), *waiting]
+    explained = sum(parts) + (drift or 0.0)
     movement = sum(abs(part) for part in parts)
     cancelling = not delta or abs(delta) < CANCELLING * movement or explained * delta < 0
     return {
-        "operators_ns": operators,
+        **of_kind,
+        "drift_ns": drift,
+        "others_ns": others,
         "explained_share": None if cancelling or not delta else explained / delta,
-        "rest_ns": None if delta is None else delta - explained,
+        "rest_ns": None if delta is None else delta - explained - (others or 0.0),
         "gain_ns": sum(part for part in parts if part < 0),
         "loss_ns": sum(part for part in parts if part > 0),
     }
+
+
+def _of_the_rest(
+    values: Values, leaf: Family | None, baseline: int, centre: Centre, of_found: float, change: float
+) -> tuple[float | None, float | None]:
+    """What the operators that are no finding changed: with the machine, and beside that. None: not known.
+
+    `of_found`: how long those that are findings took before; `change`: by how much they changed.
+    """
+    count = values.values.shape[1]
+    if leaf is None or not baseline or count == baseline:
+        return None, None
+    rows = values.values[values.of(leaf)]
+    sides = [float(np.nansum(side)) / side.shape[1] for side in (rows[:, :baseline], rows[:, baseline:])]
+    if not all(sides):
+        return None, None
+    drift = math.expm1(centre.shift) * max(sides[0] - of_found, 0.0) if centre.series else 0.0
+    return drift, sides[1] - sides[0] - change - drift
 
 
 def _runs(own: Sequence[Row], side: str) -> list[int]:
@@ -192,15 +241,15 @@ def _centre(line: Values, baseline: int, candidate: int, step: float) -> Centre:
     return centre_of(x, y, large_enough(x, y, Weights(step=step or None)))
 
 
-def _operators(same: Sequence[Row], leaf: Family | None, *, creep: bool) -> list[float]:
-    """What each finding of an operator changes of the step: of its shapes, and of its name where no shape is found.
-    `creep`: also what crept.
+def operator_deltas(own: Sequence[Row], leaf: Family | None, *, creep: bool) -> dict[int, float]:
+    """Finding -> what it changes of the step, of findings of operators: of their shapes, and of a name where no shape
+    is found; once where several findings are of one series. `creep`: also what crept.
     """
     if leaf is None:
-        return []
+        return {}
     known = [
         row
-        for row in same
+        for row in own
         if row["delta"] is not None
         and (creep or row["change"] != "creep")
         and row["state"] != "invalid"
@@ -209,7 +258,8 @@ def _operators(same: Sequence[Row], leaf: Family | None, *, creep: bool) -> list
     shapes = [row for row in known if row["kind"] == leaf[0]]
     named = {row["name"] for row in shapes}
     whole = [row for row in known if (leaf[0], row["kind"]) == ("op", "op_name") and row["name"] not in named]
-    return [float(row["delta"]) for row in (*shapes, *whole)]
+    once = {row["series_id"]: row for row in reversed([*shapes, *whole])}
+    return {row["finding_id"]: float(row["delta"]) for row in once.values()}
 
 
 def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | None]:
@@ -227,14 +277,15 @@ def _beside(line: Values, baseline: int, candidate: int) -> dict[str, float | No
     return found
 
 
-def _severity(own: Sequence[Row], before: float | None, after: float | None) -> str:
-    whole = any(row["kind"] == "run" and row["name"] in THE_STEP for row in own)
-    ratio = None if before is None or after is None or before == 0 else after / before - 1.0
-    verdict = rule.REGRESSED if whole else rule.UNCHANGED
-    if own[0]["direction"] == "improvement":
+def _severity(own: Sequence[Row], direction: str, before: float | None, after: float | None) -> str:
+    """By the net effect on the step: what got worse in a version that is faster on the whole is for information."""
+    if direction == _BETTER:
         return "info"
-    largest = max((row["contribution"] or 0.0 for row in own), default=0.0)
-    return severity(ratio, verdict, largest)
+    worse = [row for row in own if row["direction"] == _WORSE]
+    whole = any(row["kind"] == "run" and row["name"] in THE_STEP for row in worse)
+    ratio = None if before is None or after is None or before == 0 else after / before - 1.0
+    largest = max((row["contribution"] or 0.0 for row in worse), default=0.0)
+    return severity(ratio, rule.REGRESSED if whole else rule.UNCHANGED, largest)
 
 
 def _causes(

@@ -33,9 +33,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     known = Known()
     teller = incidents.Teller(store, rows, known)
     told = [teller.told([row for row in rows if row["incident_id"] == number]) for number in sorted(wanted)]
-    newest_first = sorted(
-        told, key=lambda one: (-one.ordinal, one.row["direction"] != "regression", one.row["incident_id"])
-    )
+    newest_first = sorted(told, key=lambda one: (-one.ordinal, one.row["incident_id"]))
     order = {one.number: place for place, one in enumerate(newest_first)}
     shares = {one.number: one for one in told}
     _roll_up(chosen)  # under what is shown, not under what the options leave out
@@ -162,9 +160,9 @@ _ABOVE: Final = {"op": ("op_name",), "memory": ("op_name", "op"), "run": ("run",
 
 
 def _together(row: Row) -> tuple[Any, ...]:
-    """What findings share that are one change: the incident, or of suspicions the run that raised them."""
+    """What findings share that are one change: incident and direction, or of suspicions the run that raised them."""
     if row["incident_id"] is not None:
-        return (row["incident_id"],)
+        return row["incident_id"], row["direction"]
     return ("", row["first_run_id"], row["direction"], row["workload_id"], row["configuration_id"], row["device_id"])
 
 

@@ -19,6 +19,7 @@ from tracker.results import Message, ToldFinding, ToldIncident
 from tracker.store import Store, queries
 
 _SHOWN: Final = 5
+_BESIDE: Final = 3
 _FIRST: Final = frozenset({"op", "op_name", "communication"})
 _METHOD: Final = "profiler "
 _NO_LABEL: Final = ("-", ".", "/", "~")
@@ -29,8 +30,9 @@ _CAUSES: Final = re.compile(r", (?!was |is )")
 
 _INCIDENT: Final = (
     "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
-    "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns",
-    "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "loss_ns", "shared_factor",
+    "baseline_step_ns", "candidate_step_ns", "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "drift_ns",
+    "others_ns", "free_ns", "exposed_communication_ns", "exposed_copy_ns", "explained_share", "rest_ns",
+    "gain_ns", "loss_ns", "shared_factor",
 )  # fmt: skip
 _FINDING: Final = (
     "finding_id", "kind", "name", "input_shapes", "part", "change", "direction", "state", "unit", "ratio",
@@ -44,15 +46,26 @@ class Composer:
     def __init__(self, store: Store, alerts: Alerts, incidents: Sequence[Incident]) -> None:
         self.incidents = {incident.key: incident for incident in incidents}
         self._store, self.alerts = store, alerts
-        self._teller = Teller(store, [row for incident in incidents for row in incident.rows])
-        self._told: dict[str, Told] = {}
+        everything = [row for incident in incidents for row in incident.rows]
+        self._teller = Teller(store, everything)
+        self._of: dict[Any, list[dict[str, Any]]] = {}
+        for row in everything:
+            self._of.setdefault(row["incident_id"], []).append(row)
+        self._told: dict[int, Told] = {}
         self._devices: dict[str, int] = {}
 
     def told(self, key: str) -> Told:
-        """An incident as `judgement` explains it."""
-        if key not in self._told:
-            self._told[key] = self._teller.told(self.incidents[key].rows)
-        return self._told[key]
+        """An incident as `judgement` explains it, with what went the other way in its version."""
+        number = self.incidents[key].number
+        if number not in self._told:
+            self._told[number] = self._teller.told(self._of[number])
+        return self._told[number]
+
+    def is_part_of_another(self, key: str) -> bool:
+        """Whether these are the losses of a version that is faster on the whole, or the gains of one that is slower: a
+        note of the message on the version, and no message of their own.
+        """
+        return bool(self.incidents[key].direction != self.told(key).row["direction"])
 
     def subject(self, key: str) -> Subject:
         """An incident as rules look at it."""
@@ -99,6 +112,7 @@ class Composer:
         tops = [finding for finding in incident.findings if finding.is_top]
         chosen = sorted((one for one in tops if _is_shown(one, wish)), key=_rank)
         named = [one for one in chosen if not one.is_whole]
+        others = [] if not is_first or wish.event == "recovered" else self._beside(key)
         shown = [self._finding(one, found, wish) for one in named[: _SHOWN if is_first else 0]]
         return _told_incident(
             found,
@@ -106,8 +120,23 @@ class Composer:
             by_step=any(one.is_whole for one in chosen),
             more=sum(_counts(one, wish) for one in tops) - len(shown) if is_first else 0,
             silenced=sum(one.is_silent for one in tops),
+            beside=tuple(self._finding(one, found, wish) for one in others),
             **_end_of(tops) if wish.event == "recovered" else {},
         )
+
+    def _beside(self, key: str) -> list[Seen]:
+        """The largest findings of the version that went the other way."""
+        own = self.incidents[key]
+        return sorted(
+            (
+                finding
+                for other in self.incidents.values()
+                if other.number == own.number and other.key != key
+                for finding in other.findings
+                if finding.is_top and not finding.is_whole and not finding.is_silent and finding.row["unit"] == "ns"
+            ),
+            key=_rank,
+        )[:_BESIDE]
 
     def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
         row = finding.row

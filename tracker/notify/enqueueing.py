@@ -207,7 +207,9 @@ def _routed(incident: Incident, want: Want, listener: _Listener) -> _Due | None:
         return None
     composer = listener.composer
     subject = composer.subject(incident.key)
-    route = routes(composer.alerts, subject).get(listener.channel)
+    route = None
+    if not composer.is_part_of_another(incident.key):
+        route = routes(composer.alerts, subject).get(listener.channel)
     if want.event == "recovered":
         # who was told that it began is told that it is over, whatever the rules say by now
         return _Due(incident, want, want.event, route or Route(default_when(subject.severity)))

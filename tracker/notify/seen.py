@@ -83,7 +83,8 @@ class Seen(Struct, frozen=True):
 
 
 class Incident(Struct, frozen=True):
-    """An incident. `key`: line, version and direction, which stay; `link`: shared with those on other devices.
+    """What one version of a line made worse, or what it made better: one direction of an incident. `key`: line, version
+    and direction, which stay; `link`: shared with those on other devices.
 
     `is_new`: the newest version of its line began it, or confirmed it.
     """
@@ -97,6 +98,11 @@ class Incident(Struct, frozen=True):
     def rows(self) -> list[dict[str, Any]]:
         """Its findings as `tell.found_rows` gives them."""
         return [dict(finding.row) for finding in self.findings]
+
+    @property
+    def number(self) -> int:
+        """The number of the incident."""
+        return int(self.findings[0].row["incident_id"])
 
     @property
     def direction(self) -> str:

@@ -37,9 +37,12 @@ KINDS: Final = {
 _VERDICTS: Final = {("regression", "presence"): "ADDED", ("improvement", "presence"): "REMOVED"}
 _CHANGED: Final = {"regression": "REGRESSED", "improvement": "IMPROVED"}
 _PARTS: Final = {
-    "operators_ns": "operators found", "free_ns": "idle time", "exposed_communication_ns": "exposed communication",
-    "exposed_copy_ns": "exposed copies",
+    "operators_ns": "operators found", "new_ns": "new ops or shapes", "gone_ns": "gone ops or shapes",
+    "drift_ns": "machine drift", "others_ns": "other operators", "free_ns": "idle time",
+    "exposed_communication_ns": "exposed communication", "exposed_copy_ns": "exposed copies", "rest_ns": "rest",
 }  # fmt: skip
+"""Parts of the change of a step; `others_ns`: too little for a finding, or too noisy."""
+
 _SEEN: Final = frozenset({"suspect", "muted", "vanished"})
 _WITHOUT_INCIDENT: Final = {
     "Suspicions: seen in one run, {decide}": True,
@@ -183,7 +186,7 @@ def _incident(incident: Row, rows: Sequence[Row], environment: Sequence[Row], li
 
 
 def explanation(incident: Row) -> str:
-    """How the change of the step adds up, in a sentence."""
+    """How the change of the step adds up, in a sentence; parts that are nothing, or not known, are left out."""
     before, after, delta = (incident[f"{name}_ns"] for name in ("baseline_step", "candidate_step", "step_delta"))
     if delta is None:
         return ""
@@ -191,9 +194,8 @@ def explanation(incident: Row) -> str:
     parts = [
         f"{words} {signed(format_ns(incident[column], unit), incident[column])}"
         for column, words in _PARTS.items()
-        if incident[column] is not None
+        if incident[column]
     ]
-    parts.append(f"rest {signed(format_ns(incident['rest_ns'], unit), incident['rest_ns'])}")
     text = (
         f"Step {format_ns(before, unit)} -> {format_ns(after, unit)} "
         f"({signed(format_ns(delta, unit), delta)}, {format_diff(delta / before)}) = {', '.join(parts)}."

@@ -182,7 +182,8 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
         ]
     else:
         lines = _of_incidents(message, short=short, markdown=markdown)
-    return [*lines, *_commands(message, markdown=markdown), Line("", 1.0), Line(_signature(message), 9.0)]
+    blank = [] if short else [Line("", 1.0)]
+    return [*lines, *_commands(message, markdown=markdown, short=short), *blank, Line(_signature(message), 9.0)]
 
 
 def _digest(message: Message, *, markdown: bool) -> list[Line]:
@@ -210,16 +211,20 @@ def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line
     lines += [Line(f"- {_finding(one, short=short, markdown=markdown)}", 7.0 - place / 10)
               for place, one in enumerate(shown)]  # fmt: skip
     lines += [Line(text, keep) for text, keep in _rest(first, len(first.shown) - len(shown))]
-    lines.append(Line("", 1.0))
+    if first.beside and message.event != "recovered":
+        lines.append(Line(_beside(first, markdown=markdown), 6.9))
+    if not short:
+        lines.append(Line("", 1.0))
     if message.event != "recovered":
-        lines += _explained(first, markdown=markdown, then="At first: " if message.event == "worsened" else "")
+        then = "At first: " if message.event == "worsened" else ""
+        lines += _explained(first, markdown=markdown, then=then, short=short)
     elif first.left:
         left = ", ".join(said(name, markdown=markdown) for name in first.left)
         lines.append(Line(f"Still open: {left}.", 6.8))
     if message.owners:
         names = ", ".join(said(owner, markdown=markdown) for owner in message.owners)
         lines.append(Line(f"Owners: {names}.", 6.5))
-    return [*lines, _runs(first, markdown=markdown), Line("", 1.0)]
+    return lines if short else [*lines, _runs(first, markdown=markdown), Line("", 1.0)]
 
 
 def _rest(incident: ToldIncident, left_out: int) -> list[tuple[str, float]]:
@@ -228,6 +233,18 @@ def _rest(incident: ToldIncident, left_out: int) -> list[tuple[str, float]]:
     if incident.silenced:
         found.append((f"- {counted(incident.silenced, 'finding')} muted, not shown", 4.0))
     return found
+
+
+def _beside(incident: ToldIncident, *, markdown: bool) -> str:
+    """What the version gained, or lost where it is faster on the whole."""
+    word = "Gained" if incident.direction == "regression" else "Lost"
+
+    def change(finding: ToldFinding) -> str:
+        name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=40)
+        delta = f" {signed(format_ns(finding.delta), finding.delta)}" if finding.delta is not None else ""
+        return f"{name}{delta} ({diff_cell(asdict(finding))})"
+
+    return f"{word}: {', '.join(map(change, incident.beside))}."
 
 
 def _where(incident: ToldIncident, *, markdown: bool) -> str:
@@ -276,7 +293,7 @@ def _kind(finding: ToldFinding, *, markdown: bool) -> str:
     return ", ".join((KINDS[finding.kind], *outside))
 
 
-def _explained(incident: ToldIncident, *, markdown: bool, then: str) -> list[Line]:
+def _explained(incident: ToldIncident, *, markdown: bool, then: str, short: bool) -> list[Line]:
     row: dict[str, Any] = asdict(incident)
     lines = []
     text = explanation(row)
@@ -288,7 +305,7 @@ def _explained(incident: ToldIncident, *, markdown: bool, then: str) -> list[Lin
             losses = f"losses +{format_ns(loss)}, " if loss else ""
             text += f" Gains and losses cancel; {losses}gains {format_ns(gain)}."
         lines.append(Line(f"{then}{text}", 6.8))
-    if incident.causes:
+    if incident.causes and not short:
         lines.append(Line(f"Causes: {', '.join(said(cause, markdown=markdown) for cause in incident.causes)}.", 6.6))
     if incident.environment:
         lines.append(Line(f"Changed with it: {changes(incident, markdown=markdown)}.", 4.0))
@@ -313,12 +330,14 @@ def _runs(incident: ToldIncident, *, markdown: bool) -> Line:
     return Line(f"Runs: baseline {sides[0]}, {version} {sides[1]}.", 3.5)
 
 
-def _commands(message: Message, *, markdown: bool) -> list[Line]:
+def _commands(message: Message, *, markdown: bool, short: bool) -> list[Line]:
+    """What to do about it; in the short form the first of these."""
     found = []
-    for purpose, command in message.commands.items():
+    for purpose, command in list(message.commands.items())[: 1 if short else None]:
         what, keep = _COMMANDS[purpose]
         if is_pasteable(command):
-            found.append(Line(f"{what}: {as_code(command)}" if markdown else f"{what}:\n    {command}", keep))
+            space = " " if short else "\n    "
+            found.append(Line(f"{what}: {as_code(command)}" if markdown else f"{what}:{space}{command}", keep))
     return found
 
 

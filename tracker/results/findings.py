@@ -29,8 +29,9 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     "incidents": (
         "incident_id", "workload", "configuration", "device", "version", "good_version", "direction", "severity",
         "is_new", "findings", "open", "baseline_runs", "candidate_runs", "baseline_step_ns", "candidate_step_ns",
-        "step_delta_ns", "operators_ns", "free_ns", "exposed_communication_ns", "exposed_copy_ns", "explained_share",
-        "rest_ns", "gain_ns", "loss_ns", "shared_factor", "causes",
+        "step_delta_ns", "operators_ns", "new_ns", "gone_ns", "drift_ns", "others_ns", "free_ns",
+        "exposed_communication_ns", "exposed_copy_ns", "explained_share", "rest_ns", "gain_ns", "loss_ns",
+        "shared_factor", "causes",
     ),
     "findings": (
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
@@ -84,12 +85,15 @@ class FindingsOptions(Struct, frozen=True):
 class Findings(Result, frozen=True, eq=False):
     """Incidents with their findings. Frames have exactly the columns of FINDINGS_COLUMNS.
 
-    - incidents: what began with one version, the newest first. The step of its baseline runs and of its candidate runs,
-      and how its change adds up: `step_delta_ns` = `operators_ns` (own findings of ops, or of kernels where no op is
-      known) + what changed of `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` (NA: not known) + `rest_ns`.
-      `explained_share`: all but the rest; NA where gains and losses cancel. `gain_ns`, `loss_ns`: savings and losses
-      of the whole version. `shared_factor`: how much slower all operators are together, as a ratio: the machine, not
-      the code. `causes`: words, the largest first, joined by ", "
+    - incidents: what began with one version of a line, for the worse and for the better, the newest first.
+      `direction`, `severity`: of the net effect on the step. The step of its baseline runs and of its candidate runs,
+      and how its change adds up: `step_delta_ns` = `operators_ns` (findings of ops, or of kernels where no op is known,
+      that both sides have) + `new_ns` + `gone_ns` (of those that came and went) + `drift_ns` (what the machine changed
+      of all other operators) + `others_ns` (what these changed beside that, too little for a finding) + what changed of
+      `free_ns`, `exposed_communication_ns` and `exposed_copy_ns` + `rest_ns`; NA: not known, and part of the rest.
+      `explained_share`: all but the others and the rest; NA where gains and losses cancel. `gain_ns`, `loss_ns`:
+      savings and losses of findings and of what is beside the operators. `shared_factor`: how much slower all operators
+      are together, as a ratio: the machine, not the code. `causes`: words, the largest first, joined by ", "
     - findings: the rows of incidents, the largest contribution first, then suspicions that belong to none
       (`incident_id` NA). `delta`: candidate - baseline value, in `unit`; `share_of_change`: of the step's. `by_calls` +
       `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how

@@ -41,9 +41,10 @@ class ToldFinding(Struct, frozen=True, kw_only=True):
 class ToldIncident(Struct, frozen=True, kw_only=True):
     """An incident, as FINDINGS_COLUMNS["incidents"] means its columns.
 
-    `shown`: its largest findings; `more`: how many others there are. `silenced`: findings that somebody muted.
-    `environment`: what else changed, as (key, before, after). `by_step`: the step itself is a finding. Of what is over:
-    `recovered_in`: the version, `left`: names of findings that are still open.
+    `shown`: its largest findings; `more`: how many others there are; `beside`: the largest that went the other way.
+    `silenced`: findings that somebody muted. `environment`: what else changed, as (key, before, after). `by_step`: the
+    step itself is a finding. Of what is over: `recovered_in`: the version, `left`: names of findings that are still
+    open.
     """
 
     incident_id: int
@@ -60,6 +61,10 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     candidate_step_ns: float | None
     step_delta_ns: float | None
     operators_ns: float | None
+    new_ns: float | None = None
+    gone_ns: float | None = None
+    drift_ns: float | None = None
+    others_ns: float | None = None
     free_ns: float | None
     exposed_communication_ns: float | None
     exposed_copy_ns: float | None
@@ -76,6 +81,7 @@ class ToldIncident(Struct, frozen=True, kw_only=True):
     recovered_in: str | None = None
     left: tuple[str, ...] = ()
     loss_ns: float | None = None
+    beside: tuple[ToldFinding, ...] = ()
 
 
 class Message(Struct, frozen=True, kw_only=True):

@@ -20,7 +20,7 @@ _LINE: Final = ("workload_id", "configuration_id", "device_id")
 _MADE_FROM: Final = ("fingerprint", "checkpoint_runs", "checkpoint_key", "checkpoint")
 _OF_LINE: Final = " AND ".join(f"{name} = :{name}" for name in _LINE)
 _IDS: Final = text(f"SELECT id, rule_version, {', '.join(KEY)} FROM finding WHERE {_OF_LINE}")  # noqa: S608 names of above
-_INCIDENTS: Final = text(f"SELECT id, version_id, direction FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
+_INCIDENTS: Final = text(f"SELECT id, version_id FROM incident WHERE {_OF_LINE}")  # noqa: S608 the same
 _FORGET_EVENTS: Final = text("DELETE FROM finding_event WHERE finding_id IN :ids").bindparams(
     bindparam("ids", expanding=True)
 )
@@ -274,19 +274,13 @@ def _numbers(
     return found
 
 
-def _incident(finding: MadeFinding, incidents: Mapping[tuple[int, str], int]) -> int | None:
-    if finding.version_id is None:
-        return None
-    return incidents[(finding.version_id, finding.columns["direction"])]
-
-
-def _write_incidents(connection: Connection, line: Line, findings: Sequence[MadeFinding]) -> dict[tuple[int, str], int]:
-    """Version and direction -> number of the incident, the missing ones added."""
-    wanted = sorted({(one.version_id, one.columns["direction"]) for one in findings if one.version_id is not None})
-    unique = (*line.parameters, "version_id", "direction")
+def _write_incidents(connection: Connection, line: Line, findings: Sequence[MadeFinding]) -> dict[int | None, int]:
+    """Version -> number of its incident, the missing ones added."""
+    wanted = sorted({one.version_id for one in findings if one.version_id is not None})
+    unique = (*line.parameters, "version_id")
     own = tuple(line.parameters.values())
-    bulk.insert(connection, "incident", unique, [(*own, *each) for each in wanted], or_keep=", ".join(unique))
-    return {(row[1], row[2]): int(row[0]) for row in connection.execute(_INCIDENTS, line.parameters)}
+    bulk.insert(connection, "incident", unique, [(*own, version) for version in wanted], or_keep=", ".join(unique))
+    return {row[1]: int(row[0]) for row in connection.execute(_INCIDENTS, line.parameters)}
 
 
 def _write_findings(
@@ -295,12 +289,12 @@ def _write_findings(
     findings: Sequence[MadeFinding],
     known: Mapping[tuple[Any, ...], int],
     numbers: Mapping[tuple[Any, ...], int],
-    incidents: Mapping[tuple[int, str], int],
+    incidents: Mapping[int | None, int],
 ) -> None:
     if not findings:
         return
     names = [*findings[0].columns, "incident_id"]
-    rows = [(finding, [*finding.columns.values(), _incident(finding, incidents)]) for finding in findings]
+    rows = [(finding, [*finding.columns.values(), incidents.get(finding.version_id)]) for finding in findings]
     own = tuple(line.parameters.values())
     new = [(numbers[finding.key], *own, *values) for finding, values in rows if finding.key not in known]
     bulk.insert(connection, "finding", ("id", *line.parameters, *names), new)

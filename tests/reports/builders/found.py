@@ -51,8 +51,9 @@ def incident(**more):
         **LINE, "incident_id": 3, "version": "v42", "good_version": "v41", "direction": "regression",
         "severity": "critical", "is_new": True, "findings": 3, "open": 3, "baseline_runs": "1 2 3",
         "candidate_runs": "4 5 6", "baseline_step_ns": 100.0 * MS, "candidate_step_ns": 110.0 * MS,
-        "step_delta_ns": 10.0 * MS, "operators_ns": 5.0 * MS, "free_ns": 0.0, "explained_share": 0.5,
-        "rest_ns": 5.0 * MS, "gain_ns": 0.0, "loss_ns": 5.0 * MS, "causes": "slower calls",
+        "step_delta_ns": 10.0 * MS, "operators_ns": 5.0 * MS, "drift_ns": 1.0 * MS,
+        "others_ns": -0.5 * MS, "free_ns": 0.0, "explained_share": 0.5,
+        "rest_ns": 4.5 * MS, "gain_ns": 0.0, "loss_ns": 5.0 * MS, "causes": "slower calls",
     }  # fmt: skip
     return usual | more
 

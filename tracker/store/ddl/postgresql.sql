@@ -422,9 +422,8 @@ CREATE TABLE incident (
     configuration_id BIGINT NOT NULL,
     device_id BIGINT NOT NULL,
     version_id BIGINT NOT NULL,
-    direction TEXT COLLATE "C" NOT NULL,
     CONSTRAINT pk_incident PRIMARY KEY (id),
-    CONSTRAINT uq_incident_line_direction UNIQUE (workload_id, configuration_id, device_id, version_id, direction)
+    CONSTRAINT uq_incident_line_version UNIQUE (workload_id, configuration_id, device_id, version_id)
 );
 
 CREATE TABLE followed (

@@ -131,14 +131,12 @@ class FindingAction(Base, ChangeColumns, table=True):
 
 
 class Incident(Base, table=True):
-    """The findings of one direction that began with one version of a line."""
+    """The findings that began with one version of a line: what got worse and what got better in it."""
 
     __tablename__ = "incident"
     # messages name it by its number, and what was told of one number is not told again
     __table_args__: Any = (
-        UniqueConstraint(
-            "workload_id", "configuration_id", "device_id", "version_id", "direction", name="uq_incident_line_direction"
-        ),
+        UniqueConstraint("workload_id", "configuration_id", "device_id", "version_id", name="uq_incident_line_version"),
         {"sqlite_autoincrement": True},
     )
     id: int | None = row_id()
@@ -146,7 +144,6 @@ class Incident(Base, table=True):
     configuration_id: int = key(primary=False)
     device_id: int = key(primary=False)
     version_id: int = key(primary=False)
-    direction: str = text_key()
 
 
 class Followed(Base, table=True):
