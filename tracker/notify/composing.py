@@ -125,15 +125,17 @@ class Composer:
         )
 
     def _beside(self, key: str) -> list[Seen]:
-        """The largest findings of the version that went the other way."""
+        """The largest findings of the version that went the other way, in time and not only against the machine."""
         own = self.incidents[key]
+        sign = 1.0 if own.direction == "improvement" else -1.0
         return sorted(
             (
                 finding
                 for other in self.incidents.values()
                 if other.number == own.number and other.key != key
                 for finding in other.findings
-                if finding.is_top and not finding.is_whole and not finding.is_silent and finding.row["unit"] == "ns"
+                if finding.is_top and not finding.is_whole and not finding.is_silent
+                if finding.row["unit"] == "ns" and (finding.row["delta"] or 0.0) * sign > 0
             ),
             key=_rank,
         )[:_BESIDE]
