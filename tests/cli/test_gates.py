@@ -110,3 +110,27 @@ def test_an_ending_that_a_command_cannot_write_is_refused_before_the_work(tracke
     done = tracker("show", "run:1", "-o", tmp_path / "run.xml", "--db", db)
     assert done.code == 2 and "junit is for diff and findings" in done.err
     assert not (tmp_path / "run.xml").exists()
+
+
+@pytest.mark.parametrize(("limit", "code"), [("50%", 1), ("0.9", 1)])
+def test_the_step_fails_whatever_operators_may_lose(tracker, db, limit, code):
+    done = tracker("diff", "v01", "v08", "--fail-on", "new", "--net-loss", limit, "--db", db)
+    assert done.code == code
+    done = tracker("findings", "--version", "v08", "--fail-on", "new", "--net-loss", limit, "--db", db)
+    assert done.code == code
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--net-loss", "2%"), "--net-loss says what --fail-on new lets pass; add --fail-on new, or leave it out"),
+        (("--fail-on", "any", "--net-loss", "2%"), "--net-loss says what --fail-on new lets pass; add"),
+        (("--fail-on", "new", "--net-loss", "much"), "--net-loss 'much' is no part of a step; write 2% or 0.02"),
+        (("--fail-on", "new", "--net-loss", "-1%"), "--net-loss '-1%' is no part of a step; write 2% or 0.02"),
+        (("--fail-on", "new", "--net-loss", "nan"), "--net-loss 'nan' is no part of a step; write 2% or 0.02"),
+    ],
+)
+def test_a_net_loss_that_is_none_is_refused(tracker, db, words, problem):
+    done = tracker("diff", "v01", "v08", *words, "--db", db)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err

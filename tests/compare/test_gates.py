@@ -11,7 +11,7 @@ from tests.judgement.made import runs
 from tracker.compare import diff, gate_of_diff, known_before
 from tracker.compare.gates import known_of
 from tracker.errors import UsageError
-from tracker.judgement import Wish, act, findings, lines_of, update
+from tracker.judgement import Wish, act, findings, gate_of_findings, lines_of, update
 from tracker.profile import Device
 from tracker.results import DiffOptions, FindingsOptions
 from tracker.results.gates import GatedRow
@@ -129,6 +129,16 @@ def test_a_loss_of_less_than_a_hundredth_of_the_step_is_no_reason_to_block(store
     assert (found.code, names(found)) == (0, [])
     (row,) = [row for row in found.of("passed") if row.name == "op07"]
     assert row.remark == "operators net +0.5 % of the step: 1 % fails"
+
+
+def test_a_team_says_how_much_it_lets_pass(store):
+    """op07 takes 0.2 of 40 ms more."""
+    followed(store, None, {"op07": 1.2})
+    found = diff(store, "v1", "v2")
+    codes = [gate_of_diff(found, "new", net_loss=limit).code for limit in (0.0, 0.004, 0.006)]
+    assert codes == [1, 1, 0]
+    shown = findings(store, options=FindingsOptions(only_new=True))
+    assert [gate_of_findings(shown, "new", net_loss=limit).code for limit in (0.004, 0.006)] == [1, 0]
 
 
 def test_what_is_lost_and_gained_is_netted(store):

@@ -139,6 +139,7 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    net_loss: options.NetLoss = None,
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,
     allow_partial: options.AllowPartial = False,
@@ -176,6 +177,7 @@ def diff(
     stem = "_".join(["diff", *(Path(side).name for side in sides)])
     delivery = plan(format, output, stem, "matrix" if several else "diff")
     chosen = options.sections(only)
+    limit = options.net_loss(net_loss, fail_on)
     if several and fail_on:
         raise UsageError("--fail-on with several candidates", remedy="name two sides: BASELINE CANDIDATE")
     if by is Tree.COMMUNICATION and not several:
@@ -220,7 +222,9 @@ def diff(
         known = (
             compare.known_before(store, result) if isinstance(result, Diff) and fail_on is options.FailOn.NEW else ()
         )
-    gate = compare.gate_of_diff(result, fail_on.value, known) if isinstance(result, Diff) and fail_on else None
+    gate = None
+    if isinstance(result, Diff) and fail_on:
+        gate = compare.gate_of_diff(result, fail_on.value, known, net_loss=limit)
     look = screen()
 
     def render(wanted: options.Format) -> str | bytes:

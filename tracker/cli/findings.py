@@ -101,11 +101,13 @@ def findings(
             show_default=False,
         ),
     ] = None,
+    net_loss: options.NetLoss = None,
     db: options.Database = None,
 ) -> None:
     """What became slower or faster for good, told from noise: incidents by version, each explained by its findings.
 
-    A run that looks slower is a suspicion; the next two runs decide (tracker
+    The runs of a version are judged together, against the accepted ones before it; where
+    a version has one run, that is a suspicion, which the next runs decide (tracker
     thresholds can say how many). A confirmed finding stays open until it recovers
     or somebody says what it is (tracker ack, expect, mute, invalid). What got better becomes the new baseline by
     itself, what got worse never does.
@@ -125,6 +127,7 @@ def findings(
     from tracker.cli._output import finish, plan, screen, tell
     from tracker.results import OPEN_STATES, STATES, FindingsOptions
 
+    limit = options.net_loss(net_loss, fail_on)
     delivery = plan(format, output, f"findings_{workload or ''}".rstrip("_"), "findings")
     words = {FindingState.OPEN: OPEN_STATES, FindingState.ALL: STATES}
     states = [word for one in state or () for word in words.get(one, (one.value,))]
@@ -144,7 +147,7 @@ def findings(
         found = judgement.findings(store, options=chosen)
         incidents = found.incidents.to_dict("records")
         found = replace(found, notes=(*found.notes, *compare.notes_between(store, incidents)))
-    gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any")
+    gate = judgement.gate_of_findings(found, fail_on.value if fail_on else "any", net_loss=limit)
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_findings(

@@ -20,7 +20,7 @@ from tracker.judgement import known_at
 from tracker.judgement.gates import key_of_finding
 from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Cause, Diff
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided, without_small_losses
+from tracker.results.gates import FAIL_ON, NET_SHARE, Gate, GatedRow, Key, Outcome, decided, without_small_losses
 from tracker.results.options import check_words
 from tracker.results.verdicts import INCOMPARABLE
 from tracker.store import judged, queries
@@ -86,9 +86,9 @@ class Known(Struct, frozen=True):
         return self.key == row.key or ((came or of_op) and (self.key[0], *self.key[2:]) == ("op_name", name, "", ""))
 
 
-def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> Gate:
+def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = (), *, net_loss: float = NET_SHARE) -> Gate:
     """Whether a diff fails. `known`: regressions that are no news, see `known_before`; `new` lets them pass, and
-    operators that lose less than 1 % of the step net of what others gained.
+    operators that lose less than `net_loss` of the step net of what others gained.
 
     Of the sections that the diff was asked for (`only`; without it all) and of the rows that its filters leave, what is
     REGRESSED, ADDED or called more often fails; with `suspect` also what is SUSPECT and worse. An ADDED op into which
@@ -108,7 +108,7 @@ def gate_of_diff(diff: Diff, word: str = "any", known: Sequence[Known] = ()) -> 
     found = list(rows.values())
     if word == "new" and diff.options.op is None:
         net_share = _net_share(found)
-        found = found if net_share is None else without_small_losses(found, net_share, _OF_TIME)
+        found = found if net_share is None else without_small_losses(found, net_share, _OF_TIME, net_loss)
     return decided(word, found, nothing=_NOTHING)
 
 

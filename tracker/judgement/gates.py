@@ -11,7 +11,7 @@ from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.judgement.families import RUN
 from tracker.lazy import pd
 from tracker.results import Findings
-from tracker.results.gates import FAIL_ON, Gate, GatedRow, Key, Outcome, decided, without_small_losses
+from tracker.results.gates import FAIL_ON, NET_SHARE, Gate, GatedRow, Key, Outcome, decided, without_small_losses
 from tracker.results.options import check_words
 from tracker.units import format_diff
 
@@ -24,12 +24,12 @@ _QUIET: Final = {"muted": "muted", "recovering": "it recovers"}
 """Open states that fail nothing: a user said not now, or the newest runs are good again."""
 
 
-def gate_of_findings(found: Findings, word: str = "any") -> Gate:
+def gate_of_findings(found: Findings, word: str = "any", *, net_loss: float = NET_SHARE) -> Gate:
     """Whether what was found fails, of the findings that were asked for.
 
     `any`: every regression that is confirmed, open and bad: new, persisting, acknowledged or reopened; `new`: those of
-    them that the newest version of their line began, of operators where these lose 1 % of the step net of what others
-    gained; `suspect`: those of `any`, and suspicions that something is worse.
+    them that the newest version of their line began, of operators where these lose `net_loss` of the step net of what
+    others gained; `suspect`: those of `any`, and suspicions that something is worse.
 
     Exit codes: 0; 1 something fails; 4 a suspicion that `any` leaves to the next runs (`new`: of the step), or no line
     has the 4 runs from which on one can be judged by those before it.
@@ -38,7 +38,7 @@ def gate_of_findings(found: Findings, word: str = "any") -> Gate:
     rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
     gated = [_row(row, word) for row in rows]
     if word == "new":
-        gated = without_small_losses(gated, _net_share(rows, gated), _OF_TIME)
+        gated = without_small_losses(gated, _net_share(rows, gated), _OF_TIME, net_loss)
     gate = decided(word, gated, nothing="")
     thin = len(found.lines) == 0 or bool((found.lines["runs"] <= ENOUGH).all())
     if gate.code == 0 and thin:

@@ -99,13 +99,15 @@ class Gate(Struct, frozen=True):
         return list(found.values())
 
 
-def without_small_losses(rows: Sequence[GatedRow], net_share: float, kinds: Sequence[str]) -> list[GatedRow]:
-    """What fails `new`: nothing of the time of operators where it makes less than NET_SHARE of the step net of what
+def without_small_losses(
+    rows: Sequence[GatedRow], net_share: float, kinds: Sequence[str], limit: float = NET_SHARE
+) -> list[GatedRow]:
+    """What fails `new`: nothing of the time of operators where it makes less than `limit` of the step net of what
     other operators gained. `net_share`: that net loss; `kinds`: of series that say how long operators take.
     """
-    if net_share >= NET_SHARE:
+    if net_share >= limit:
         return list(rows)
-    why = f"operators net {format_diff(net_share)} of the step: {NET_SHARE * 100:g} % fails"
+    why = f"operators net {format_diff(net_share)} of the step: {limit * 100:g} % fails"
     return [
         replace(row, outcome="passed", remark=why)
         if row.outcome == "failed" and row.key[0] in kinds and row.unit == "ns"
