@@ -176,7 +176,8 @@ def _cut(side: Loaded) -> frozenset[str]:
 
 def stated_recordings(side: Loaded) -> dict[int, queries.Recorded]:
     """What the captures of each run of a side say of how it was recorded."""
-    return queries.recorded_of(side.about(queries.recordings).rows("run_id", "key", "value"), side.run_ids)
+    rows = side.about(queries.recordings)
+    return queries.recorded_of(rows.rows(*rows.arrays), side.run_ids)
 
 
 def _recordings(side: Loaded) -> Sequence[Recording]:

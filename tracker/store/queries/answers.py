@@ -93,6 +93,8 @@ _TEXT: Final = frozenset(
         "version_note",
         "who",
         "workload",
+        "step_markers",
+        "trace_schema",
     }
 )
 _REAL: Final = frozenset(

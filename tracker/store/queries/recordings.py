@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from tracker.columns import Columns
 from tracker.results.recording import Recording, recording_of
+from tracker.store.bulk import fetch
 from tracker.store.connect import Store
 from tracker.store.queries.answers import Question, answer, as_keys, whole
 from tracker.store.sql import statement
@@ -43,21 +44,36 @@ def recordings(store: Store, run_ids: Sequence[int]) -> Columns:
 def recorded(connection: Connection, run_ids: Iterable[int]) -> dict[int, Recorded]:
     """Run -> what its captures say of how it was recorded."""
     asked = list(dict.fromkeys(run_ids))
-    rows = connection.execute(statement("recordings"), {"ids": as_keys(asked)}) if asked else ()
-    return recorded_of(((row.run_id, row.key, row.value) for row in rows), asked)
+    rows = fetch(connection.execute(statement("recordings"), {"ids": as_keys(asked)})) if asked else ()
+    return recorded_of(rows, asked)
 
 
-def recorded_of(rows: Iterable[tuple[int, str, str]], run_ids: Iterable[int]) -> dict[int, Recorded]:
-    """The same, from the rows (run_id, key, value) of `recordings`."""
-    found: dict[int, dict[str, list[str]]] = {run_id: {} for run_id in run_ids}
-    for run_id, name, value in rows:
-        found[run_id].setdefault(name, []).append(value)
-    parsed: dict[str, dict[str, Any]] = {}
+def recorded_of(rows: Iterable[Sequence[Any]], run_ids: Iterable[int]) -> dict[int, Recorded]:
+    """The same, from the rows of `recordings`."""
+    found: dict[int, list[Sequence[Any]]] = {}
+    for run_id, *words in rows:
+        found.setdefault(run_id, []).append(words)
+    known: dict[tuple[tuple[Any, ...], ...], Recorded] = {}
     runs = {}
-    for run_id, said in found.items():
-        texts = said.pop("settings", [])
-        for text in texts:
-            if text not in parsed:
-                parsed[text] = json.loads(text)
-        runs[run_id] = Recorded({name: tuple(words) for name, words in said.items()}, tuple(map(parsed.get, texts)))  # type: ignore[arg-type]
+    for run_id in run_ids:
+        said = tuple(map(tuple, found.get(run_id, ())))
+        if said not in known:
+            known[said] = _recorded(said)
+        runs[run_id] = known[said]
     return runs
+
+
+def _recorded(rows: Sequence[Sequence[Any]]) -> Recorded:
+    """From the rows of one run, without its number."""
+    if not rows:
+        return Recorded()
+    settings, timelines, markers, formats, schemas, rules = (
+        [word for word in dict.fromkeys(own) if word is not None] for own in zip(*rows, strict=True)
+    )
+    # of all captures of a run together, whatever their settings
+    words = {
+        "format": formats, "rules": map(str, rules), "schema": schemas, "steps": sorted(markers)[:1],
+        "timeline": sorted(timelines)[:1],
+    }  # fmt: skip
+    said = {name: own for name, several in words.items() if (own := tuple(several))}
+    return Recorded(said, tuple(map(json.loads, settings)))

@@ -1,76 +1,35 @@
--- How were these runs recorded? One row per run, key and value.
+-- How were these runs recorded? One row per run, per settings of its profiler and per format of its sources: each run
+-- is read once, since thousands of them are asked for at a time.
 -- Parameters: ids (a JSON object whose keys are the runs)
--- Columns: run_id; key: settings (of the profiler, JSON), timeline, format, steps (of the captures), schema (of the
---   trace), rules (that made names and categories); value: text. steps is marked where a capture has more than one
---   step, or one that does not last as long as the capture, else unmarked
-SELECT DISTINCT
-    c.run_id,
-    'settings' AS key,
-    c.settings AS value
-FROM capture AS c
-WHERE c.run_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-
-UNION ALL
-
+-- Columns: run_id; settings (of the profiler, JSON), timeline and step_markers: of the captures that have them; format:
+--   of a source, NULL for captures of the other ranks of one; trace_schema, rules_version (of the rules that made names
+--   and categories): of the run, NULL where unknown. step_markers is marked where a capture has more than one step, or
+--   one that does not last as long as the capture, else unmarked
 SELECT
     c.run_id,
-    'timeline' AS key,
-    MIN(c.timeline) AS value
-FROM capture AS c
-WHERE c.run_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-GROUP BY c.run_id
-
-UNION ALL
-
-SELECT
-    c.run_id,
-    'steps' AS key,
+    c.settings,
+    MIN(c.timeline) AS timeline,
     MIN(
         CASE
             WHEN
                 EXISTS (
                     SELECT 1
-                    FROM step AS s
+                    FROM step AS p
                     WHERE
-                        s.run_id = c.run_id AND s.rank = c.rank
-                        AND (s.step <> 0 OR s.duration_ns <> c.duration_ns)
+                        p.run_id = c.run_id AND p.rank = c.rank
+                        AND (p.step <> 0 OR p.duration_ns <> c.duration_ns)
                 )
                 THEN 'marked'
             ELSE 'unmarked'
         END
-    ) AS value
+    ) AS step_markers,
+    s.format,
+    f.value AS trace_schema,
+    r.rules_version
 FROM capture AS c
+INNER JOIN run AS r ON c.run_id = r.id
+LEFT JOIN source AS s ON c.run_id = s.run_id AND c.rank = s.rank
+LEFT JOIN run_fact AS f ON c.run_id = f.run_id AND f.kind = 'fact' AND f.key = 'trace_schema_version'
 WHERE c.run_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-GROUP BY c.run_id
-
-UNION ALL
-
-SELECT DISTINCT
-    s.run_id,
-    'format' AS key,
-    s.format AS value
-FROM source AS s
-WHERE s.run_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-
-UNION ALL
-
-SELECT
-    f.run_id,
-    'schema' AS key,
-    f.value
-FROM run_fact AS f
-WHERE
-    f.run_id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-    AND f.kind = 'fact' AND f.key = 'trace_schema_version'
-
-UNION ALL
-
-SELECT
-    r.id AS run_id,
-    'rules' AS key,
-    CAST(r.rules_version AS TEXT) AS value
-FROM run AS r
-WHERE
-    r.id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)
-    AND r.rules_version IS NOT NULL
-ORDER BY run_id, key, value
+GROUP BY c.run_id, c.settings, s.format, f.value, r.rules_version
+ORDER BY c.run_id, c.settings, s.format
