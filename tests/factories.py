@@ -87,7 +87,7 @@ def rows(
     """What one rank did; every entry happens once in each step.
 
     `steps`: how many, or their numbers (-1: outside all markers).
-    `ops`: (name, device_self_ns[, columns of `op` and `op_key`])
+    `ops`: (name, device_self_ns[, columns of `op` and `op_key`; `parent`: the op above, one before it])
     `kernels`: (name, total_ns[, columns of `kernel` and `kernel_key`; `op`: who launched it, default the first op;
     `metrics`: {name: value} or {name: columns of `kernel_metric`}])
     `communication`: (kind, total_ns[, columns; `tasks`: [(name, total_ns[, columns])], `links`: [(transport, bytes[,
@@ -102,9 +102,14 @@ def rows(
     op_keys, kernel_keys = Keys("op_key"), Keys("kernel_key")
     parts: dict[str, list[dict[str, Any]]] = {name: [] for name in ROW_COLUMNS if not name.endswith("_key")}
     first_op = _entry(ops[0])[0] if ops else "aten::mm"
+    nodes: dict[str, int] = {}
+    above: dict[int, int] = {}
     for step in numbers:
         for name, total_ns, more in map(_entry, ops):
+            parent = more.pop("parent", None)
             parts["op"].append(_op(step, name, total_ns, more, op_keys))
+            nodes.setdefault(name, parts["op"][-1]["op_key"])
+            above[parts["op"][-1]["op_key"]] = nodes.get(parent, -1)
         for name, total_ns, more in map(_entry, kernels):
             metrics = more.pop("metrics", {})
             parts["kernel"].append(_kernel(step, name, total_ns, {"op": first_op, **more}, op_keys, kernel_keys))
@@ -134,7 +139,7 @@ def rows(
             own = {column: more.pop(column) for column in list(more) if column in ROW_COLUMNS["op_key"]}
             row = {"component": "device", "op_key": op_keys.at(name=name, **own), "allocator": "aten::empty"}
             parts[table_name].append({**row, "bytes": size, **more})
-    parts["op_tree"] = _flat_tree(parts["op"])
+    parts["op_tree"] = _tree(parts["op"], above)
     parts["memory_curve"] = [
         {"component": component, "time_ns": time_ns, "allocated_bytes": size} for component, time_ns, size in curve
     ]
@@ -322,10 +327,12 @@ def _metrics(kernel: Mapping[str, Any], metrics: Mapping[str, Any]) -> list[dict
     return rows
 
 
-def _flat_tree(ops: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every op as a root of its own."""
+def _tree(ops: Sequence[Mapping[str, Any]], above: Mapping[int, int]) -> list[dict[str, Any]]:
+    """Every op once, below the op that `above` says (-1: at the top level)."""
     copied = ("step", "op_key", "calls", "host_total_ns", "device_total_ns", "device_self_ns", "kernel_count")
-    return [{"node": op["op_key"], "parent": -1, **{column: op[column] for column in copied}} for op in ops]
+    return [
+        {"node": op["op_key"], "parent": above[op["op_key"]], **{column: op[column] for column in copied}} for op in ops
+    ]
 
 
 def _breakdown(

@@ -81,14 +81,14 @@ def act(store: Store, wish: Wish, *, finding_ids: Sequence[int] = (), incident_i
 
 
 def _covered(store: Store, chosen: Sequence[dict[Any, Any]], wish: Wish) -> list[dict[Any, Any]]:
-    """What says the same as the chosen findings further down, and can take it: a word on an op holds for its shapes."""
+    """What says the same as the chosen findings further down, and can take it: a word on an op holds for its shapes,
+    one on a replacement for all ops that take part.
+    """
     numbers = {int(row["finding_id"]) for row in chosen}
-    rows = found_rows(store, FindingsOptions())
-    return [
-        row
-        for row in rows
-        if row["under"] in numbers and row["finding_id"] not in numbers and refusal(row["state"], _acted(wish)) is None
-    ]
+    rows, below = found_rows(store, FindingsOptions()), numbers.copy()
+    while more := {row["finding_id"] for row in rows if row["under"] in below} - below:
+        below |= more
+    return [row for row in rows if row["finding_id"] in below - numbers and refusal(row["state"], _acted(wish)) is None]
 
 
 def settle(store: Store, lines: Sequence[Line], now_ns: int) -> None:

@@ -9,6 +9,7 @@ from tracker.detectors.baseline import ENOUGH
 from tracker.detectors.life import NOTIFIED
 from tracker.errors import EXIT_TOO_LITTLE_DATA
 from tracker.judgement.families import RUN
+from tracker.judgement.netting import with_net
 from tracker.lazy import pd
 from tracker.results import Findings
 from tracker.results.gates import FAIL_ON, NET_SHARE, Gate, GatedRow, Key, Outcome, decided, without_small_losses
@@ -35,7 +36,7 @@ def gate_of_findings(found: Findings, word: str = "any", *, net_loss: float = NE
     has the 4 runs from which on one can be judged by those before it.
     """
     check_words("gate", (word,), FAIL_ON)
-    rows = found.findings.astype(object).where(found.findings.notna(), None).to_dict("records")
+    rows = _netted(found)
     gated = [_row(row, word) for row in rows]
     if word == "new":
         gated = without_small_losses(gated, _net_share(rows, gated), _OF_TIME, net_loss)
@@ -44,6 +45,20 @@ def gate_of_findings(found: Findings, word: str = "any", *, net_loss: float = NE
     if gate.code == 0 and thin:
         return Gate(word, EXIT_TOO_LITTLE_DATA, f"a run is judged by {ENOUGH} or more runs before it", gate.rows)
     return gate
+
+
+def _netted(found: Findings) -> list[Row]:
+    """The findings, those of a replacement as one."""
+    rows, whole = (
+        frame.astype(object).where(frame.notna(), None).to_dict("records")
+        for frame in (found.findings, found.replacements)
+    )
+    nets = {row["finding_id"]: row for row in whole}
+    return [
+        with_net(row, nets[row["finding_id"]]) if row["finding_id"] in nets else row
+        for row in rows
+        if row["replacement"] in (None, row["finding_id"]) or row["replacement"] not in {*nets}
+    ]
 
 
 def _net_share(rows: Sequence[Row], gated: Sequence[GatedRow]) -> float:

@@ -100,7 +100,7 @@ def _told(
     sides = [_runs(own, "step") or _runs(own, "baseline"), _until_the_next(own, everything)]
     values = values_of(line, sides)
     before, after = _steps(values, len(sides[0]), len(sides[1]))
-    centre = _centre(values, len(sides[0]), len(sides[1]), max(before or 0.0, after or 0.0))
+    centre = centre_between(values, len(sides[0]), len(sides[1]), max(before or 0.0, after or 0.0))
     beside = _beside(values, *(len(side) for side in sides))
     delta = None if before is None or after is None else after - before
     captures = _by_side(queries.captures(store, [*sides[0], *sides[1]]), sides)
@@ -134,6 +134,7 @@ def direction_of(own: Sequence[Row], leaf: Family | None) -> str:
     nothing else got worse (memory, communication, a part of the whole run); else a regression where anything did.
     """
     known = [row for row in own if row["state"] != "invalid"] or own
+    known = [row for row in known if not _is_even(row)]
     whole = {row["direction"] for row in known if row["kind"] == "run" and row["name"] in THE_STEP}
     if whole:
         return _WORSE if _WORSE in whole else _BETTER
@@ -142,6 +143,19 @@ def direction_of(own: Sequence[Row], leaf: Family | None) -> str:
         return _WORSE if worse else _BETTER
     net = sum(operator_deltas(known, leaf, creep=True).values())
     return _BETTER if net < 0 and all(row["kind"] in _PARTS_OF_STEP for row in worse) else _WORSE
+
+
+def net_contribution(row: Row) -> float:
+    """The part of the step that a finding changed; of one that stands for a replacement, net."""
+    of = row["replaced"]
+    if of is None:
+        return row["contribution"] or 0.0
+    return (of.net.contribution or 0.0) if row["finding_id"] == of.head else 0.0
+
+
+def _is_even(row: Row) -> bool:
+    """Whether a finding is part of a replacement that is no loss: by itself it says nothing of its version."""
+    return row["replaced"] is not None and not row["replaced"].net.is_worse
 
 
 def _sums(
@@ -231,7 +245,7 @@ def _steps(line: Values, baseline: int, candidate: int) -> tuple[float | None, f
     return before if before > 0 else None, after if after > 0 else None
 
 
-def _centre(line: Values, baseline: int, candidate: int, step: float) -> Centre:
+def centre_between(line: Values, baseline: int, candidate: int, step: float) -> Centre:
     """What all operators share, on both sides. `step`: the larger one, 0.0 where nobody knows."""
     leaf = leaf_of(line.families)
     if leaf is None or not baseline or not candidate:
@@ -281,10 +295,10 @@ def _severity(own: Sequence[Row], direction: str, before: float | None, after: f
     """By the net effect on the step: what got worse in a version that is faster on the whole is for information."""
     if direction == _BETTER:
         return "info"
-    worse = [row for row in own if row["direction"] == _WORSE]
+    worse = [row for row in own if row["direction"] == _WORSE and not _is_even(row)]
     whole = any(row["kind"] == "run" and row["name"] in THE_STEP for row in worse)
     ratio = None if before is None or after is None or before == 0 else after / before - 1.0
-    largest = max((row["contribution"] or 0.0 for row in worse), default=0.0)
+    largest = max((net_contribution(row) for row in worse), default=0.0)
     return severity(ratio, rule.REGRESSED if whole else rule.UNCHANGED, largest)
 
 
@@ -305,8 +319,9 @@ def _causes(
             weights[_OF_PART[column]] = abs(part / delta)
     for row in own:
         if row["cause"] and row["under"] is None:
-            part = abs(row["contribution"] or 0.0) if row["unit"] == "ns" else 0.0
-            weights[row["cause"]] = weights.get(row["cause"], 0.0) + part
+            part = abs(net_contribution(row)) if row["unit"] == "ns" else 0.0
+            cause = row["cause"] if row["replaced"] is None else "replaced operators"
+            weights[cause] = weights.get(cause, 0.0) + part
     words = sorted(weights, key=lambda cause: -weights[cause])
     words += ["method"] * any(row["key"].startswith("profiler ") for row in environment)
     return words + ["environment"] * (moved or any(not row["key"].startswith("profiler ") for row in environment))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from tracker.errors import FIRST_INGEST, UsageError
 from tracker.judgement import incidents
 from tracker.judgement.causes import cause_of, mark_new_shapes, mark_renamed, split_of
 from tracker.judgement.families import RUN, unit_of
+from tracker.judgement.netting import as_one, mark_replaced, put_under_heads
 from tracker.judgement.standing import Lines, recording_notes, standing
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
@@ -37,7 +39,9 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
     order = {one.number: place for place, one in enumerate(newest_first)}
     shares = {one.number: one for one in told}
     _roll_up(chosen)  # under what is shown, not under what the options leave out
-    shown = [row for row in chosen if options.every or row["under"] is None]
+    put_under_heads(chosen)
+    _count_covered(chosen)
+    shown = chosen if options.every else [as_one(row) for row in chosen if row["under"] is None]
     for row in shown:
         incident = shares.get(row["incident_id"])
         row["share_of_change"] = None if incident is None else incident.share_of(row)
@@ -47,6 +51,7 @@ def findings(store: Store, *, options: FindingsOptions | None = None) -> Finding
         _frame([one.row for one in newest_first], "incidents"),
         _frame(shown, "findings"),
         _frame(environment, "environment"),
+        _frame(_replacements(shown), "replacements"),
         standing(store, options, lines),
         hidden=len(chosen) - len(shown),
         options=options,
@@ -84,6 +89,9 @@ def found_rows(
     mark_renamed(rows)
     _roll_up(rows)
     mark_new_shapes(rows)
+    mark_replaced(store, rows)
+    put_under_heads(rows)
+    _count_covered(rows)
     return rows
 
 
@@ -176,15 +184,23 @@ def _roll_up(rows: Sequence[Row]) -> None:
     above: dict[tuple[Any, ...], int] = {}
     for row in rows:
         above.setdefault((*_together(row), row["kind"], row["name"], _way(row)), row["finding_id"])
-    covers: dict[int, int] = {}
     for row in rows:
         name = _SAME.get(row["name"]) if row["kind"] == RUN else row["name"]
         places = [(*_together(row), kind, name, _way(row)) for kind in _ABOVE.get(row["kind"], ())]
-        row["under"] = number = next((above[place] for place in places if place in above), None)
-        if number is not None:
-            covers[number] = covers.get(number, 0) + 1
+        row["under"] = next((above[place] for place in places if place in above), None)
+
+
+def _count_covered(rows: Sequence[Row]) -> None:
+    """How many findings are under each."""
+    covers = Counter(row["under"] for row in rows)
     for row in rows:
-        row["covers"] = covers.get(row["finding_id"], 0)
+        row["covers"] = covers[row["finding_id"]]
+        row["replacement"] = None if row["replaced"] is None else row["replaced"].head
+
+
+def _replacements(shown: Sequence[Row]) -> list[Row]:
+    """The replacements of findings, in the order of these."""
+    return list({row["replaced"].head: row["replaced"].row for row in shown if row["replaced"] is not None}.values())
 
 
 _ORDER: Final = ("run", "op_name", "op", "kernel", "communication", "memory", "module", "phase", "api")

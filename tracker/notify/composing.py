@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tracker.config import Alerts
 from tracker.judgement.incidents import Teller, Told
+from tracker.judgement.netting import as_one
 from tracker.notify.routes import SEVERITIES, Route, Subject, matches, owner_of
 from tracker.notify.seen import Incident, Seen
 from tracker.reports.fitting import is_pasteable
@@ -141,11 +142,11 @@ class Composer:
         )[:_BESIDE]
 
     def _finding(self, finding: Seen, found: Told, wish: Wish) -> ToldFinding:
-        row = finding.row
+        row = as_one(dict(finding.row))
         return ToldFinding(
             **{name: plain(row[name]) for name in _FINDING},
-            share_of_change=plain(found.share_of(dict(row))),
-            owner=owner_of(self.alerts, row["workload"], row["name"]),
+            share_of_change=plain(found.share_of(row)),
+            owner=owner_of(self.alerts, row["workload"], finding.row["name"]),
             is_news=not finding.events.isdisjoint(wish.covers),
         )
 

@@ -37,10 +37,14 @@ FINDINGS_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
         "finding_id", "incident_id", "workload", "configuration", "device", "version", "good_version", "series_id",
         "kind", "metric", "unit", "name", "input_shapes", "part", "direction", "change", "state", "is_new", "verdict",
         "ratio", "q", "contribution", "baseline_value", "candidate_value", "delta", "share_of_change", "baseline_calls",
-        "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "baseline_runs",
-        "candidate_runs", "until_ns", "until_version", "confirm", "reopened_in",
+        "candidate_calls", "by_calls", "by_time_per_call", "cause", "effect", "under", "covers", "replacement",
+        "baseline_runs", "candidate_runs", "until_ns", "until_version", "confirm", "reopened_in",
     ),
     "environment": ("incident_id", "key", "before", "after"),
+    "replacements": (
+        "incident_id", "finding_id", "parent", "gone", "come", "before_ns", "after_ns", "delta_ns", "ratio", "q",
+        "contribution", "verdict",
+    ),
     "lines": (
         "workload", "configuration", "device", "version", "version_runs", "runs", "last_run_id", "last_run_ns",
         "step_ns", "e2e_ns", "compute_ns", "exposed_communication_ns", "free_ns", "data_loading_ns",
@@ -99,7 +103,12 @@ class Findings(Result, frozen=True, eq=False):
       `by_time_per_call` = `delta`: more calls or slower calls. `effect`: of the last run, as a ratio. `confirm`: how
       many runs after a suspicion decide. `reopened_in`: of what recovered, the version that brought it back. `under`:
       the finding that says the same one level up, or NA; `covers`: how many it covers itself
+      `replacement`: the finding that stands for the replacement which it is part of, or NA
     - environment: what else changed with the version of an incident
+    - replacements: operators that went, and those that came in their place (`gone`, `come`: names joined by ", ") below
+      one `parent`, as one change: ns per step `before_ns` of what went, `after_ns` of what came, `delta_ns`, and what
+      is judged of both as one series. `finding_id`: the finding that stands for it and covers the others: it has these
+      numbers, unless `every` finding is asked for by itself
     - lines: where each workload, configuration and device stands, whatever was found: its newest `version` with so many
       runs, all active `runs`, when the last run started (UTC ns), the medians of its whole-run numbers, and DIFF of its
       step against the version before, the pinned one and the best one; NA: not known
@@ -108,6 +117,7 @@ class Findings(Result, frozen=True, eq=False):
     incidents: pd.DataFrame
     findings: pd.DataFrame
     environment: pd.DataFrame
+    replacements: pd.DataFrame
     lines: pd.DataFrame
     hidden: int = 0
     options: FindingsOptions = field(default_factory=FindingsOptions)

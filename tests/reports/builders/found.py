@@ -64,6 +64,7 @@ def findings(rows=ROWS, incidents=None, lines=None, **changes):
         "incidents": frame("incidents", [incident()] if incidents is None else incidents),
         "findings": frame("findings", rows),
         "environment": frame("environment", []),
+        "replacements": frame("replacements", []),
         "lines": frame("lines", [line()] if lines is None else lines),
     }
     return Findings(**(content | changes))
