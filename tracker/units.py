@@ -149,6 +149,16 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def some_of(names: Sequence[str], separator: str = ", ", most: int = 3) -> str:
+    """The first names, and how many more there are.
+
+    >>> some_of(["mul", "pow"]), some_of(["mul", "pow", "tanh", "add"], " + ")
+    ('mul, pow', 'mul + pow + tanh and 1 more')
+    """
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
+
+
 def steps_words(steps: Sequence[int] | None) -> str:
     """A choice of steps in words; None or none is all of them.
 

@@ -107,7 +107,15 @@ def test_an_op_that_came_under_another_parent_is_no_rename(store: Store):
     assert diff(store, "v1", "v2").explanation.renames == ()
 
 
-def test_an_improbable_rename_is_not_told(store: Store):
+def test_an_op_that_was_replaced_by_a_slower_one_is_told_with_the_net(store: Store):
     save_tree(store, "v1", [("block", -1, 0, 0), ("aten::gelu", 0, 100, 1)])
-    save_tree(store, "v2", [("block", -1, 0, 0), ("fused::gelu", 0, 200, 1)])
+    save_tree(store, "v2", [("block", -1, 0, 0), ("aten::mul", 0, 150, 1), ("aten::tanh", 0, 50, 1)])
+    (rename,) = diff(store, "v1", "v2").explanation.renames
+    assert (rename.removed, rename.added, rename.is_worse) == ("aten::gelu", "aten::mul + aten::tanh", True)
+    assert (rename.removed_ns, rename.added_ns) == (100, 200)
+
+
+def test_ops_of_other_times_at_the_top_level_without_shapes_are_no_replacement(store: Store):
+    save_tree(store, "v1", [("aten::gelu", -1, 100, 1)])
+    save_tree(store, "v2", [("aten::mul", -1, 200, 1)])
     assert diff(store, "v1", "v2").explanation.renames == ()

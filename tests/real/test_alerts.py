@@ -60,7 +60,9 @@ def test_each_message_names_what_the_manifest_says(heard):
         first.setdefault(message.incidents[0].version, message)
     names = {version: {one.name for one in message.incidents[0].shown} for version, message in first.items()}
     assert {"aten::native_layer_norm", "aten::native_layer_norm_backward", "aten::copy_"} <= names["v05"]
-    assert {"aten::mul", "aten::pow", "aten::tanh", "aten::add"} <= names["v08"]
+    gelu = "aten::gelu_backward, aten::gelu -> aten::mul, aten::add, aten::pow and 2 more"
+    assert gelu in names["v08"], "what was replaced is one change"
+    assert not {"aten::mul", "aten::pow", "aten::tanh", "aten::add"} & names["v08"]
     assert "aten::copy_" in names["v10"]
     assert names["v11"] <= {"free"}, "late batches are no operator's fault"
     assert first["v11"].incidents[0].by_step
@@ -84,8 +86,11 @@ def test_nothing_that_is_known_hides_in_the_rest(heard):
         assert abs(incident.rest_ns) <= 0.02 * incident.baseline_step_ns
 
 
-def test_what_a_slower_version_gained_is_a_note_of_its_message(heard):
+def test_what_was_replaced_is_told_with_its_net(heard):
+    """3.5 ms of gelu are 24 ms of other operators; the gelu that went is no gain beside that."""
     opened = {message.incidents[0].version: message.incidents[0] for _, message in heard if message.event == "opened"}
-    assert {one.name for one in opened["v08"].beside} == {"aten::gelu", "aten::gelu_backward"}
+    first = opened["v08"].shown[0]
+    assert (first.baseline_value, first.candidate_value) == pytest.approx((3.5e6, 24e6), rel=0.05)
+    assert opened["v08"].beside == ()
     assert opened["v11"].beside == (), "-4 % beside a machine that is 7 % slower is no time gained"
     assert opened["v08"].gone_ns == pytest.approx(-3.5e6, rel=0.05)

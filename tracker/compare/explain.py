@@ -91,7 +91,7 @@ def explain(
         gross_loss_ns=loss,
         gross_gain_ns=gain,
         rollup=rollup,
-        renames=find_renames(baseline, candidate, ops),
+        renames=find_renames(baseline, candidate, ops, judged),
         answer=answer(
             baseline,
             candidate,

@@ -42,6 +42,7 @@ _LEAVES: Final = ("op_name", "op", "kernel")
 _OF_TIME: Final = (*_LEAVES, "module", "api", "phase")
 """Kinds of series that say how long operators take: what is netted, and what fails with it."""
 _MORE_CALLS: Final = ", more calls"
+_REPLACED: Final = "replaced, for no net loss"
 _NOTHING: Final = "the runs differ too much, or are too few, to tell anything"
 
 
@@ -121,7 +122,11 @@ def _net_share(rows: Sequence[GatedRow]) -> float | None:
         return None
     better = (rule.IMPROVED, rule.REMOVED)
     for kind in _LEAVES:
-        own = [row for row in rows if row.key[0] == kind and (row.outcome == "failed" or row.verdict in better)]
+        own = [
+            row
+            for row in rows
+            if row.key[0] == kind and row.remark != _REPLACED and (row.outcome == "failed" or row.verdict in better)
+        ]
         if any(row.outcome == "failed" for row in own):
             return sum(row.delta for row in own) / steps[0]
     return 0.0
@@ -140,7 +145,7 @@ def _under(row: GatedRow, word: str, known: Sequence[Known]) -> GatedRow:
 def _judged(diff: Diff) -> list[GatedRow]:
     """All that was judged, with its outcome under `any`."""
     found: list[GatedRow] = []
-    renamed = {name for rename in diff.explanation.renames for name in rename.added.split(" + ")}
+    renamed = {name for rename in diff.explanation.renames if not rename.is_worse for name in rename.names}
     for section, table_name in _TABLES.items():
         if diff.options.only and section not in diff.options.only:
             continue
@@ -163,7 +168,7 @@ def _is_asked(cause: Cause, diff: Diff) -> bool:
 def _of_name(cause: Cause, metric: str, renamed: set[str]) -> GatedRow:
     """All shapes of an op together."""
     verdict, times = cause.verdict or "", (cause.baseline_ns, cause.candidate_ns)
-    why = "renamed or fused" if cause.status == ADDED and cause.name in renamed else ""
+    why = _REPLACED if cause.name in renamed else ""
     outcome = _outcome(verdict, None, cause.delta_ns > 0, why)
     key = ("op_name", metric, cause.name, "", "")
     return GatedRow("operator", cause.name, "", verdict, outcome, "ns", *times, _ratio(*times), cause.q, why, key)
@@ -247,10 +252,12 @@ def _sizes(rows: Sequence[Row]) -> dict[str, tuple[float, float]]:
 
 def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tuple[float, float]]) -> str:
     """Why something that came is none; "" where it is, or was there before."""
+    if section == "operator" and row["name"] in renamed:
+        return _REPLACED
     if row.get("status") != ADDED:
         return ""
-    if section in ("operator", "memory", "kernel") and (row["name"] in renamed or row.get("op") in renamed):
-        return "renamed or fused"
+    if section in ("memory", "kernel") and (row["name"] in renamed or row.get("op") in renamed):
+        return _REPLACED
     before, after = sizes.get(str(row.get("name")), (0.0, math.inf))
     return "other shapes of what is no larger in all" if after <= _SAME_SIZE * before else ""
 

@@ -1,6 +1,4 @@
-"""Renames and fusions: operators that went and others that came in their place, under one parent, for about the same
-time.
-"""
+"""Replaced operators of a diff: those that went and those that came in their place, below one parent."""
 
 from __future__ import annotations
 
@@ -11,44 +9,76 @@ import numpy as np
 from tracker.columns import Columns
 from tracker.compare import means
 from tracker.compare.keys import places
+from tracker.judgement.netting import MOVED, contexts_in
+from tracker.judgement.replaced import Calls, Net, Replacement, replacements
 from tracker.results import ADDED, BOTH, REMOVED, Rename
+from tracker.store import queries
 
 if TYPE_CHECKING:
     from tracker.compare.sides import Loaded
+    from tracker.compare.verdicts import Judged
 
-_TOLERANCE: Final = 0.25
-_TOP_LEVEL: Final = "(top level)"
-_TOP: Final = (_TOP_LEVEL, -1, 0)
 _SMALLEST_SHARE: Final = 0.001
+_NUMBERS: Final = ("baseline_ns", "candidate_ns", "baseline_calls", "candidate_calls")
 
 
-def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns) -> tuple[Rename, ...]:
-    """Parents below which removed ops took about as long as added ones take: within 25 %, and at least 0.1 % of all
-    op time.
+def find_renames(baseline: Loaded, candidate: Loaded, ops: Columns, judged: Judged) -> tuple[Rename, ...]:
+    """What replaced what, of at least 0.1 % of all op time, with its net as it is judged. Largest first.
 
-    The parent is the nearest op above that both sides have, so that a renamed wrapper does not hide a renamed child.
-    Largest first.
+    An op of which only one side can have recorded anything neither went nor came.
     """
-    if not {REMOVED, ADDED} <= {*ops["status"].tolist()}:
+    changed = _changed(ops)
+    if len({calls.change > 0 for calls, _, _ in changed.values()}) < 2:
         return ()
-    statuses = status_of_names(ops)
-    gone, come = ({name for name, own in statuses.items() if own == status} for status in (REMOVED, ADDED))
-    if not gone or not come:
-        return ()
-    place, first = places([ops["name"]])
-    sums = [np.nan_to_num(means.exact_sums(ops[name], place, len(first))) for name in ("baseline_ns", "candidate_ns")]
-    time = dict(zip(ops["name"][first].tolist(), zip(*(own.tolist() for own in sums), strict=True), strict=True))
-    before, after = _by_parent(baseline, gone), _by_parent(candidate, come)
-    smallest = float(sums[0].sum()) * _SMALLEST_SHARE
+    before, after = (
+        contexts_in(side.op_tree(), side.ask(queries.ops), changed.keys()) for side in (baseline, candidate)
+    )
+    smallest = float(np.nansum(ops["baseline_ns"])) * _SMALLEST_SHARE
     found = []
-    for parent in before.keys() & after.keys():
-        removed_ns = sum(time[name][0] for name in sorted(before[parent]))
-        added_ns = sum(time[name][1] for name in sorted(after[parent]))
-        if max(removed_ns, added_ns) < smallest or abs(added_ns - removed_ns) > _TOLERANCE * max(removed_ns, added_ns):
+    for one in replacements(before, after, {name: calls for name, (calls, _, _) in changed.items()}):
+        times = {name: (time0, time1) for name, (_, time0, time1) in changed.items()}
+        net = _net(one, times) if judged.found is None else judged.found.net(one, judged.metric)
+        if net.holds(one) and max(net.before_ns, net.after_ns) >= smallest:
+            found.append(_told(one, net, times))
+    return tuple(sorted(found, key=lambda rename: (-max(rename.removed_ns, rename.added_ns), rename.parent)))
+
+
+def _changed(ops: Columns) -> dict[str, tuple[Calls, float, float]]:
+    """Name -> calls, and ns per step on both sides, of the ops that came, went, or are called more or less often."""
+    place, first = places([ops["name"]])
+    sums = [np.nan_to_num(means.exact_sums(ops[name], place, len(first))).tolist() for name in _NUMBERS]
+    statuses = status_of_names(ops)
+    found = {}
+    for name, before, after, calls0, calls1 in zip(ops["name"][first].tolist(), *sums, strict=True):
+        calls = Calls(calls0, calls1)
+        status = statuses[name]
+        if status == ADDED:
+            calls = Calls(0.0, calls1 or 1.0)
+        elif status == REMOVED:
+            calls = Calls(calls0 or 1.0, 0.0)
+        elif status != BOTH or not calls0 or not calls1:
             continue
-        removed, added = (" + ".join(sorted(group[parent])) for group in (before, after))
-        found.append(Rename(removed, added, parent, removed_ns, added_ns))
-    return tuple(sorted(found, key=lambda rename: (-rename.removed_ns, rename.parent)))
+        if abs(calls.change) > MOVED * max(calls.before, calls.after):
+            found[name] = (calls, before, after)
+    return found
+
+
+def _net(one: Replacement, times: dict[str, tuple[float, float]]) -> Net:
+    """The net of a replacement that nobody can judge."""
+    return Net(
+        sum(max(times[name][0] - times[name][1], 0.0) for name in one.gone),
+        sum(max(times[name][1] - times[name][0], 0.0) for name in one.come),
+    )
+
+
+def _told(one: Replacement, net: Net, times: dict[str, tuple[float, float]]) -> Rename:
+    removed, added = (
+        " + ".join(sorted(names, key=lambda name: (-abs(times[name][1] - times[name][0]), name)))
+        for names in (one.gone, one.come)
+    )
+    return Rename(
+        removed, added, one.parent, net.before_ns, net.after_ns, net.verdict, net.q, net.contribution, net.is_worse
+    )
 
 
 def status_of_names(ops: Columns) -> dict[str, str]:
@@ -57,26 +87,3 @@ def status_of_names(ops: Columns) -> dict[str, str]:
     for name, status in ops.rows("name", "status"):
         found[name] = status if found.get(name, status) == status else BOTH
     return found
-
-
-def _by_parent(side: Loaded, names: set[str]) -> dict[str, set[str]]:
-    """Where each of `names` mostly runs: the nearest op above it that is not itself one of `names`."""
-    ranks: dict[tuple[int, int], dict[int, tuple[str, int, int | None]]] = {}
-    for run_id, rank, node, *own in side.op_tree().rows("run_id", "rank", "node", "name", "parent", "calls"):
-        ranks.setdefault((run_id, rank), {})[node] = (own[0], own[1], own[2])
-    weight: dict[tuple[str, str], float] = {}
-    for nodes in ranks.values():
-        for child, above, count in nodes.values():
-            if child not in names:
-                continue
-            at, upper, _ = nodes.get(above, _TOP)
-            while at in names:
-                at, upper, _ = nodes.get(upper, _TOP)
-            weight[child, at] = weight.get((child, at), 0.0) + (count or 0)
-    best: dict[str, tuple[float, str]] = {}
-    for (name, parent), calls in weight.items():
-        best[name] = max(best.get(name, (-1.0, "")), (calls, parent))
-    groups: dict[str, set[str]] = {}
-    for name, (_, parent) in best.items():
-        groups.setdefault(parent, set()).add(name)
-    return groups

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from numpy.typing import NDArray
 from sqlalchemy import Connection
 
 from tracker.columns import Columns
@@ -20,13 +21,10 @@ from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, queries, thresholds
 from tracker.store.chosen import Known
 from tracker.store.judged import Line
+from tracker.units import some_of
 
-_MOVED: Final = 0.02
+MOVED: Final = 0.02
 """Calls that changed by less are no more and no fewer calls."""
-
-
-_NAMED: Final = 3
-"""Ops of each side that a line names."""
 
 
 class Replaced(Struct, frozen=True):
@@ -65,7 +63,7 @@ def mark_replaced(store: Store, rows: Sequence[Row]) -> None:
         calls = {
             name: Calls(row["baseline_calls"] or 0.0, row["candidate_calls"] or 0.0) for name, row in members.items()
         }
-        moved = {name: own for name, own in calls.items() if abs(own.change) > _MOVED * max(own.before, own.after)}
+        moved = {name: own for name, own in calls.items() if abs(own.change) > MOVED * max(own.before, own.after)}
         if len({own.change > 0 for own in moved.values()}) == 2:
             _mark(store, members, moved, known)
     whole = {row["finding_id"]: row["replaced"] for row in own}
@@ -92,7 +90,7 @@ def with_net(row: Row, replacement: Row) -> Row:
     """The finding that stands for a replacement, a row of FINDINGS_COLUMNS["replacements"], as the whole of it."""
     parent = replacement["parent"]
     return row | {
-        "name": " -> ".join(_short(str(replacement[side]).split(", ")) for side in ("gone", "come")),
+        "name": " -> ".join(some_of(str(replacement[side]).split(", ")) for side in ("gone", "come")),
         "input_shapes": "",
         "change": "level",
         "verdict": replacement["verdict"],
@@ -106,16 +104,6 @@ def with_net(row: Row, replacement: Row) -> Row:
         "cause": "replaced" if parent == TOP_LEVEL else f"replaced under {parent}",
         **dict.fromkeys(("baseline_calls", "candidate_calls", "by_calls", "by_time_per_call")),
     }
-
-
-def _short(names: Sequence[str]) -> str:
-    """The first names, and how many more there are.
-
-    >>> _short(["aten::mul"]), _short(["aten::mul", "aten::pow", "aten::tanh", "aten::add"])
-    ('aten::mul', 'aten::mul, aten::pow, aten::tanh and 1 more')
-    """
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
 
 
 def _counts(row: Row) -> bool:
@@ -139,6 +127,8 @@ def _mark(store: Store, members: Mapping[str, Row], changes: Mapping[str, Calls]
         judge = _Judge.of(connection, line, sides, known)
     for one in (_largest_first(one, members) for one in found):
         net = judge.net(one)
+        if not net.holds(one):
+            continue
         part = one.come if net.is_worse else one.gone
         own = [members[name] for name in part]
         head = max(own, key=lambda row: (abs(row["delta"] or 0.0), -row["finding_id"]))
@@ -153,7 +143,7 @@ def _largest_first(one: Replacement, members: Mapping[str, Row]) -> Replacement:
     def ordered(names: Sequence[str]) -> tuple[str, ...]:
         return tuple(sorted(names, key=lambda name: (-abs(members[name]["delta"] or 0.0), name)))
 
-    return Replacement(one.parent, ordered(one.gone), ordered(one.come))
+    return Replacement(one.parent, ordered(one.gone), ordered(one.come), one.is_sure)
 
 
 def _say(row: Row, of: Replaced) -> None:
@@ -161,7 +151,7 @@ def _say(row: Row, of: Replaced) -> None:
     if str(row["cause"]).startswith("renamed"):
         return
     went = row["name"] in of.one.gone
-    others = _short(of.one.come if went else of.one.gone)
+    others = some_of(of.one.come if went else of.one.gone)
     row["cause"] = f"replaced by {others}" if went else f"replaces {others}"
 
 
@@ -200,27 +190,40 @@ class _Judge(Struct, frozen=True):
         )  # fmt: skip
 
 
-def contexts_of(store: Store, run_id: int, names: Iterable[str]) -> Contexts:
+def contexts_of(store: Store, run_id: int, names: Collection[str]) -> Contexts:
     """Where the ops of a run are called from; without a tree, each by itself at the top level."""
-    tree = queries.op_tree.columns(store, [run_id])
-    ops = queries.ops.columns(store, [run_id])
-    return contexts_in(tree, ops.taken(np.isin(ops["name"], list(names))))
+    return contexts_in(queries.op_tree.columns(store, [run_id]), queries.ops.columns(store, [run_id]), names)
 
 
-def contexts_in(tree: Columns, ops: Columns) -> Contexts:
-    """The same from the answers of `queries.op_tree` and `queries.ops`, of which the rows of the wanted ops do."""
+def contexts_in(tree: Columns, ops: Columns, names: Collection[str]) -> Contexts:
+    """The same from the answers of `queries.op_tree` and `queries.ops`: of as many runs and ranks as have these ops."""
+    own = ops.taken(np.isin(ops["name"], list(names)))
     modules: dict[str, dict[str, float]] = {}
     rows = []
-    for at, (name, shapes, module, calls) in enumerate(ops.rows("name", "input_shapes", "module", "calls")):
+    for at, (name, shapes, module, calls) in enumerate(own.rows("name", "input_shapes", "module", "calls")):
         rows.append(Context((0, 0, at), (0, 0, -1), name, shapes, calls or 0.0))
         if module:
-            own = modules.setdefault(name, {})
-            own[module] = own.get(module, 0.0) + (calls or 0.0)
+            count = modules.setdefault(name, {})
+            count[module] = count.get(module, 0.0) + (calls or 0.0)
     if len(tree):
+        numbers = ("run_id", "rank", "node", "parent", "name", "input_shapes", "calls")
         rows = [
             Context((run, rank, node), (run, rank, above), name, shapes, calls or 0.0)
-            for run, rank, node, above, name, shapes, calls in tree.rows(
-                "run_id", "rank", "node", "parent", "name", "input_shapes", "calls"
-            )
+            for run, rank, node, above, name, shapes, calls in tree.taken(_enough(tree, names)).rows(*numbers)
         ]
     return Contexts(rows, {name: max(own, key=lambda module: (own[module], module)) for name, own in modules.items()})
+
+
+def _enough(tree: Columns, names: Collection[str]) -> NDArray[np.bool_]:
+    """The rows of the first runs and ranks that have all ops between them: most ranks do the same."""
+    there = np.isin(tree["name"], list(names))
+    known: set[str] = set()
+    taken = np.zeros(len(tree), dtype=bool)
+    captures = np.stack([tree.integers("run_id"), tree.integers("rank")], axis=1)
+    for capture in np.unique(captures, axis=0):
+        of_capture = (captures == capture).all(axis=1)
+        found = set(tree["name"][of_capture & there])
+        if not found <= known:
+            known |= found
+            taken |= of_capture
+    return taken

@@ -2,7 +2,8 @@
 
 Some operators are called less and others more below one parent, and the calls fit: each call that went is a whole
 number of calls that came, or the other way round. The parent is the nearest op above that both sides have and that is
-no part of it, else the module; at the top level, where everything meets, both must have an input of one shape as well.
+no part of it, else the module; at the top level, where everything meets, both must have an input of one shape as well,
+or, where shapes were not recorded, take about as long.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _TOLERANCE: Final = 0.02
 """By how much calls may differ from a whole multiple: a capture may cut a step."""
 _MOST_AT_TOP: Final = 16
 """Calls that one call at the top level can turn into: with more, an op of a few calls would fit anything."""
+_UNJUDGED: Final = 0.25
+"""How much longer what came may take where nobody knows how much both vary."""
 _FIRST_SHAPE: Final = re.compile(r"\[(\d[\d, ]*)\]")
 _SMALLEST: Final = 1e-3
 """Parts of the calls of an op that are no change."""
@@ -91,11 +94,15 @@ class Contexts(Struct, frozen=True):
 
 
 class Replacement(Struct, frozen=True):
-    """Ops that are called less (`gone`), or no more, and more (`come`), or were not before, below `parent`."""
+    """Ops that are called less (`gone`), or no more, and more (`come`), or were not before, below `parent`.
+
+    `is_sure`: False where nothing but as many calls speaks for it; then it holds where about the same time does too.
+    """
 
     parent: str
     gone: tuple[str, ...]
     come: tuple[str, ...]
+    is_sure: bool = True
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -120,10 +127,16 @@ class Net(Struct, frozen=True):
         """What the step lost by it."""
         return self.after_ns - self.before_ns
 
+    def holds(self, one: Replacement) -> bool:
+        """Whether it is the net of a replacement at all."""
+        return one.is_sure or abs(self.delta_ns) <= _UNJUDGED * max(self.before_ns, self.after_ns)
+
     @property
     def is_worse(self) -> bool:
-        """Whether it counts as a loss: as judged; where nobody can judge it, as measured."""
-        return self.delta_ns > 0 if self.verdict is None else self.verdict in (rule.REGRESSED, rule.ADDED)
+        """Whether it counts as a loss: as judged; where too few runs can judge it, from a quarter more on."""
+        if self.verdict in (None, rule.TOO_FEW_RUNS, rule.SUSPECT):
+            return self.delta_ns > _UNJUDGED * self.before_ns
+        return self.verdict == rule.REGRESSED
 
 
 def replacements(before: Contexts, after: Contexts, changes: Mapping[str, Calls]) -> tuple[Replacement, ...]:
@@ -166,6 +179,8 @@ def _fitting(parent: str, own: Mapping[str, float], shapes: Mapping[str, set[str
         calls = sorted((abs(own[name]), abs(own[other])))
         if parent != TOP_LEVEL:
             return _is_multiple(*calls)
+        if not shapes[name] and not shapes[other]:
+            return calls[1] <= (1.0 + _TOLERANCE) * calls[0]
         return bool(shapes[name] & shapes[other]) and _is_multiple(*calls) and calls[1] < (_MOST_AT_TOP + 1) * calls[0]
 
     fitting = {
@@ -176,7 +191,7 @@ def _fitting(parent: str, own: Mapping[str, float], shapes: Mapping[str, set[str
     if not fitting:
         return None
     gone, come = (tuple(name for name, change in fitting.items() if change * sign > 0) for sign in (-1.0, 1.0))
-    return Replacement(parent, gone, come)
+    return Replacement(parent, gone, come, is_sure=parent != TOP_LEVEL or any(shapes[name] for name in fitting))
 
 
 def _is_multiple(few: float, many: float) -> bool:

@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from tracker.detectors.arrays import Columns
 from tracker.detectors.centre import Centre
 from tracker.judgement.bistable import ChosenSide, beside, jumping
-from tracker.judgement.judging import Compared, Values, compare
+from tracker.judgement.families import leaf_of
+from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.recorded import one_per_key, recordings_of, split
+from tracker.judgement.replaced import Net, Replacement, net_of
 from tracker.judgement.stored import kept_verdicts, kept_version
 from tracker.judgement.thresholds import Thresholds
 from tracker.lazy import pd
@@ -32,12 +34,25 @@ class Verdicts(Struct, frozen=True, eq=False):
     `judging.Compared`.
 
     `centre`: what all operators share, which is taken out of the times. `thresholds`: the limits that it was judged by.
+    `line`: the values of the runs that were judged, in its columns `baseline` and `candidate`.
     """
 
     places: Mapping[Key, int]
     columns: Columns
     centre: Centre
     thresholds: Thresholds
+    line: Values
+    baseline: range
+    candidate: range
+
+    def net(self, one: Replacement, metric: str) -> Net:
+        """What a replacement makes of the step; `metric`: the time of operators that is judged."""
+        family = leaf_of(self.line.families) or ("op", metric)
+        return net_of(
+            one, self.line, self.baseline, self.candidate, metric=metric,
+            step=step_of(self.line, self.baseline, self.candidate), centre=self.centre,
+            limits=self.thresholds.limits(family, [one.come[0]]),
+        )  # fmt: skip
 
     @property
     def table(self) -> pd.DataFrame:
@@ -83,11 +98,17 @@ def verdicts_of(
         past = values_of_runs(connection, list(chain.from_iterable(older)), read[store])
         earlier = list(chain.from_iterable(older))
         recordings += read[store].recorded(connection, earlier)
-    compared = _compared(keys, sides, past, list(map(len, older)), own, recordings)
+    values, compared = _compared(keys, sides, past, list(map(len, older)), own, recordings)
     columns = compared.columns
     if other is store:
         columns = _as_kept(store, read[store], baseline_run_ids, candidate_run_ids, keys, columns)
-    return Verdicts(dict(zip(keys, range(len(keys)), strict=True)), columns, compared.centre, own)
+    count = len(baseline_run_ids)
+    of_sides = range(count), range(count, count + len(candidate_run_ids))
+    centre = replace(
+        compared.centre, baseline=compared.factors[list(of_sides[0])], candidate=compared.factors[list(of_sides[1])]
+    )
+    places = dict(zip(keys, range(len(keys)), strict=True))
+    return Verdicts(places, columns, centre, own, values, *of_sides)
 
 
 def _as_kept(
@@ -123,8 +144,9 @@ def _compared(
     versions: Sequence[int],
     limits: Thresholds,
     recordings: Sequence[Recorded],
-) -> Compared:
-    """The judgement of the second side against the first, a row per key; what jumps between two levels is INCONCLUSIVE.
+) -> tuple[Values, Compared]:
+    """The judgement of the second side against the first, a row per key, and the values that it rests on, the columns
+    of the two sides first; what jumps between two levels is INCONCLUSIVE.
 
     `past`: older runs, so many of each of the older `versions`. `recordings`: how each run of all three was recorded.
     """
@@ -133,9 +155,10 @@ def _compared(
     made = split(keys, values, calls, recordings_of(keys, values, recordings))
     count = len(baseline.run_ids)
     ends = list(accumulate(versions, initial=count + len(candidate.run_ids)))
+    line = Values.of_split(made, [range(*bounds) for bounds in pairwise(ends)])
     judge = partial(
         compare,
-        Values.of_split(made, [range(*bounds) for bounds in pairwise(ends)]),
+        line,
         range(count),
         range(count, ends[0]),
         device_timed=[timeline == "device" for timeline in candidate.found.timelines],
@@ -147,6 +170,6 @@ def _compared(
     if jumps:
         compared = judge(unclear={row: jumps[made.keys[row]] for row in changed if made.keys[row] in jumps})
     if not made.is_split:
-        return compared
+        return line, compared
     chosen = one_per_key(made, range(count, ends[0]), compared.columns["verdict"].tolist())
-    return replace(compared, columns={name: column[chosen] for name, column in compared.columns.items()})
+    return line, replace(compared, columns={name: column[chosen] for name, column in compared.columns.items()})

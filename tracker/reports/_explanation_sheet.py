@@ -50,7 +50,7 @@ def blocks(diff: Diff) -> Iterator[Block]:
     yield "Operators, ranked by contribution", _cause_fields(), [*_causes(explanation.causes), *plain(closing)]
     yield "By operator name", _cause_fields(), _causes(explanation.rollup)
     if explanation.renames:
-        yield "Renamed or fused", _rename_fields(), [plain(rename) for rename in explanation.renames]
+        yield "Replaced, renamed or fused", _rename_fields(), [plain(rename) for rename in explanation.renames]
     yield "How to read this workbook", [field("Note", "text", "note")], [{"note": note} for note in _NOTES]
 
 
@@ -119,6 +119,8 @@ def _rename_fields() -> list[Field]:
         field("Under", "text", "parent"),
         field("Removed (us)", "us", "removed_ns"),
         field("Added (us)", "us", "added_ns"),
+        field("Verdict", "text", "verdict"),
+        field("Contribution", "percent", "contribution"),
     ]
 
 

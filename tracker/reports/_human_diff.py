@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
+from tracker.judgement.replaced import TOP_LEVEL
 from tracker.reports import _human_communication, _human_links, _human_memory, _human_metrics, _human_verdicts
 from tracker.reports._empty import explained
 from tracker.reports._human import (
@@ -37,7 +38,7 @@ from tracker.reports._human import (
 )
 from tracker.reports.shared import asked, command, command_of, records
 from tracker.results import BOTH, Cause, Diff, Explanation
-from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, time_unit
+from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, some_of, time_unit
 
 if TYPE_CHECKING:
     from tracker.columns import Columns
@@ -336,13 +337,16 @@ def _about(explanation: Explanation) -> str:
 
 
 def renames(explanation: Explanation) -> list[str]:
-    """A sentence per pair of ops that look like one op under two names."""
+    """A sentence per replacement: what went, what came, and the net."""
     lines = []
     for rename in explanation.renames:
         unit = time_unit(rename.removed_ns, rename.added_ns)
         times = f"{format_ns(rename.removed_ns, unit)} -> {format_ns(rename.added_ns, unit)}"
-        under = f" under {rename.parent}" if rename.parent else ""
-        lines.append(f"Renamed or fused{under}: {rename.removed} => {rename.added} ({times})")
+        diff = format_diff(rename.added_ns / rename.removed_ns - 1.0) if rename.removed_ns else ""
+        said = ", ".join(filter(None, (times, diff, rename.verdict)))
+        names = " => ".join(some_of(names.split(" + "), " + ") for names in (rename.removed, rename.added))
+        under = f" under {rename.parent}" if rename.parent != TOP_LEVEL else ""
+        lines.append(f"{'Replaced' if rename.is_worse else 'Renamed or fused'}{under}: {names} ({said})")
     return lines
 
 

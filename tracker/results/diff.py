@@ -110,13 +110,27 @@ class Cause(Struct, frozen=True):
 
 
 class Rename(Struct, frozen=True):
-    """A removed and an added op of about equal time under the same parent: a rename or a fusion, not news."""
+    """Ops that went, or are called less, and those that came in their place below the same parent; names are joined by
+    " + ", those that changed most first.
+
+    `removed_ns`: what the first took more than now, per step; `added_ns`: what the others take more than before.
+    `verdict`, `q`, `contribution`: of both as one series; None where it was not judged. `is_worse`: it is a loss.
+    """
 
     removed: str
     added: str
     parent: str
     removed_ns: float
     added_ns: float
+    verdict: str | None = None
+    q: float | None = None
+    contribution: float | None = None
+    is_worse: bool = False
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All ops that take part."""
+        return tuple(f"{self.removed} + {self.added}".split(" + "))
 
 
 class Explanation(Result, frozen=True):
