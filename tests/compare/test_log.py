@@ -10,8 +10,9 @@ from msgspec.structs import replace
 from tests.factories import capture, record, same_table, save
 from tracker.compare import log
 from tracker.errors import UsageError
+from tracker.judgement import history, lines_of, update
 from tracker.profile import Device
-from tracker.results import LOG_COLUMNS, LogOptions
+from tracker.results import LOG_COLUMNS, HistoryOptions, LogOptions
 from tracker.store import runs as edits
 from tracker.store import save_run
 
@@ -211,6 +212,27 @@ def test_tags_can_part_columns(store):
         "batch=32 image=a",
         "batch=32 image=b",
     ]
+
+
+@pytest.mark.parametrize("settings", [NO_PROFILER, {}], ids=["a training log", "a profile"])
+def test_a_version_has_the_verdict_that_history_gives_it(store, settings):
+    """Three runs each: 100 to 102 images/s, then 80, then 100 again, which is neither news nor a gain."""
+    for version, speed in (("v1", 100.0), ("v2", 101.0), ("v3", 80.0), ("v4", 100.0)):
+        for more in (0.0, 1.0, 2.0):
+            benchmark(store, version, speed + more, settings=settings)
+    update(store, lines_of(store))
+    cells = log(store, options=LogOptions(metric="throughput")).cells.set_index("version")
+    points = history(store, options=HistoryOptions(metric="samples_per_second", kind="run", key="*")).points.set_index("version")
+    assert cells.loc["v3", "verdict"] == "REGRESSED"
+    assert cells.loc["v4", "verdict"] == "UNCHANGED", "it is what it was before the regression"
+    said = points["baseline_verdict"].reindex(cells.index)
+    assert cells["verdict"].fillna("").tolist() == said.fillna("").tolist()
+    assert cells.loc["v3", "judged_diff"] == pytest.approx(points.loc["v3", "baseline_diff"])
+
+
+def test_what_was_not_judged_has_no_verdict(store):
+    benchmark(store, "v1", 100.0)
+    assert log(store).cells["verdict"].isna().all()
 
 
 def test_frames_have_the_promised_columns(store):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from tracker.compare.log_verdicts import RunSeries, Said, part_of, said_of, said_of_runs
 from tracker.errors import FIRST_INGEST, UsageError
 from tracker.lazy import pd
 from tracker.profile import UNKNOWN_DEVICE
@@ -107,6 +108,7 @@ class _Value(Struct, frozen=True):
     key: _Key
     number: float
     expected: str
+    series: RunSeries
     sign: tuple[str, ...] = ()
 
 
@@ -148,7 +150,8 @@ def log(store: Store, *, options: LogOptions | None = None) -> Log:
             remedy="tracker log without it shows all there is",
         )
     keys = sorted({value.key for value in values}, key=lambda key: key.order)
-    cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline)]
+    found = said_of_runs(store, workload)
+    cells = [cell for place, key in enumerate(keys) for cell in _column(place, key, values, versions, baseline, found)]
     rows = [_version(version, runs, cells) for version in versions]
     narrowed = bool(options.config or options.device or options.metric != "best")
     shown = [row for row in rows if row["runs"] or not narrowed]
@@ -246,7 +249,9 @@ def _values(runs: Sequence[_Run], options: LogOptions) -> Iterator[_Value]:
             key = _key(run, measure, device, parts)
             rests = rests_on("run", _FIELDS[measure.name], run.recording.timeline)
             version, expected = str(run.row["version"]), run.tags.get(EXPECTED, "")
-            yield _Value(version, key, number, expected, run.recording.sign(rests))
+            line = int(run.row["configuration_id"]), int(run.row["device_id"])
+            series = RunSeries(version, *line, _FIELDS[measure.name], part_of(key.profiler))
+            yield _Value(version, key, number, expected, series, run.recording.sign(rests))
 
 
 def _measure(run: _Run, metric: str) -> _Measure:
@@ -277,17 +282,22 @@ def _many(run: _Run) -> bool:
 
 
 def _column(
-    place: int, key: _Key, values: Sequence[_Value], versions: Sequence[str], baseline: str | None
+    place: int,
+    key: _Key,
+    values: Sequence[_Value],
+    versions: Sequence[str],
+    baseline: str | None,
+    found: Mapping[RunSeries, Said],
 ) -> Iterator[dict[str, Any]]:
-    """The cells of one column, in the order of versions."""
+    """The cells of one column, in the order of versions. `found`: how the numbers of runs were judged."""
     of_version: dict[str, list[_Value]] = {}
     for value in values:
         if value.key == key:
             of_version.setdefault(value.version, []).append(value)
-    medians = {name: median(value.number for value in found) for name, found in of_version.items()}
+    medians = {name: median(value.number for value in own) for name, own in of_version.items()}
     higher = _MEASURES[key.measure].higher_is_better
     present = [name for name in versions if name in of_version]
-    signs = {name: {value.sign for value in found} for name, found in of_version.items()}
+    signs = {name: {value.sign for value in own} for name, own in of_version.items()}
     for at, name in enumerate(present):
         # what was recorded with other settings is another number
         alike = [other for other in present if signs[other] & signs[name]]
@@ -297,6 +307,7 @@ def _column(
         numbers = [value.number for value in of_version[name]]
         expected = " | ".join(dict.fromkeys(value.expected for value in of_version[name] if value.expected))
         previous = None if before is None else medians[before]
+        said = said_of(found, (value.series for value in of_version[name]))
         yield {
             "version": name,
             "column": place,
@@ -310,6 +321,8 @@ def _column(
             "gain": _diff(previous, medians[name]) if higher else _diff(medians[name], previous),
             "expected": expected or None,
             "expected_gain": expected_gain(expected),
+            "verdict": said.verdict,
+            "judged_diff": said.diff,
         }
 
 
@@ -387,7 +400,8 @@ def _natural(text: str) -> tuple[tuple[int, int, str], ...]:
 _TYPES: Final = {
     "ordinal": "Int64", "runs": "Int64", "column": "Int64", "versions": "Int64", "value": "Float64",
     "minimum": "Float64", "maximum": "Float64", "baseline_diff": "Float64", "previous_diff": "Float64",
-    "gain": "Float64", "expected_gain": "Float64", "pinned": "boolean", "higher_is_better": "boolean",
+    "gain": "Float64", "expected_gain": "Float64", "judged_diff": "Float64", "pinned": "boolean",
+    "higher_is_better": "boolean",
 }  # fmt: skip
 
 

@@ -16,8 +16,9 @@ from tracker.judgement.causes import Row
 from tracker.judgement.families import leaf_of
 from tracker.judgement.incidents import centre_between
 from tracker.judgement.judging import Values, step_of
-from tracker.judgement.replaced import TOP_LEVEL, Calls, Context, Contexts, Net, Replacement, net_of, replacements
+from tracker.judgement.replaced import Calls, Context, Contexts, Net, Replacement, net_of, replacements
 from tracker.judgement.thresholds import Thresholds
+from tracker.results import TOP_LEVEL
 from tracker.store import Store, queries, thresholds
 from tracker.store.chosen import Known
 from tracker.store.judged import Line

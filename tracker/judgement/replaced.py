@@ -21,10 +21,10 @@ from tracker.detectors.centre import Centre
 from tracker.detectors.judging import Weights, judge_series
 from tracker.detectors.rule import Limits
 from tracker.judgement.judging import Values
+from tracker.results import TOP_LEVEL
 
 F64 = NDArray[np.float64]
 
-TOP_LEVEL: Final = "(top level)"
 _TOLERANCE: Final = 0.02
 """By how much calls may differ from a whole multiple: a capture may cut a step."""
 _MOST_AT_TOP: Final = 16

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from tracker.judgement.replaced import TOP_LEVEL
 from tracker.reports import _human_communication, _human_links, _human_memory, _human_metrics, _human_verdicts
 from tracker.reports._empty import explained
 from tracker.reports._human import (
@@ -37,7 +36,7 @@ from tracker.reports._human import (
     verdict_columns,
 )
 from tracker.reports.shared import asked, command, command_of, records
-from tracker.results import BOTH, Cause, Diff, Explanation
+from tracker.results import BOTH, TOP_LEVEL, Cause, Diff, Explanation
 from tracker.units import MISSING_TEXT, NS_PER_US, format_diff, format_ns, format_numbers, some_of, time_unit
 
 if TYPE_CHECKING:

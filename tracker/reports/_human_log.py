@@ -69,6 +69,8 @@ def header(log: Log) -> list[str]:
     lines.append("Medians over the runs of a version; DIFF against the baseline and against the version before.")
     if any(column["profiler"] == "off" for column in columns):
         lines.append("Of a training log the median of its lines counts: the first ones hold the start-up.")
+    if log.cells["verdict"].notna().any():
+        lines.append("verdict: of all runs of a version against the accepted ones before, as in history and findings.")
     if log.cells["expected"].notna().any():
         lines.append("gain: how much faster than the version before; expected: the tag expected of its runs.")
     return [line for line in lines if line]
@@ -187,6 +189,8 @@ def _block(column: Row, head: Sequence[str], cells: Sequence[Row], baseline: str
         parts.append(("gain / expected", _gain, ""))
     if any(cell["runs"] > 1 for cell in cells):
         parts.append(("runs", _runs, ""))
+    if any(cell["verdict"] for cell in cells):
+        parts.append(("verdict", lambda cell: cell["verdict"] or MISSING_TEXT, ""))
     texts = {cell["version"]: tuple(text(cell) for _, text, _ in parts) for cell in cells}
     better = bool(column["higher_is_better"])
     tones = {

@@ -63,4 +63,5 @@ def _fields(column: Row, name: str, baseline: str | None) -> list[Field]:
         field("Gain", "percent", take("gain"), 10),
         field("Expected gain", "percent", expected, 10),
         field("Runs", "count", take("runs"), 8),
+        field("Verdict", "text", take("verdict"), 14),
     ]

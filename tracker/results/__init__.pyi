@@ -13,6 +13,7 @@ from .columns import (
     TREE_DIFF_COLUMNS,
 )
 from .diff import (
+    TOP_LEVEL,
     Bottleneck,
     Cause,
     Diff,
@@ -148,6 +149,7 @@ __all__ = [
     "SERIES_KINDS",
     "STATES",
     "THRESHOLDS",
+    "TOP_LEVEL",
     "TRANSPORT",
     "TREES",
     "TREE_COLUMNS",

@@ -121,7 +121,7 @@ LOG_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     ),
     "cells": (
         "version", "column", "value", "runs", "minimum", "maximum", "baseline_diff", "previous_diff",
-        "previous_version", "gain", "expected", "expected_gain",
+        "previous_version", "gain", "expected", "expected_gain", "verdict", "judged_diff",
     ),
     "directions": ("direction", "column", "versions", "gain"),
 }  # fmt: skip

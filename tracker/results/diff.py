@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Final, overload
 
 from msgspec import Struct, field
 
@@ -107,6 +107,10 @@ class Cause(Struct, frozen=True):
     verdict: str | None = None
     q: float | None = None
     contribution: float | None = None
+
+
+TOP_LEVEL: Final = "(top level)"
+"""The parent of a replacement where nothing is known above."""
 
 
 class Rename(Struct, frozen=True):

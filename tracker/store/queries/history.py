@@ -39,6 +39,11 @@ def run_level(store: Store, run_ids: Sequence[int]) -> pd.DataFrame:
     return answer_of_runs(store, "run_level", run_ids).frame
 
 
+def run_verdicts(store: Store, workload: str) -> pd.DataFrame:
+    """How the whole-run numbers of a workload were judged. Columns: see sql/run_verdicts.sql."""
+    return frame(store, "run_verdicts", {"workload": workload})
+
+
 def series_runs(store: Store, series_ids: Sequence[int], runs: Sequence[LineRun]) -> pd.DataFrame:
     """What `runs` of lines say of series, series by series in the order of `runs`. Columns: see sql/series_runs.sql,
     and of the run started_at_ns, version_id, version: its label.

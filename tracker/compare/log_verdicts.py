@@ -1,0 +1,61 @@
+"""How the numbers of an optimisation log were judged: the verdicts that diff, history and findings give them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tracker.judgement.stored import with_decided
+from tracker.lazy import pd
+from tracker.store import queries
+from tracker.store.samples import SUMMARY, UNPROFILED
+
+if TYPE_CHECKING:
+    from tracker.store import Store
+
+
+class RunSeries(Struct, frozen=True):
+    """A number of whole runs, and the version that it was judged of. `part`: how it was measured."""
+
+    version: str
+    configuration_id: int
+    device_id: int
+    metric: str
+    part: str
+
+
+class Said(Struct, frozen=True):
+    """The verdict, and the change that was judged, as DIFF; None for neither."""
+
+    verdict: str | None
+    diff: float | None
+
+
+NOTHING = Said(None, None)
+
+
+def said_of_runs(store: Store, workload: str) -> dict[RunSeries, Said]:
+    """Every whole-run number of every version of a workload that was judged."""
+    rows = with_decided(store, queries.run_verdicts(store, workload))
+    names = ("version", "configuration_id", "device_id", "metric", "part", "baseline_verdict", "baseline_diff")
+    return {
+        RunSeries(str(version), int(configuration), int(device), str(metric), str(part)): Said(
+            None if pd.isna(verdict) else str(verdict), None if pd.isna(diff) else float(diff)
+        )
+        for version, configuration, device, metric, part, verdict, diff in rows[list(names)].itertuples(index=False)
+    }
+
+
+def said_of(found: Mapping[RunSeries, Said], runs: Iterable[RunSeries]) -> Said:
+    """What is said of the number that these runs of one version reached; nothing where they are of several lines, or a
+    log without a profiler says it under another part.
+    """
+    series = set(runs)
+    return found.get(series.pop(), NOTHING) if len(series) == 1 else NOTHING
+
+
+def part_of(profiler: str) -> str:
+    """The part of the series by the profiler of a column."""
+    return {"off": UNPROFILED, "summary": SUMMARY}.get(profiler, "")
