@@ -21,6 +21,7 @@ def test_log_has_a_row_per_version_with_its_change_and_its_note(tracker, tagged)
     assert "96.24 ms" in first
     assert [cell.strip() for cell in second.split("  ") if cell.strip()] == [
         "v08", "operator", "GELU in Python", "122.32 ms", "+27.1 %", "+27.1 %", "-21.3 % / +10.0 %", "3, ±1.3 %",
+            "REGRESSED",
     ]  # fmt: skip
     assert lines[1] == "cpu, step time under a profiler"
     assert lines[-1].startswith("v08: 122.32 ms, +27.1 % against the first version.  Details: tracker log --workload")

@@ -222,7 +222,8 @@ def test_a_version_has_the_verdict_that_history_gives_it(store, settings):
             benchmark(store, version, speed + more, settings=settings)
     update(store, lines_of(store))
     cells = log(store, options=LogOptions(metric="throughput")).cells.set_index("version")
-    points = history(store, options=HistoryOptions(metric="samples_per_second", kind="run", key="*")).points.set_index("version")
+    options = HistoryOptions(metric="samples_per_second", kind="run", key="*")
+    points = history(store, options=options).points.set_index("version")
     assert cells.loc["v3", "verdict"] == "REGRESSED"
     assert cells.loc["v4", "verdict"] == "UNCHANGED", "it is what it was before the regression"
     said = points["baseline_verdict"].reindex(cells.index)
