@@ -28,10 +28,11 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from tests.detectors import gates, made, made_lines  # noqa: E402
-from tests.detectors.whole_rates import Alarms, Found  # noqa: E402
+from tests.detectors.stories import changes  # noqa: E402
+from tests.detectors.whole_rates import Alarms, Found, alarms_of, found_of  # noqa: E402
 from tests.real import gates as real  # noqa: E402
 from tests.real import noise, whole_way  # noqa: E402
-from tests.real.nights import nights  # noqa: E402
+from tests.real.nights import as_versions, made_story, nights  # noqa: E402
 from tests.real.per_run import run_of  # noqa: E402
 from tracker.detectors import judge  # noqa: E402
 
@@ -224,6 +225,7 @@ def made_series(shared: Path, draws: int) -> Iterator[Gate]:
         with tempfile.TemporaryDirectory() as folder:
             trace = shared / "data" / "pytorch" / f"{base}.pt.trace.json.gz"
             series = real.make_series(shared / "tools" / "make_series.py", trace, Path(folder))
+            yield from _told_of_made_series(f"told of series of {base}", Path(folder) / "noisy")
         scores = {factor: real.score(series, factor, draws=draws) for factor in RECALL}
         name = f"series of {base}"
         yield Gate(f"{name}: operators", scores[1.1].operators)
@@ -231,6 +233,20 @@ def made_series(shared: Path, draws: int) -> Iterator[Gate]:
         for factor, recall in RECALL.items():
             yield Gate(f"{name}: recall at {factor - 1:+.0%}", scores[factor].recall, recall, at_least=True)
             yield Gate(f"{name}: false discovery rate at {factor - 1:+.0%}", scores[factor].fdr, 0.08)
+
+
+def _told_of_made_series(name: str, folder: Path) -> Iterator[Gate]:
+    """What users are told of the runs in `folder`, of which 16 of 28 have slower operators."""
+    story = made_story()
+    grown = nights(as_versions(story, sorted(folder.glob("run_*.gz"))))
+    found, truth = found_of(grown.told, story), changes(story)
+    quiet = [version.label for version in story if not truth[version.label]]
+    yield Gate(f"{name}: slow-downs found, of {found.injected} large and small ones", found.found)
+    yield Gate(f"{name}: found, but dated to another version", found.misdated, 0)
+    yield Gate(f"{name}: false findings", found.wrong, 0)
+    yield Gate(f"{name}: incidents where nothing changed", alarms_of(grown.told, quiet).incidents, 0)
+    failing = [version for version in quiet[1:] if grown.gates[version].findings or grown.gates[version].diff]
+    yield Gate(_naming(f"{name}: unchanged versions that fail", failing), len(failing), 0)
 
 
 def repeats(captures: Path, draws: int) -> Iterator[Gate]:

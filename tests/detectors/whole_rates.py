@@ -48,25 +48,25 @@ class Found:
 def found_of(told: Told, story: Story, *, counted: Collection[str] | None = None) -> Found:
     """What was told of the operators of a story. `counted`: slow-downs that are large enough to be found; None: all.
 
-    A finding of the right operator and direction that is dated to another version is found, and neither right nor
-    wrong.
+    A slow-down that is told of a later version in which it still held is found, and neither right nor wrong.
     """
     truth = changes(story)
     called = {(one.version, one.name, one.sign): one for one in of_operators(told.called) if one.change != "creep"}
-    right = [key for key in called if truth[key[0]].get(key[1]) == key[2]]
-    near = {(name, sign) for own in truth.values() for name, sign in own.items()}
-    wrong = [key for key in called if key[1:] not in near]
+    held = {version.label: set(version.slower) for version in story}
+    right = {key for key in called if truth[key[0]].get(key[1]) == key[2]}
+    late = {key for key in called if key not in right and key[2] > 0 and key[1] in held[key[0]]}
     slow = [(version, name) for version, own in truth.items() for name, sign in own.items() if sign > 0]
     slow = [one for one in slow if counted is None or one[1] in counted]
-    names = {name for _, name, sign in called if sign > 0}
+    dated = [one for one in slow if (*one, 1) in right]
+    names = {name for _, name, _ in late}
     back = {name: version for version, own in truth.items() for name, sign in own.items() if sign < 0}
-    lived = [called[version, name, 1] for version, name in slow if (version, name, 1) in called and name in back]
+    lived = [called[version, name, 1] for version, name in dated if name in back]
     return Found(
         injected=len(slow),
-        found=sum(name in names for _, name in slow),
-        dated=sum((version, name, 1) in called for version, name in slow),
+        found=len(dated) + sum(one[1] in names for one in slow if one not in dated),
+        dated=len(dated),
         right=len(right),
-        wrong=len(wrong),
+        wrong=len(called) - len(right) - len(late),
         ended=len(lived),
         recovered=sum(one.recovered == back[one.name] for one in lived),
     )

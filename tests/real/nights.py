@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import tracker
+from tests.detectors.stories import Story, Version
 from tests.detectors.whole_rates import Alarms, alarms_of
 from tests.detectors.whole_way import Gates, Told, gates_of, told
-from tests.real.gates import LABELS
+from tests.real.gates import FACTORS, INJECTED, LABELS
 from tracker.detectors import rule
 
 UNCHANGED = ("v01", "v02", "v03", "v04", "v06")
@@ -75,6 +76,19 @@ class Nights:
 
 def _keys(version: str) -> set[tuple[str, str, int, str]]:
     return {(version, *label) for label in LABELS[version]}
+
+
+def made_story(clean: int = 12, slow: int = 8) -> Story:
+    """What is true of the runs of `gates.make_series`: versions of 3 runs as they are, then two for each factor."""
+    quiet = [Version(f"v{number:02}", 3) for number in range(1, clean // 3 + 1)]
+    slower = [dict.fromkeys(INJECTED, factor) for factor in FACTORS for _ in range(2)]
+    return [*quiet, *(Version(f"v{number:02}", slow // 2, own) for number, own in enumerate(slower, len(quiet) + 1))]
+
+
+def as_versions(story: Story, paths: Sequence[Path]) -> dict[str, list[Path]]:
+    """The captures of a story by version, in order."""
+    left = iter(paths)
+    return {version.label: [next(left) for _ in range(version.runs)] for version in story}
 
 
 def nights(versions: Mapping[str, Sequence[Path]]) -> Nights:

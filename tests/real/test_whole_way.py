@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.detectors.stories import changes
 from tests.real import data, whole_way
-from tests.real.gates import LABELS, nightly_versions
-from tests.real.nights import CODES, nights
+from tests.real.gates import INJECTED, LABELS, nightly_versions
+from tests.real.nights import CODES, as_versions, made_story, nights
 
 
 @pytest.fixture(scope="module")
@@ -74,3 +75,10 @@ def test_most_slow_downs_of_real_operators_are_found(days, ratio, recall):
     found = whole_way.slow_downs(days, ratio, runs=3, seeds=range(4))
     assert found.recall >= recall, found
     assert found.fdr <= 0.1, found
+
+
+def test_the_runs_of_a_made_series_are_told_apart_by_version():
+    story = made_story()
+    assert [version.runs for version in story] == [3, 3, 3, 3, 4, 4, 4, 4]
+    assert changes(story)["v05"] == changes(story)["v07"] == dict.fromkeys(INJECTED, 1)
+    assert as_versions(story, list(range(28)))["v08"] == [24, 25, 26, 27]
