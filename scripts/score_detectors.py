@@ -114,10 +114,12 @@ def told_of_made_lines(lines: int) -> Iterator[Gate]:
 
 
 def told_of_real_runs(captures: Path, lines: int) -> Iterator[Gate]:
-    """What users are told of 41 real runs of one code: in their order, and in so many others."""
+    """What users are told of 41 real runs of one code: in their order, and in so many others; with slow-downs twice as
+    many, since there is one kind of noise alone.
+    """
     name = "told of real runs"
     days = whole_way.same_code(captures)
-    by_ratio = {ratio: whole_way.slow_downs(days, ratio, runs=3, seeds=range(lines)) for ratio in WHOLE_REAL}
+    by_ratio = {ratio: whole_way.slow_downs(days, ratio, runs=3, seeds=range(2 * lines)) for ratio in WHOLE_REAL}
     yield from _found(name, by_ratio, WHOLE_REAL)
     for versions, runs in REPEATED:
         for order, seeds in (("as they came", [None]), ("shuffled", range(lines))):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.detectors.stories import changes
+from tests.detectors.whole_rates import Found
 from tests.real import data, whole_way
 from tests.real.gates import INJECTED, LABELS, nightly_versions
 from tests.real.nights import CODES, as_versions, made_story, nights
@@ -70,11 +71,12 @@ def test_large_slow_downs_of_real_operators_are_found_and_dated(days):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ratio", "recall"), [(0.1, 0.4), (0.2, 0.8), (0.5, 0.9)])
-def test_most_slow_downs_of_real_operators_are_found(days, ratio, recall):
-    found = whole_way.slow_downs(days, ratio, runs=3, seeds=range(4))
-    assert found.recall >= recall, found
-    assert found.fdr <= 0.1, found
+def test_most_slow_downs_of_real_operators_are_found_and_little_else(days):
+    found = {ratio: whole_way.slow_downs(days, ratio, runs=3, seeds=range(8)) for ratio in (0.1, 0.2, 0.5)}
+    assert [found[ratio].recall >= least for ratio, least in ((0.1, 0.4), (0.2, 0.8), (0.5, 0.9))] == [True] * 3, found
+    whole = sum(found.values(), Found())
+    assert whole.fdr <= 0.08, whole  # .05 is borne; of some 150 findings
+    assert whole.misdated <= 0.05 * whole.found, whole
 
 
 def test_the_runs_of_a_made_series_are_told_apart_by_version():
