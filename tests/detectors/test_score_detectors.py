@@ -27,7 +27,7 @@ def script():
 def table(script, monkeypatch, capsys, *found):
     """What the script prints and returns with these gates alone."""
     monkeypatch.setattr(script, "change_points", lambda: iter(found))
-    for section in ("made_runs", "speed"):
+    for section in ("told_of_made_lines", "made_runs", "speed"):
         monkeypatch.setattr(script, section, lambda *_: iter(()))
     monkeypatch.setattr(sys, "argv", ["score_detectors.py"])
     code = script.main()
