@@ -6,6 +6,7 @@ from sqlalchemy import text
 
 from tests.judgement.made import runs
 from tests.judgement.test_update import judge
+from tracker.detectors import rule
 from tracker.judgement import Wish, act, explain, findings
 from tracker.results import FindingsOptions
 from tracker.results.findings import STATES
@@ -44,7 +45,7 @@ def test_what_this_rule_finds_too_keeps_its_number_and_what_users_said_and_the_r
     assert rows(store) == {"op07": (number, "acknowledged"), "op09": (90, "normal")}
     last = explain(store, 90).events.to_dict("records")[-1]
     assert (last["target"], last["kind"], last["who"]) == ("normal", "closed", "rule")
-    assert last["reason"].startswith("the rule, version 5, does not find it")
+    assert last["reason"].startswith(f"the rule, version {rule.RULE_VERSION}, does not find it")
     runs(store, "v3", {"op07": 1.3}, start=8)
     judge(store)
     assert rows(store)["op09"] == (90, "normal"), "it stays closed, and is not told again"

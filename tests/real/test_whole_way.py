@@ -46,7 +46,6 @@ def test_findings_of_each_night_end_as_it_is_labelled(grown):
     assert grown.blocked == []
 
 
-@pytest.mark.xfail(strict=True, reason="v06 fails for what v05 began: its window holds runs of v05, so it is no news")
 def test_diffs_of_each_night_end_as_it_is_labelled(grown):
     assert grown.wrong_codes("diff") == []
 

@@ -18,6 +18,7 @@ from tracker.detectors.life import LifeRule
 from tracker.errors import EXIT_NOT_COMPARABLE, EXIT_TOO_LITTLE_DATA
 from tracker.judgement import known_at
 from tracker.judgement.gates import key_of_finding
+from tracker.judgement.stored import kept_version
 from tracker.lazy import pd
 from tracker.results import ADDED, REMOVED, Cause, Diff
 from tracker.results.gates import FAIL_ON, NET_SHARE, Gate, GatedRow, Key, Outcome, decided, without_small_losses
@@ -263,8 +264,11 @@ def _no_news(row: Row, section: str, renamed: set[str], sizes: Mapping[str, tupl
 
 
 def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
-    """The regressions of the candidate's line that began between the baseline and the candidate, and were open, or had
-    been accepted, when the candidate came. What the baseline has already, and what is worse now than then, is news.
+    """The regressions of the candidate's line that were open, or had been accepted, when the candidate came. What is
+    worse now than then is news, and what the baseline has already: that it is still there, and worse than itself.
+
+    Against the very runs that a version was judged by, nothing is of the baseline: a series with an open regression is
+    judged by older runs of its own.
 
     Empty without a database, for paths, and where nothing was judged.
     """
@@ -281,9 +285,11 @@ def known_before(store: Store | None, diff: Diff) -> tuple[Known, ...]:
     with store.connect() as connection:
         lines = judged.lines(connection, diff.candidate.run_ids)
         runs = judged.runs_of(connection, lines[0])
+        kept = kept_version(connection, lines[0], diff.candidate.run_ids)
+    own_window = kept is not None and kept.baseline == {*diff.baseline.run_ids}
     place = sum(order[run.version] < first for run in runs)
     rows = known_at(store, lines[0], runs, place)
-    return tuple(known_of(row) for row in rows if order[row["version"]] > newest)
+    return tuple(known_of(row) for row in rows if own_window or order[row["version"]] > newest)
 
 
 def known_of(row: Row) -> Known:

@@ -34,7 +34,7 @@ CALM: Final = (UNCHANGED, BELOW_LIMIT, DRIFT)
 CHANGED: Final = (REGRESSED, IMPROVED, SUSPECT)
 """What is said of a series that is on another level, or may be."""
 
-RULE_VERSION: Final = 5
+RULE_VERSION: Final = 6
 """Goes up with every change that can change a verdict; stored beside each, so that two rules can be told apart."""
 
 TESTED_SHARE: Final = 1e-4
@@ -45,6 +45,10 @@ COMMUNICATION_RATIO: Final = 0.10
 DEVICE_TIMED_STEP_RATIO: Final = 0.02
 HOST_TIMED_STEP_RATIO: Final = 0.05
 MIN_CONTRIBUTION: Final = 0.001
+PART_CONTRIBUTION: Final = 0.01
+"""Smallest change of the step that matters of a part of it that is no operator (idle time, data loading, exposed
+communication): such a part is small beside the step, and moves by 3 % of itself where nothing has changed.
+"""
 ALPHA: Final = 0.05  # 0.08 finds hardly more, and twice as much that is false: see `judging`
 CREEP_RATIO: Final = 0.08
 POWER: Final = 0.8

@@ -20,6 +20,7 @@ from tracker.detectors.totals import Noise, changes_of_totals
 from tracker.judgement.families import (
     OWN_CLOCK,
     RUN,
+    THE_STEP,
     UNCOUNTED,
     WAYS,
     Family,
@@ -35,10 +36,12 @@ from tracker.judgement.families import (
 from tracker.judgement.recorded import Split, factors_for, split
 from tracker.judgement.thresholds import NONE, Thresholds
 from tracker.judgement.yardstick import factors_of, noise_of
+from tracker.results.verdicts import BELOW_FLOOR
 from tracker.store.samples import UNPROFILED
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
 
 _NUMBERS: Final = ("diff", "p", "q", "contribution", "detectable")
 _WORDS: Final = ("verdict", "reason")
@@ -386,7 +389,26 @@ def run_totals(  # noqa: PLR0913 each says something else
     waiting = _waiting(first, names, ("data loading",) if device_timed else ("data loading", "free"), x, y)
     share = {"step": explained + waiting, "e2e": explained + waiting, "compute": explained}
     parts = np.array([share.get(name, np.nan) for name in names])
-    return changed.columns(parts)
+    found = changed.columns(parts)
+    small = timed & ~inverse & ~_matters(names, x, y, limits)
+    below = small & np.isin(found["verdict"], (*rule.CHANGED, rule.DRIFT))
+    found["verdict"], found["reason"] = (
+        np.where(below, word, found[column])
+        for column, word in (("verdict", rule.BELOW_LIMIT), ("reason", BELOW_FLOOR))
+    )
+    return found
+
+
+def _matters(names: Sequence[str], x: F64, y: F64, limits: rule.Limits) -> BOOL:
+    """Of which parts of the step the change is large enough beside it; the step itself always, and all where no run
+    states it.
+    """
+    whole = np.array([name in THE_STEP for name in names], dtype=bool)
+    steps = [max(_mean(x[row]), _mean(y[row])) for row in np.flatnonzero(whole).tolist()]
+    step = max((step for step in steps if not np.isnan(step)), default=float("nan"))
+    change = np.array([_mean(after) - _mean(before) for before, after in zip(x, y, strict=True)])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(whole | ~(np.abs(change) < limits.min_contribution * step))
 
 
 def _waiting(first: Columns, names: Sequence[str], causes: Sequence[str], x: F64, y: F64) -> float:

@@ -88,10 +88,13 @@ class Thresholds(Struct, frozen=True):
 
     def _limits(self, kind: str, names: Sequence[str], usual: float) -> rule.Limits:
         alpha = self.of(ALPHA, kind)
+        contribution = rule.PART_CONTRIBUTION if kind == RUN else rule.MIN_CONTRIBUTION
         return rule.Limits(
             self._values(MIN_RATIO, kind, names, usual),
             rule.ALPHA if alpha is None else alpha.value,
-            self._values(MIN_CONTRIBUTION, kind, names, rule.MIN_CONTRIBUTION),
+            self._values(
+                MIN_CONTRIBUTION, kind, names, rule.PART_CONTRIBUTION if kind == RUN else rule.MIN_CONTRIBUTION
+            ),
         )
 
     def _rows(self, name: str, kind: str) -> list[Threshold]:

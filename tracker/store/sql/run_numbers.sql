@@ -1,11 +1,10 @@
 -- What did the runs of a workload reach? One row per active run, in the order of versions.
 -- Parameters: workload (name)
 -- Columns: run_id, configuration_id, device_id; version, ordinal: its place; commit_id, pinned, version_note: of the
---   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the profiler on one of its
---   ranks, JSON; mean_step_ns, mean_e2e_ns: mean over the steps of all ranks; median_step_ns, samples_per_second: the
---   median over them, a row that is the mean of N steps N times, of the latter what the ranks say on average where no
---   step says it; NULL: not said;
---   peak_allocated_bytes: of the rank with most
+--   version; note: of the run; vendor, device (model); ranks: that came; world_size (NULL: unknown); settings: of the
+--   profiler on one of its ranks, JSON; mean_step_ns, mean_e2e_ns: mean over the steps of all ranks; median_step_ns,
+--   samples_per_second: the median over them, a row that is the mean of N steps N times, of the latter what the ranks
+--   say on average where no step says it; NULL: not said; peak_allocated_bytes: of the rank with most
 WITH picked AS (
     SELECT
         r.id,
