@@ -92,9 +92,7 @@ class Thresholds(Struct, frozen=True):
         return rule.Limits(
             self._values(MIN_RATIO, kind, names, usual),
             rule.ALPHA if alpha is None else alpha.value,
-            self._values(
-                MIN_CONTRIBUTION, kind, names, rule.PART_CONTRIBUTION if kind == RUN else rule.MIN_CONTRIBUTION
-            ),
+            self._values(MIN_CONTRIBUTION, kind, names, contribution),
         )
 
     def _rows(self, name: str, kind: str) -> list[Threshold]:
