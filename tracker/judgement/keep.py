@@ -12,7 +12,7 @@ from msgspec.structs import astuple
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.detectors import change_points, life, rule
+from tracker.detectors import life, rule
 from tracker.detectors.arrays import Columns
 from tracker.detectors.life import NOTIFIED, Acted
 from tracker.judgement.apart import are_there, write_apart
@@ -27,6 +27,7 @@ from tracker.judgement.follow import (
     resume,
     watched_of,
 )
+from tracker.judgement.follow.tracked import dated_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.recorded import Split, one_per_key, recordings_of_line, series_id, split, split_runs
@@ -41,9 +42,6 @@ _SIGNS = {word: sign for sign, word in DIRECTIONS.items()}
 _ACTIONS: Mapping[str, life.Action] = {word: word for word in get_args(life.Action)}
 _CHANGES: Mapping[str, Change] = {word: word for word in get_args(Change)}
 _CONFIRMS = frozenset({"confirmed", "reopened"})
-_NEAR = 3
-_DATED_BY = 30
-"""Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
 class SeriesVerdicts(Struct, frozen=True):
@@ -258,7 +256,7 @@ def _made(
 ) -> MadeFinding:
     """`number`: of its series; `until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
-    first = _dated(tracked, watched)
+    first = dated_of(watched, tracked) if finding.state in NOTIFIED else tracked.first
     good = max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
@@ -273,7 +271,7 @@ def _made(
         "reopened": finding.reopened,
         "rule_version": rule.RULE_VERSION,
         "effect": math.expm1(tracked.sign * tracked.effect) if tracked.change != "presence" else None,
-        "last_run_id": runs[tracked.last or tracked.first].run_id,
+        "last_run_id": runs[tracked.first if tracked.last is None else tracked.last].run_id,
         **gates,
         "until_ns": finding.until_ns if finding.state == "muted" else None,
     }
@@ -304,21 +302,6 @@ def inverse_diff(diff: float | None) -> float | None:
     (-0.5, None)
     """
     return None if diff is None else 1.0 / (1.0 + diff) - 1.0
-
-
-def _dated(tracked: Tracked, watched: Watched) -> int:
-    """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
-    first = tracked.first
-    if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
-        return first
-    start = max(0, first - _DATED_BY)
-    around = np.arange(start, min(len(watched.runs), first + _DATED_BY))
-    values = watched.centred[tracked.row, around]
-    known = around[~np.isnan(values)]
-    near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
-    # the runs of its baseline were as they should be
-    near = [place for place in near if abs(place - first) <= _NEAR and place > max(tracked.baseline, default=-1)]
-    return min(near, key=lambda place: (abs(place - first), place), default=first)
 
 
 def _said(watched: Watched, row: int, places: Sequence[int]) -> np.ndarray[Any, Any]:
