@@ -31,7 +31,7 @@ from bench_queries import ROOT, RUNS_PER_VERSION, Targets, command, copy, run, t
 from tracker.store.samples.arrays import SampleArray, packed, unpacked
 
 NOISE: Final = 0.01
-SLOWER: Final = 1.3
+SLOWER: Final = 8.0
 EVERY: Final = 10 * RUNS_PER_VERSION
 """Runs between two changes."""
 
@@ -116,9 +116,10 @@ def measure(database: Path, folder: Path, runs: int, rounds: int) -> tuple[float
     for left in folder.glob("one_more.db*"):
         left.unlink()
     shutil.copy(database, one)
-    judged(one, None)  # by the program as it is now
+    add(one, [runs + 1])
+    judged(one, [runs + 1])  # by the program as it is now: that of an earlier day may have kept something else
     found = []
-    for number in range(runs + 1, runs + rounds + 1):
+    for number in range(runs + 2, runs + rounds + 2):
         add(one, [number])
         found.append(judged(one, [number]))
         print(f"| {runs:,} | {number:,} | {found[-1][0]:.0f} | {found[-1][1]:.0f} |", flush=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -47,7 +46,7 @@ from tracker.judgement.follow.tracked import (
 )
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.version_verdicts import VersionVerdicts, verdicts_of_version
-from tracker.judgement.follow.watched import Watched, WatchedRun
+from tracker.judgement.follow.watched import Watched, versions_of
 from tracker.judgement.follow.windows import Windows
 from tracker.results.verdicts import BACK
 
@@ -65,7 +64,7 @@ _TOGETHER: Final = "the runs of the version show it together"
 _NOT_YET: Final = "worse with a later version, whose runs do not show it by themselves yet"
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
 _UNDECIDED: Final = 100
-"""Runs after which a suspicion is over that none of them has decided: its series is gone, or hardly ever recorded."""
+"""Runs that may leave a suspicion undecided: its series is gone then, or hardly ever recorded."""
 
 
 def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
@@ -79,19 +78,12 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
     return follower.result(now_ns)
 
 
-def versions_of(runs: Sequence[WatchedRun]) -> list[range]:
-    """The places of the runs of each version, in order."""
-    borders = [at for at in range(1, len(runs)) if runs[at].version != runs[at - 1].version]
-    return [range(*bounds) for bounds in pairwise([0, *borders, len(runs)])] if runs else []
-
-
 class Follower:
     """Where the following of a line stands: everything but the runs themselves that the next version is judged by.
 
     `baselines`: what each series is judged against. `found`: all findings; `open`: those that a run may still change,
     by key, and `further` steps of them. `snapshots`: the windows as they were before a run that raised suspicions.
-    `verdicts`: of the versions that were observed, in order. `ended`: how many findings of a key had ended before those
-    of `found`; None: those are all.
+    `verdicts`: of the versions that were observed, in order. `ended`: how many of a key ended before `found`; None: 0.
     """
 
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
@@ -142,9 +134,8 @@ class Follower:
         for run in runs:
             for action in self.actions.get(run, ()):
                 self._act(action, runs.stop)
-        for tracked in (*self.open.values(), *self.further):
-            if tracked.dated is None and is_dated(tracked, runs.stop):
-                tracked.dated = dated_of(self.watched, tracked)
+        for tracked in [one for one in (*self.open.values(), *self.further) if is_dated(one, runs.stop)]:
+            tracked.dated = dated_of(self.watched, tracked)
         self.snapshots = {
             place: columns
             for place, columns in self.snapshots.items()
@@ -152,13 +143,13 @@ class Follower:
         }
 
     def _give_up(self, runs: range) -> None:
-        """Suspicions that too many runs before these have left undecided are none."""
+        """Suspicions that too many runs have left undecided are none."""
         for tracked in list(self.open.values()):
-            place, finding = tracked.suspected, tracked.finding
+            place, state = tracked.suspected, tracked.finding.state
             if place is None or runs.start - place <= _UNDECIDED:
                 continue
             tracked.suspected = None
-            if "recovered" in (finding.state, finding.vanished_before if finding.state == "vanished" else ""):
+            if (tracked.finding.vanished_before if state == "vanished" else state) == "recovered":
                 self.baselines.join(tracked, range(place, runs.start))
                 continue
             over = replace(self._observed([runs.start - 1], None), confirms=False, because=f"{_UNDECIDED} runs")
@@ -247,8 +238,8 @@ class Follower:
 
     def _count_of(self, key: Key) -> int:
         """How many findings of a key there were."""
-        ended = 0 if self.ended is None else self.ended.get(key, 0)
-        return max(ended, *(old.finding.number for old in self.found if old.key == key), 0)
+        numbers = [old.finding.number for old in self.found if old.key == key]
+        return max(numbers, default=0) if self.ended is None else max(*numbers, self.ended.get(key, 0), 0)
 
     def _decides(self, tracked: Tracked, runs: range) -> bool:
         """Whether a suspicion is decided with the version of these runs: by as many runs as are wanted since it was

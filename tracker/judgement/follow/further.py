@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracker.detectors import rule
 from tracker.detectors.baseline import WINDOW
-from tracker.judgement.follow.tracked import Tracked, effect_of, runs_since
+from tracker.judgement.follow.tracked import Tracked, effect_of
 from tracker.judgement.follow.tracks import levels
 from tracker.judgement.follow.watched import Watched
 from tracker.judgement.follow.windows import Windows

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from msgspec import Struct, field
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.judgement.families import Family
@@ -34,8 +35,8 @@ class Older(Struct, frozen=True, eq=False):
     places: I64 = _none(np.int64)
     runs: Sequence[Any] = ()
     step: F64 = _none(np.float64)
-    said: dict[Family, BOOL] = field(default_factory=dict)
-    factors: dict[Family, F64] = field(default_factory=dict)
+    said: Sequence[tuple[tuple[Any, ...], BOOL]] = ()
+    factors: Sequence[tuple[tuple[Any, ...], F64]] = ()
     rows: I64 = _none(np.int64)
     columns: I64 = _none(np.int64)
     raw: F64 = _none(np.float64)
@@ -47,14 +48,13 @@ class Older(Struct, frozen=True, eq=False):
     followed: int = 0
     """Runs, of `places` and from `first` on, that were followed already."""
 
-    @property
-    def no_factor(self) -> F64:
-        """The factor of a family that none of the runs that were followed has."""
-        return np.zeros(self.followed)
+    def factor_of(self, family: Family) -> F64:
+        """What the series of a family share, of the runs that were followed already."""
+        return next((own for known, own in self.factors if known == family), np.zeros(self.followed))
 
     def said_of(self, family: Family) -> BOOL:
         """Which of the runs say anything of a family."""
-        return self.said.get(family, np.zeros(len(self.places), dtype=bool))
+        return next((own for known, own in self.said if known == family), np.zeros(len(self.places), dtype=bool))
 
     def with_cells(self, values: F64, cells: F64) -> F64:
         """`values` (series, runs) of the runs that are read, behind those of the older ones."""
@@ -66,3 +66,11 @@ class Older(Struct, frozen=True, eq=False):
         whole[self.rows, self.columns] = cells
         whole[:, count:] = values
         return whole
+
+    def of_rows(self, rows: I64, count: int, missing: int) -> Older:
+        """The same for a line of `count` rows: `rows` says for each row here which one of those it is. `missing`: what
+        `came` and `counted` are of the others.
+        """
+        came, counted = np.full((2, count), missing, dtype=np.int64)
+        came[rows], counted[rows] = self.came, self.counted
+        return replace(self, rows=rows[self.rows], came=came, counted=counted)

@@ -25,7 +25,7 @@ _LASTING: Final = 3
 _SINCE: Final = 20
 """Runs that have the series, before a version, of those since its finding began that still count: a level has 8."""
 
-_DATED_BY: Final = 30
+DATED_BY: Final = 30
 """Runs on either side of a suspicion by which it is dated (JUDGEMENT 5)."""
 
 _NEAR: Final = 3
@@ -39,9 +39,9 @@ class Tracked(Struct):
 
     `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then;
     `step_baseline`: those that the step was judged against then. `candidate`: the runs that decided; the first one,
-    until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run; None:
-    not known yet. `turned`: the run with which the last step back began that was told. `further`: it is a step of one
-    that is open. `dated`: see `dated_of`; None: more runs may date it otherwise.
+    until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run, None
+    until there is one. `turned`: the run with which the last step back began that was told. `further`: it is a step of
+    one that is open. `dated`: see `dated_of`; None: more runs may date it otherwise.
     """
 
     row: int
@@ -176,7 +176,7 @@ def dated_of(watched: Watched, tracked: Tracked) -> int:
     first = tracked.first
     if tracked.dated is not None or tracked.change != "level":
         return first if tracked.dated is None else tracked.dated
-    around = np.arange(max(0, first - _DATED_BY), min(len(watched.runs), first + _DATED_BY))
+    around = np.arange(max(0, first - DATED_BY), min(len(watched.runs), first + DATED_BY))
     values = watched.centred[tracked.row, around]
     known = around[~np.isnan(values)]
     near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
@@ -187,7 +187,7 @@ def dated_of(watched: Watched, tracked: Tracked) -> int:
 
 def is_dated(tracked: Tracked, stop: int) -> bool:
     """Whether no run after those before `stop` can date the finding otherwise."""
-    return tracked.change == "level" and tracked.first + _DATED_BY <= stop
+    return tracked.change == "level" and tracked.first + DATED_BY <= stop
 
 
 def last_of_change(watched: Watched, tracked: Tracked, first: int, last: int) -> int:

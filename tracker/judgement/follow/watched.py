@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -39,6 +40,12 @@ class WatchedRun(Struct, frozen=True):
     label: str = ""
 
 
+def versions_of(runs: Sequence[WatchedRun]) -> list[range]:
+    """The places of the runs of each version, in order."""
+    borders = [at for at in range(1, len(runs)) if runs[at].version != runs[at - 1].version]
+    return [range(*bounds) for bounds in pairwise([0, *borders, len(runs)])] if runs else []
+
+
 class FamilyLimits(Struct, frozen=True):
     """What a change of the series of a family must be: of its times, its calls, its creep; `creep_step`: the step that
     is no creep any more.
@@ -61,7 +68,8 @@ class Watched(Struct, frozen=True):
     `ways`: rows of the run-level series by how they were measured, a word of WAYS. `limits`: by family, by rows of it.
     `said`: by family, which runs say anything of it. `factors`: of each family whose runs share something of their own,
     that, per run, as `shared`. `came`, `counted`: per series the place of the first run of the line that has it, and
-    that counts its calls; NEVER: none. `has_step`: whether any run of the line has a step.
+    that counts its calls; NEVER: none. `has_step`: whether any run of the line has a step. `first_read`: the column
+    from which on runs were read whole.
     """
 
     families: Sequence[Family]
@@ -82,6 +90,7 @@ class Watched(Struct, frozen=True):
     came: I64
     counted: I64
     has_step: bool
+    first_read: int
 
     @property
     def leaf(self) -> Family | None:
@@ -141,7 +150,7 @@ def watched_of(
     said = {family: np.concatenate([before.said_of(family), told]) for family, told in said.items()}
     with_older = before.with_cells(raw, before.raw)
     factors = {
-        family: factor_run_by_run(with_older[rows], step, said[family], before.factors.get(family, before.no_factor))
+        family: factor_run_by_run(with_older[rows], step, said[family], before.factor_of(family))
         for family, rows in own.items()
     }
     # a run has the leaves of one recording, and a factor of 0 in the others
@@ -161,7 +170,7 @@ def watched_of(
     return Watched(
         line.families, line.names, [*before.runs, *runs], with_older, before.with_cells(centred, before.centred),
         shared, before.with_cells(line.calls, before.calls), step, kinds, ways, thresholds, limits, said, places,
-        factors, came, counted, before.has_step or not bool(np.isnan(step).all()),
+        factors, came, counted, before.has_step or not bool(np.isnan(step).all()), len(before.places),
     )  # fmt: skip
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from msgspec import Struct, field
 from sqlalchemy import Connection
 
 from tracker.columns import Columns
 from tracker.results.recording import Recording, recording_of
+from tracker.store import bulk
 from tracker.store.connect import Store
 from tracker.store.queries.answers import Question, answer, as_keys, whole
 from tracker.store.sql import statement
@@ -43,21 +43,21 @@ def recordings(store: Store, run_ids: Sequence[int]) -> Columns:
 def recorded(connection: Connection, run_ids: Iterable[int]) -> dict[int, Recorded]:
     """Run -> what its captures say of how it was recorded."""
     asked = list(dict.fromkeys(run_ids))
-    rows = connection.execute(statement("recordings"), {"ids": as_keys(asked)}) if asked else ()
-    return recorded_of(((row.run_id, row.key, row.value) for row in rows), asked)
+    rows = bulk.fetch(connection.execute(statement("recordings"), {"ids": as_keys(asked)})) if asked else ()
+    return recorded_of(rows, asked)
 
 
 def recorded_of(rows: Iterable[tuple[int, str, str]], run_ids: Iterable[int]) -> dict[int, Recorded]:
-    """The same, from the rows (run_id, key, value) of `recordings`."""
+    """The same, from the rows (run_id, key, value) of `recordings`. Of runs that say the same it is one object."""
     found: dict[int, dict[str, list[str]]] = {run_id: {} for run_id in run_ids}
     for run_id, name, value in rows:
         found[run_id].setdefault(name, []).append(value)
-    parsed: dict[str, dict[str, Any]] = {}
+    same: dict[tuple[object, ...], Recorded] = {}
     runs = {}
     for run_id, said in found.items():
-        texts = said.pop("settings", [])
-        for text in texts:
-            if text not in parsed:
-                parsed[text] = json.loads(text)
-        runs[run_id] = Recorded({name: tuple(words) for name, words in said.items()}, tuple(map(parsed.get, texts)))  # type: ignore[arg-type]
+        words = tuple((name, tuple(own)) for name, own in said.items())
+        if words not in same:
+            texts = said.pop("settings", [])
+            same[words] = Recorded({name: tuple(own) for name, own in said.items()}, tuple(map(json.loads, texts)))
+        runs[run_id] = same[words]
     return runs
