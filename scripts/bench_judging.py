@@ -49,10 +49,10 @@ import tracker.judgement.update, pandas
 from tracker.store import open_store
 with open_store({url!r}, create=False) as store:
     lines = lines_of(store, {runs!r})
-    began = time.perf_counter()
+    began, cpu = time.perf_counter(), time.process_time()
     update(store, lines)
-    took = time.perf_counter() - began
-print(json.dumps([took * 1e3, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
+    took, cpu = time.perf_counter() - began, time.process_time() - cpu
+print(json.dumps([took * 1e3, cpu * 1e3, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024]))
 """
 
 
@@ -86,14 +86,14 @@ def add(database: Path, numbers: Sequence[int]) -> None:
         connection.commit()
 
 
-def judged(database: Path, runs: Sequence[int] | None) -> tuple[float, float]:
-    """Judges the lines of these runs, or all: ms, and the peak memory of the process in MB."""
+def judged(database: Path, runs: Sequence[int] | None) -> tuple[float, float, float]:
+    """Judges the lines of these runs, or all: ms, ms of a processor, and the peak memory of the process in MB."""
     code = JUDGE.format(root=str(ROOT), url=str(database), runs=None if runs is None else list(runs))
     done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
     if done.returncode:
         sys.exit(done.stderr[-2000:])
-    took, memory = json.loads(done.stdout.splitlines()[-1])
-    return took, memory
+    took, cpu, memory = json.loads(done.stdout.splitlines()[-1])
+    return took, cpu, memory
 
 
 def built(folder: Path, runs: int, ops: int, compiled: Path) -> Path:
@@ -122,8 +122,8 @@ def measure(database: Path, folder: Path, runs: int, rounds: int) -> tuple[float
     for number in range(runs + 2, runs + rounds + 2):
         add(one, [number])
         found.append(judged(one, [number]))
-        print(f"| {runs:,} | {number:,} | {found[-1][0]:.0f} | {found[-1][1]:.0f} |", flush=True)
-    return statistics.median(took for took, _ in found), max(memory for _, memory in found)
+        print(f"| {runs:,} | {number:,} | {' | '.join(f'{one:.0f}' for one in found[-1])} |", flush=True)
+    return statistics.median(one[0] for one in found), max(one[-1] for one in found)
 
 
 def main() -> None:
@@ -138,7 +138,7 @@ def main() -> None:
     with ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tracker-bench-")))
         folder.mkdir(parents=True, exist_ok=True)
-        print("| older runs | run | ms | MB |\n|---|---|---|---|")
+        print("| older runs | run | ms | CPU ms | MB |\n|---|---|---|---|---|")
         took = {
             runs: measure(built(folder, runs, options.ops, folder / "compiled"), folder, runs, options.rounds)
             for runs in sorted(options.runs)

@@ -90,11 +90,14 @@ def tasks(basis: Basis) -> list[Task]:
 
 def _said_of(basis: Basis, version: Version) -> list[tuple[object, ...]]:
     """What stands for the runs of a version in a fingerprint."""
-    return [
-        (run.run_id, run.ranks, run.timeline, tuple(sorted(own.said.items())), *map(_items, own.settings))
-        for run in version.runs
-        for own in [basis.recordings[run.run_id]]
-    ]
+    found = []
+    words: dict[int, tuple[object, ...]] = {}  # runs that say the same are one object
+    for run in version.runs:
+        own = basis.recordings[run.run_id]
+        if id(own) not in words:
+            words[id(own)] = (tuple(sorted(own.said.items())), *map(_items, own.settings))
+        found.append((run.run_id, run.ranks, run.timeline, *words[id(own)]))
+    return found
 
 
 def _items(of: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

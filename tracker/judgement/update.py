@@ -282,4 +282,4 @@ def _rows(table: pd.DataFrame) -> list[Column]:
 
 
 def _words(column: pd.Series) -> list[str | None]:
-    return [None if pd.isna(word) or word == "" else str(word) for word in column]
+    return [str(word) if isinstance(word, str) and word else None for word in column.tolist()]
