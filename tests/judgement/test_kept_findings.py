@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from unittest.mock import patch
+
 from sqlalchemy import text
 
 from tests.judgement.made import runs
+from tests.judgement.test_checkpoints import SHORT
 from tests.judgement.test_update import judge
 from tracker.judgement import Wish, act, explain, findings, lines_of
 from tracker.judgement.follow import Checkpoint
+from tracker.judgement.follow.state import decoded
 from tracker.judgement.keep import made_findings
 from tracker.store import findings as stored
 from tracker.store import judged
@@ -107,6 +112,56 @@ def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
     assert known.runs == len(runs_now) - 1, "before the newest version, of which one run is there"
     assert (resumed, kept) == (whole, known)
     assert {finding.columns["state"] for finding in whole} >= {"acknowledged", "suspect"}
+
+
+def table(store):
+    """All findings as they are stored, with their events."""
+    with store.connect() as connection:
+        found = connection.execute(text("SELECT * FROM finding ORDER BY id")).mappings().all()
+        events = connection.execute(text("SELECT * FROM finding_event ORDER BY finding_id, position")).all()
+    return [dict(row) for row in found], events
+
+
+def whole_again(store):
+    """The same, made from the first run on."""
+    with store.begin() as connection:
+        connection.execute(text("UPDATE followed SET fingerprint = :none, checkpoint = NULL"), {"none": b"0" * 16})
+    judge(store)
+    return table(store)
+
+
+def test_what_ended_stays_as_it_is_where_less_than_the_line_is_read(store):
+    """By rules that look back less far: op07 is slower for good, op09 for one version, op11 in one run; some runs have
+    stacks. Then a run is excluded, and what ended long ago is called invalid.
+    """
+    stack = {"settings": {"with_stack": "on"}}
+    with ExitStack() as entered:
+        for name, value in SHORT.items():
+            entered.enter_context(patch(name, value))
+        firsts = []
+        for at in range(20):
+            slower = {"op07": 1.3} if at > 2 else {}
+            slower |= {"op09": 1.5} if at in (5, 14) else {"op11": 1.4} if at == 8 else {}
+            more = stack if at in (6, 7, 13) else {}
+            runs(store, f"v{at}", slower, count=1 if at == 8 else 2, start=2 * at, **more)
+            judge(store)
+            if at % 5 == 4:
+                (line,) = lines_of(store)
+                with store.connect() as connection:
+                    runs_now = judged.runs_of(connection, line)
+                    firsts.append(decoded(stored.checkpoint_of(connection, line)[2]).older.first)
+                assert table(store) == whole_again(store)
+        assert firsts[-1] > 10, "the first runs are not read"
+        ended = [row for row in table(store)[0] if row["state"] in ("normal", "recovered")]
+        assert ended and ended[0]["first_run_id"] < firsts[-1]
+        edits.exclude_all(store, [runs_now[-3].run_id], "noisy")
+        judge(store)
+        assert table(store) == whole_again(store)
+        over = [row["id"] for row in ended if row["state"] != "normal"]
+        act(store, Wish("invalid", "ann", 1, "none"), finding_ids=over[:1])
+        runs(store, "v20", {"op07": 1.3}, start=50)
+        judge(store)
+        assert table(store) == whole_again(store)
 
 
 def test_a_number_that_once_meant_a_finding_or_an_incident_never_means_another(store):

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detectors import rule
-from tracker.detectors.arrays import F64, counts, median_of_rows
+from tracker.detectors.arrays import F64
 from tracker.detectors.judging import Judged, Weights, judge_series
 
 WINDOW: Final = 3
@@ -29,11 +29,10 @@ def best_version(levels: F64) -> NDArray[np.int64]:
     n, versions = levels.shape
     if versions < WINDOW:
         return np.full(n, -1, dtype=np.int64)
+    one, middle, other = levels[:, :-2], levels[:, 1:-1], levels[:, 2:]
+    around = np.maximum(np.minimum(one, middle), np.minimum(np.maximum(one, middle), other))  # nan where one is missing
     held = np.full((n, versions), np.inf)
-    for middle in range(1, versions - 1):
-        around = levels[:, middle - 1 : middle + 2]
-        full = counts(around) == WINDOW
-        held[full, middle] = median_of_rows(around[full])
+    held[:, 1:-1] = np.where(np.isnan(around), np.inf, around)
     best = held.argmin(axis=1).astype(np.int64)
     return np.where(np.isinf(held.min(axis=1, initial=np.inf)), -1, best)
 

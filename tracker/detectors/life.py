@@ -140,6 +140,8 @@ class _Walk:
             self._vanish()
             return
         if event.effect is None:
+            if event.confirms is False:
+                self._undecided(event)
             return
         if self.finding.state == "vanished":
             self.to(self.finding.vanished_before, "returned", "the series is back")
@@ -161,6 +163,13 @@ class _Walk:
         state = self.finding.state
         if state not in ENDED | {"normal", "vanished"}:
             self.to("vanished", "vanished", "no run of this version has the series", vanished_before=state)
+
+    def _undecided(self, event: Observed) -> None:
+        """A suspicion that the runs since leave as it is ends as none."""
+        if self.finding.state == "muted":
+            self.unmute("nothing decided")
+        if "suspect" in (self.finding.state, self.finding.vanished_before, self.finding.muted_before):
+            self.to("normal", "cleared", f"nothing decided it: {event.because}")
 
     def _state(self) -> State:
         """The state, or the one below the mute: what is muted is still measured."""

@@ -40,8 +40,8 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
         {"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "normal", "expected", "vanished",
          "invalid"}
     ),
-    "vanished": frozenset({"suspect", "new", "persisting", "acknowledged", "reopened", "recovering", "recovered",
-                           "muted", "invalid"}),
+    "vanished": frozenset({"normal", "suspect", "new", "persisting", "acknowledged", "reopened", "recovering",
+                           "recovered", "muted", "invalid"}),
     "expected": frozenset({"invalid"}),
     "invalid": frozenset(),
 }  # fmt: skip

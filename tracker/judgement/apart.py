@@ -64,5 +64,4 @@ def write_apart(
 
 def are_there(connection: Connection, line: Line, runs: Iterable[LineRun]) -> bool:
     """Whether these runs are still in the line, each under the version that it was under."""
-    now = {(run.run_id, run.version_id) for run in judged.runs_of(connection, line)}
-    return {(run.run_id, run.version_id) for run in runs} <= now
+    return {(run.run_id, run.version_id) for run in runs} <= judged.versions_of_runs(connection, line)

@@ -9,11 +9,12 @@ from sqlalchemy import Connection
 
 from tracker.detectors import rule
 from tracker.judgement.best import LOOK_BACK
+from tracker.judgement.recorded import RecordedRuns
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import findings, judged, judgements, thresholds
 from tracker.store.findings import Action
 from tracker.store.judged import JudgedVersion, Line, LineRun
-from tracker.store.queries.recordings import Recorded, recorded
+from tracker.store.queries.recordings import Recorded
 
 
 class Version(Struct, frozen=True):
@@ -58,13 +59,12 @@ class Basis(Struct, frozen=True):
     actions: Sequence[Action]
 
 
-def basis_of(connection: Connection, line: Line) -> Basis:
-    """What the judgement of a line rests on now."""
+def basis_of(connection: Connection, line: Line, said: RecordedRuns | None = None) -> Basis:
+    """What the judgement of a line rests on now. `said`: how runs were recorded, as far as it was read."""
     runs = judged.runs_of(connection, line)
     limits = Thresholds(thresholds.of_line(connection, line))
-    return Basis(
-        runs, limits, recorded(connection, [run.run_id for run in runs]), findings.actions_of(connection, line)
-    )
+    recordings = (RecordedRuns() if said is None else said).of(connection, runs)
+    return Basis(runs, limits, recordings, findings.actions_of(connection, line))
 
 
 def tasks(basis: Basis) -> list[Task]:
@@ -90,11 +90,14 @@ def tasks(basis: Basis) -> list[Task]:
 
 def _said_of(basis: Basis, version: Version) -> list[tuple[object, ...]]:
     """What stands for the runs of a version in a fingerprint."""
-    return [
-        (run.run_id, run.ranks, run.timeline, tuple(sorted(own.said.items())), *map(_items, own.settings))
-        for run in version.runs
-        for own in [basis.recordings[run.run_id]]
-    ]
+    found = []
+    words: dict[int, tuple[object, ...]] = {}  # runs that say the same are one object
+    for run in version.runs:
+        own = basis.recordings[run.run_id]
+        if id(own) not in words:
+            words[id(own)] = (tuple(sorted(own.said.items())), *map(_items, own.settings))
+        found.append((run.run_id, run.ranks, run.timeline, *words[id(own)]))
+    return found
 
 
 def _items(of: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

@@ -4,46 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import astuple
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from tracker.detectors import change_points, life, rule
+from tracker.detectors import rule
 from tracker.detectors.arrays import Columns
-from tracker.detectors.life import NOTIFIED, Acted
+from tracker.detectors.life import NOTIFIED
 from tracker.judgement.apart import are_there, write_apart
+from tracker.judgement.basis import Basis, basis_of
 from tracker.judgement.families import more_is_better
-from tracker.judgement.follow import (
-    Checkpoint,
-    Tracked,
-    UserAction,
-    VersionVerdicts,
-    Watched,
-    WatchedRun,
-    resume,
-    watched_of,
-)
-from tracker.judgement.follow.tracks import Change
-from tracker.judgement.judging import Values
-from tracker.judgement.recorded import Split, one_per_key, recordings_of_line, series_id, split, split_runs
+from tracker.judgement.follow import Checkpoint, Tracked, VersionVerdicts, Watched, dated_of, resume
+from tracker.judgement.reading import DIRECTIONS, StoredLine, StoredRuns
+from tracker.judgement.recorded import RecordedRuns, one_per_key, recordings_of_line, series_id
 from tracker.judgement.thresholds import Thresholds
-from tracker.store import Store, findings, judged, judgements, thresholds
+from tracker.store import Store, findings, judgements, thresholds
 from tracker.store.findings import Action, MadeFinding
 from tracker.store.judged import Line, LineRun
 from tracker.store.queries.recordings import recorded
+from tracker.store.samples.arrays import SampleArray
 
-DIRECTIONS: Mapping[int, str] = {1: "regression", -1: "improvement"}
-_SIGNS = {word: sign for sign, word in DIRECTIONS.items()}
-_ACTIONS: Mapping[str, life.Action] = {word: word for word in get_args(life.Action)}
-_CHANGES: Mapping[str, Change] = {word: word for word in get_args(Change)}
 _CONFIRMS = frozenset({"confirmed", "reopened"})
-_NEAR = 3
-_DATED_BY = 30
-"""Runs on either side of a suspicion by which it is dated, and how far from it a lasting change is the same one."""
 
 
 class SeriesVerdicts(Struct, frozen=True):
@@ -59,19 +44,25 @@ class SeriesVerdicts(Struct, frozen=True):
 
 class Made(Struct, frozen=True):
     """What following a line gives: its findings, the next checkpoint, and the verdicts of the versions that were looked
-    at, by number.
+    at, by number. `before`: the runs that a checkpoint stands for; of the findings that began with those, the ones that
+    are not among `findings` are as they were. `arrays`: samples that were read, by run.
     """
 
     findings: Sequence[MadeFinding]
     checkpoint: Checkpoint | None
     verdicts: Mapping[int, SeriesVerdicts]
+    before: frozenset[int] = frozenset()
+    arrays: Mapping[int, SampleArray] = field(default_factory=dict)
 
 
 class Followed(Struct, frozen=True):
-    """Verdicts of versions, by number, and the fingerprint of what they were made from; see `rests_on`."""
+    """Verdicts of versions, by number, and the fingerprint of what they were made from; see `rests_on`. `arrays`:
+    samples that were read for it, by run.
+    """
 
     verdicts: Mapping[int, SeriesVerdicts]
     fingerprint: bytes
+    arrays: Mapping[int, SampleArray] = field(default_factory=dict)
 
 
 class _Kept(Struct, frozen=True):
@@ -84,42 +75,53 @@ class _Kept(Struct, frozen=True):
     made: Made
 
 
-def keep(store: Store, line: Line, *, now_ns: int, wanted: Collection[int] = ()) -> Followed:
+def keep(
+    store: Store,
+    line: Line,
+    *,
+    now_ns: int,
+    wanted: Collection[int] = (),
+    said: RecordedRuns | None = None,
+    seen: bytes | None = None,
+) -> Followed:
     """Make the findings of a line again if what they rest on has changed, or a mute is over; the verdicts of the
-    `wanted` versions at least, of those that are there.
+    `wanted` versions at least, of those that are there. `said`: how runs were recorded, as far as it was read; `seen`:
+    what they rest on, read just now (see `rests_on`).
     """
     made: list[_Kept] = []
+    said = RecordedRuns() if said is None else said
 
     def make(connection: Connection, line: Line) -> _Kept | None:
-        kept = _make(connection, line, now_ns)
+        kept = _make(connection, line, now_ns, said)
         made[:] = [kept] if kept is not None else []
         return kept
 
     with store.connect() as connection:
-        fresh = _is_fresh(connection, line, rests_on(connection, line)[2], now_ns)
+        fingerprint = rests_on(connection, line, said)[2] if seen is None else seen
+        fresh = _is_fresh(connection, line, fingerprint, now_ns)
     if not fresh:
         write_apart(store, line, make, _holds, _write)
     if made and made[0].made.verdicts.keys() >= set(wanted):
-        return Followed(made[0].made.verdicts, made[0].fingerprint)
+        return Followed(made[0].made.verdicts, made[0].fingerprint, made[0].made.arrays)
     if not wanted:
         return Followed({}, b"")
     with store.connect() as connection:
-        runs, _, fingerprint = rests_on(connection, line)
+        runs, _, fingerprint = rests_on(connection, line, said)
         known = findings.checkpoint_of(connection, line)
-        again = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+        again = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known), said)
         if set(wanted) - again.verdicts.keys():
-            again = made_findings(connection, line, runs, now_ns)
-        return Followed(again.verdicts, fingerprint)
+            again = made_findings(connection, line, runs, now_ns, said=said)
+        return Followed(again.verdicts, fingerprint, again.arrays)
 
 
-def _make(connection: Connection, line: Line, now_ns: int) -> _Kept | None:
+def _make(connection: Connection, line: Line, now_ns: int, said: RecordedRuns) -> _Kept | None:
     """None where they are as they should be."""
     # first of all: whatever comes while they are made must find that they do not rest on it
-    runs, actions, fingerprint = rests_on(connection, line)
+    runs, actions, fingerprint = rests_on(connection, line, said)
     if _is_fresh(connection, line, fingerprint, now_ns):
         return None
     stored, known = findings.fingerprint_of(connection, line), findings.checkpoint_of(connection, line)
-    made = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known))
+    made = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known), said)
     return _Kept(runs, actions, stored, fingerprint, made)
 
 
@@ -132,8 +134,9 @@ def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
 
 
 def _write(connection: Connection, line: Line, kept: _Kept) -> None:
-    checkpoint = None if kept.made.checkpoint is None else astuple(kept.made.checkpoint)
-    findings.write(connection, line, kept.made.findings, kept.fingerprint, checkpoint, rule.RULE_VERSION)
+    made = kept.made
+    checkpoint = None if made.checkpoint is None else astuple(made.checkpoint)
+    findings.write(connection, line, made.findings, kept.fingerprint, checkpoint, rule.RULE_VERSION, made.before)
 
 
 def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: int) -> bool:
@@ -141,18 +144,26 @@ def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: in
     return known == fingerprint and not findings.expired(connection, line, now_ns)
 
 
-def rests_on(connection: Connection, line: Line) -> tuple[list[LineRun], list[Action], bytes]:
-    """The runs in their order, what users did, and what stands for both, the rule and the limits."""
-    runs = judged.runs_of(connection, line)
-    actions = findings.actions_of(connection, line)
-    fingerprint = judgements.fingerprint(
+def rests_on(
+    connection: Connection, line: Line, said: RecordedRuns | None = None
+) -> tuple[list[LineRun], list[Action], bytes]:
+    """The runs in their order, what users did, and what stands for both, the rule and the limits. `said`: how runs were
+    recorded, as far as it was read.
+    """
+    basis = basis_of(connection, line, said)
+    return list(basis.runs), list(basis.actions), fingerprint_of(basis)
+
+
+def fingerprint_of(basis: Basis) -> bytes:
+    """What stands for all that the findings of a line rest on."""
+    runs = basis.runs
+    return judgements.fingerprint(
         rule.RULE_VERSION,
-        Thresholds(thresholds.of_line(connection, line)).key,
+        basis.limits.key,
         *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
-        *recordings_of_line(recorded(connection, [run.run_id for run in runs]), [run.run_id for run in runs]),
-        *((action.key, action.action, action.when_ns) for action in actions),
+        *recordings_of_line(basis.recordings, [run.run_id for run in runs]),
+        *((action.key, action.action, action.when_ns) for action in basis.actions),
     )
-    return runs, actions, fingerprint
 
 
 def watched_line(
@@ -162,28 +173,9 @@ def watched_line(
 
     `recordings`: runs that were recorded differently have rows of their own; else a row is a series.
     """
-    watched, made, ids = _watched_line(connection, line, runs, recordings=recordings)
-    return watched, made.numbers(ids).tolist()
-
-
-def _watched_line(
-    connection: Connection, line: Line, runs: Sequence[LineRun], *, recordings: bool
-) -> tuple[Watched, Split, NDArray[np.int64]]:
-    """The runs of a line, ready to be followed; which rows these are; and the series of those keys."""
-    series = judged.series_of(connection, line)
-    values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
-    there = np.asarray(~np.isnan(values).all(axis=1))
-    keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
-    values, calls, run_ids = values[there], calls[there], [run.run_id for run in runs]
-    made = split_runs(connection, keys, values, calls, run_ids) if recordings else split(keys, values, calls, ())
-    known = Values.of_split(made)
-    versions = list(dict.fromkeys(run.version_id for run in runs))
-    watched = [
-        WatchedRun(run.run_id, versions.index(run.version_id), run.started_at_ns, run.timeline == "device", run.version)
-        for run in runs
-    ]
-    limits = Thresholds(thresholds.of_line(connection, line))
-    return watched_of(known, watched, limits), made, series.ids[there]
+    said = recorded(connection, [run.run_id for run in runs]) if recordings else {}
+    stored = StoredLine(connection, line, runs, said).whole(recordings=recordings)
+    return stored.watched, stored.numbers.tolist()
 
 
 def made_findings(
@@ -192,61 +184,45 @@ def made_findings(
     runs: Sequence[LineRun],
     now_ns: int | None = None,
     known: Checkpoint | None = None,
+    said: RecordedRuns | None = None,
 ) -> Made:
-    """All findings of a line, as its runs and the actions of users make them, from the checkpoint `known` on where that
-    holds.
+    """The findings of a line, as its runs and the actions of users make them: all of them; from the checkpoint `known`
+    on, where that holds, those that a run since then could change. `said`: how the runs were recorded, as far as it was
+    read.
     """
     if not runs:
         return Made([], None, {})
-    watched, made, ids = _watched_line(connection, line, runs, recordings=True)
-    series = made.numbers(ids).tolist()
-    rows_of: dict[int, list[int]] = {}
-    for row, number in enumerate(series):
-        rows_of.setdefault(series_id(number), []).append(row)
-    place = {run.run_id: at for at, run in enumerate(runs)}
-    said = recorded(connection, place)
-    actions = [action for action in findings.actions_of(connection, line) if action.key[0] in rows_of]
-
-    def row_of(action: Action) -> int:
-        """The row of the recording of the run with which the finding began."""
-        own, first = rows_of[action.key[0]], place.get(action.key[3])
-        tag = 0 if first is None else made.tag_of(made.keys[own[0]], first)
-        return next((row for row in own if int(made.tags[row]) == tag), own[0])
+    recordings = (said or RecordedRuns()).of(connection, runs)
+    stored = StoredLine(connection, line, runs, recordings)
+    limits = Thresholds(thresholds.of_line(connection, line)).key
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        recordings = recordings_of_line(said, [run.run_id for run in runs[:count]])
-        return judgements.fingerprint(rule.RULE_VERSION, watched.thresholds.key, own, parts, *recordings)
+        recorded_so = recordings_of_line(recordings, [run.run_id for run in runs[:count]])
+        return judgements.fingerprint(rule.RULE_VERSION, limits, own, parts, *recorded_so)
 
-    found, kept, verdicts = resume(
-        watched, np.array(series, dtype=np.int64), [_user_action(action, row_of(action), runs) for action in actions],
-        fingerprint, known=known, now_ns=now_ns,
-    )  # fmt: skip
+    followed = resume(stored, fingerprint, known=known, now_ns=now_ns)
+    read = stored.stored
+    if read is None:
+        raise AssertionError("what was followed was read")
+    actions = findings.actions_of(connection, line)
     until = {action.key: action.until_version for action in actions if action.action == "mute"}
-    rows = [_made(tracked, watched, series_id(series[tracked.row]), runs, until) for tracked in found]
-    return Made(rows, kept, {runs[own.runs[0]].version_id: _by_series(own, made, ids, runs) for own in verdicts})
+    ids = series_id(read.numbers).tolist()
+    rows = [_made(tracked, read.watched, ids[tracked.row], read.runs, until) for tracked in followed.found]
+    verdicts = {read.runs[own.runs[0]].version_id: _by_series(own, read) for own in followed.verdicts}
+    before = frozenset(run.run_id for run in runs[: followed.since])
+    return Made(rows, followed.checkpoint, verdicts, before, stored.arrays)
 
 
-def _by_series(
-    verdicts: VersionVerdicts, made: Split, ids: NDArray[np.int64], runs: Sequence[LineRun]
-) -> SeriesVerdicts:
+def _by_series(verdicts: VersionVerdicts, read: StoredRuns) -> SeriesVerdicts:
     """The verdicts of rows as those of series, of which some have a row for each way to record them."""
-    columns = verdicts.columns
+    columns, made = verdicts.columns, read.made
     if made.is_split:
-        chosen = one_per_key(made, verdicts.runs, columns["verdict"].tolist())
+        candidate = [at - read.watched.first_read for at in verdicts.runs]
+        chosen = one_per_key(made, candidate, columns["verdict"].tolist())
         columns = {name: column[chosen] for name, column in columns.items()}
-    numbers = " ".join(str(runs[place].run_id) for place in verdicts.window)
-    return SeriesVerdicts(ids, columns, numbers, verdicts.centre)
-
-
-def _user_action(action: Action, row: int, runs: Sequence[LineRun]) -> UserAction:
-    _, direction, change, first_run = action.key
-    versions = list(dict.fromkeys(run.version for run in runs))
-    until = versions.index(action.until_version) if action.until_version in versions else None
-    if action.until_version is not None and until is None:
-        until = len(versions)  # a version that has no run yet
-    acted = Acted(_ACTIONS[action.action], action.who, action.when_ns, action.reason, action.until_ns, until)
-    return UserAction((row, _SIGNS[direction], _CHANGES[change]), first_run, action.after_run_id, acted)
+    numbers = " ".join(str(read.runs[place].run_id) for place in verdicts.window)
+    return SeriesVerdicts(read.ids, columns, numbers, verdicts.centre)
 
 
 def _made(
@@ -258,7 +234,7 @@ def _made(
 ) -> MadeFinding:
     """`number`: of its series; `until`: the versions that findings are muted until, by their key."""
     finding, gates = tracked.finding, tracked.gates
-    first = _dated(tracked, watched)
+    first = dated_of(watched, tracked) if finding.state in NOTIFIED else tracked.first
     good = max(tracked.baseline, default=None)
     sides = {"baseline": list(tracked.baseline), "candidate": list(tracked.candidate)}
     columns: dict[str, Any] = {
@@ -273,7 +249,7 @@ def _made(
         "reopened": finding.reopened,
         "rule_version": rule.RULE_VERSION,
         "effect": math.expm1(tracked.sign * tracked.effect) if tracked.change != "presence" else None,
-        "last_run_id": runs[tracked.last or tracked.first].run_id,
+        "last_run_id": runs[tracked.first if tracked.last is None else tracked.last].run_id,
         **gates,
         "until_ns": finding.until_ns if finding.state == "muted" else None,
     }
@@ -304,21 +280,6 @@ def inverse_diff(diff: float | None) -> float | None:
     (-0.5, None)
     """
     return None if diff is None else 1.0 / (1.0 + diff) - 1.0
-
-
-def _dated(tracked: Tracked, watched: Watched) -> int:
-    """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
-    first = tracked.first
-    if tracked.change != "level" or tracked.finding.state not in NOTIFIED:
-        return first
-    start = max(0, first - _DATED_BY)
-    around = np.arange(start, min(len(watched.runs), first + _DATED_BY))
-    values = watched.centred[tracked.row, around]
-    known = around[~np.isnan(values)]
-    near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
-    # the runs of its baseline were as they should be
-    near = [place for place in near if abs(place - first) <= _NEAR and place > max(tracked.baseline, default=-1)]
-    return min(near, key=lambda place: (abs(place - first), place), default=first)
 
 
 def _said(watched: Watched, row: int, places: Sequence[int]) -> np.ndarray[Any, Any]:

@@ -7,7 +7,7 @@ recording, whatever the order in which they came, and a run in the old setting i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
@@ -38,7 +38,8 @@ _TAG: Final = 2**40
 
 class Split(Struct, frozen=True, eq=False):
     """Rows for judging. `origin`: of each row the place of its key among those given; `tags`: which recording of it, 0
-    for all runs or the first. `columns`: per kind and metric with several recordings, which each run has.
+    for all runs or the first. `columns`: per kind and metric with several recordings, which each run has: all of the
+    line, of which `values` may have the last ones alone.
     """
 
     keys: Sequence[Key]
@@ -63,9 +64,14 @@ class Split(Struct, frozen=True, eq=False):
         return np.asarray(ids[self.origin] + self.tags * _TAG)
 
 
-def series_id(number: int) -> int:
-    """The series of a number of `Split.numbers`."""
-    return number % _TAG
+def series_id(numbers: I64) -> I64:
+    """The series of each number of `Split.numbers`."""
+    return np.asarray(numbers % _TAG)
+
+
+def tag_of_number(numbers: I64) -> I64:
+    """Which recording of its series each number of `Split.numbers` is."""
+    return np.asarray(numbers // _TAG)
 
 
 def recordings_of(keys: Sequence[Key], values: F64, runs: Sequence[Recorded]) -> list[Recording]:
@@ -91,32 +97,52 @@ def has_shapes(shaped: int, ops: int) -> bool | None:
     return shaped >= ops * _SHAPED if ops else None
 
 
-def split(keys: Sequence[Key], values: F64, calls: F64, recordings: Sequence[Recording]) -> Split:
-    """The rows of `keys`, more than one for those that the differences of the `recordings` (one per column) disturb."""
-    columns: dict[tuple[str, str], I64] = {}
-    if len(set(recordings)) > 1:
-        for pair in dict.fromkeys(key[:2] for key in keys):
-            place: dict[tuple[str, ...], int] = {}
-            signs = [one.sign(rests_on(*pair, one.timeline)) for one in recordings]
-            tags = np.array([place.setdefault(sign, len(place)) for sign in signs], dtype=np.int64)
-            if len(place) > 1:
-                columns[pair] = tags
-    every = np.arange(len(keys))
+def split(
+    keys: Sequence[Key],
+    values: F64,
+    calls: F64,
+    recordings: Sequence[Recording],
+    before: Sequence[Collection[int]] = (),
+) -> Split:
+    """The rows of `keys`, more than one for those that the differences of the `recordings` (one per column) disturb.
+
+    There may be recordings of runs before the first column; `before`: the tags that each key has in those.
+    """
+    columns = _tags(keys, recordings)
     if not columns:
-        return Split(keys, values, calls, every, np.zeros(len(keys), dtype=np.int64), {})
+        return Split(keys, values, calls, np.arange(len(keys)), np.zeros(len(keys), dtype=np.int64), {})
+    first = len(recordings) - values.shape[1]
     rows: list[tuple[int, int]] = []
     for at, key in enumerate(keys):
         own = columns.get(key[:2])
-        known = [0] if own is None else np.unique(own[~np.isnan(values[at])]).tolist() or [0]
-        rows += [(at, tag) for tag in known]
+        known = set() if own is None else set(own[first:][~np.isnan(values[at])].tolist())
+        rows += [(at, tag) for tag in sorted(known.union(before[at] if before else ())) or [0]]
     origin, tags = (np.array(part, dtype=np.int64) for part in zip(*rows, strict=True))
-    masked = [np.full((len(rows), values.shape[1]), np.nan) for _ in range(2)]
-    for row, (at, tag) in enumerate(rows):
-        own = columns.get(keys[at][:2])
-        runs = slice(None) if own is None else np.flatnonzero(own == tag)
-        for into, numbers in zip(masked, (values, calls), strict=True):
-            into[row, runs] = numbers[at, runs]
+    everywhere = np.zeros(values.shape[1], dtype=np.int64)
+    pairs = list(dict.fromkeys(key[:2] for key in keys))
+    place = {pair: at for at, pair in enumerate(pairs)}
+    of_pairs = np.array([columns[pair][first:] if pair in columns else everywhere for pair in pairs])
+    of_rows = np.array([place[key[:2]] for key in keys], dtype=np.int64)[origin]
+    other = of_pairs[of_rows] != tags[:, None]
+    masked = [np.where(other, np.nan, numbers[origin]) for numbers in (values, calls)]
     return Split([keys[at] for at in origin.tolist()], masked[0], masked[1], origin, tags, columns)
+
+
+def _tags(keys: Sequence[Key], recordings: Sequence[Recording]) -> dict[tuple[str, str], I64]:
+    """Per kind and metric that several of the recordings differ in, which of them each is, counted as they come."""
+    distinct = list(dict.fromkeys(recordings))
+    columns: dict[tuple[str, str], I64] = {}
+    if len(distinct) < 2:
+        return columns
+    number = {one: at for at, one in enumerate(distinct)}
+    numbers = np.array([number[one] for one in recordings], dtype=np.int64)
+    for pair in dict.fromkeys(key[:2] for key in keys):
+        place: dict[tuple[str, ...], int] = {}
+        signs = [one.sign(rests_on(*pair, one.timeline)) for one in distinct]
+        tags = np.array([place.setdefault(sign, len(place)) for sign in signs], dtype=np.int64)
+        if len(place) > 1:
+            columns[pair] = tags[numbers]
+    return columns
 
 
 def split_runs(connection: Connection, keys: Sequence[Key], values: F64, calls: F64, run_ids: Sequence[int]) -> Split:
@@ -135,6 +161,20 @@ def one_per_key(made: Split, candidate: Iterable[int], verdicts: Sequence[object
     found = np.zeros(int(made.origin.max(initial=-1)) + 1, dtype=np.int64)
     found[made.origin[order]] = order
     return found
+
+
+class RecordedRuns:
+    """How runs of a database were recorded: of each that is read once, unless more ranks of it have come."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], Recorded] = {}
+
+    def of(self, connection: Connection, runs: Sequence[LineRun]) -> dict[int, Recorded]:
+        """Run -> what its captures say of how it was recorded."""
+        missing = [run for run in runs if (run.run_id, run.ranks) not in self._known]
+        found = recorded(connection, [run.run_id for run in missing]) if missing else {}
+        self._known.update({(run.run_id, run.ranks): found[run.run_id] for run in missing})
+        return {run.run_id: self._known[run.run_id, run.ranks] for run in runs}
 
 
 def factors_for(centre: Centre, known: Sequence[Sequence[int]], sides: Sequence[Sequence[int]]) -> Centre:
@@ -191,6 +231,11 @@ def _same_series(connection: Connection, *run_ids: int) -> bool:
 
 def recordings_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:
     """What of the recordings a fingerprint must hold: nothing where all runs say the same."""
-    said = [(tuple(sorted(run.said.items())), tuple(tuple(sorted(one.items())) for one in run.settings))
-            for run in (runs[run_id] for run_id in run_ids)]  # fmt: skip
-    return tuple(said) if len(set(said)) > 1 else ()
+    said: dict[int, tuple[object, ...]] = {}
+    found = []
+    for run in (runs[run_id] for run_id in run_ids):
+        if id(run) not in said:  # runs that say the same are one object
+            own = tuple(sorted(run.said.items())), tuple(tuple(sorted(one.items())) for one in run.settings)
+            said[id(run)] = own
+        found.append(said[id(run)])
+    return tuple(found) if len(set(said.values())) > 1 else ()

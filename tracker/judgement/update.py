@@ -24,14 +24,15 @@ from tracker.judgement.best import compare_with_best, shared_factor
 from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
-from tracker.judgement.keep import Followed, SeriesVerdicts, keep, rests_on
-from tracker.judgement.recorded import one_per_key, split_runs
+from tracker.judgement.keep import Followed, SeriesVerdicts, fingerprint_of, keep
+from tracker.judgement.recorded import RecordedRuns, one_per_key, split_runs
 from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
 from tracker.profile import known_medians
 from tracker.store import Store, bulk, judged, judgements
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
+from tracker.store.samples.arrays import SampleArray
 
 
 class _Made(Struct, frozen=True):
@@ -64,35 +65,38 @@ def update(store: Store, lines: Iterable[Line]) -> int:
 
 def update_line(store: Store, line: Line, *, now_ns: int) -> int:
     """`update` for one line, at a time."""
+    said = RecordedRuns()
     with store.connect() as connection:
-        basis = basis_of(connection, line)
+        basis = basis_of(connection, line, said)
         known = judged.judged_of(connection, line)
     for run in basis.runs:
         if run.stale:
             store.transact(partial(judgements.make_samples, run_id=run.run_id))
     gone = known.keys() - {run.version_id for run in basis.runs}
     late = [task.version.version_id for task in stale(basis, known)]
-    followed = keep(store, line, now_ns=now_ns, wanted=late)
+    followed = keep(store, line, now_ns=now_ns, wanted=late, said=said, seen=fingerprint_of(basis))
     count = 0
     for version_id in late:
-        count += write_apart(store, line, partial(_make, followed=followed, version_id=version_id), _holds, _write)
+        make = partial(_make, followed=followed, version_id=version_id, said=said)
+        count += write_apart(store, line, make, _holds, _write)
     for version_id in sorted(gone):
         store.transact(partial(_forget, line=line, version_id=version_id))
     return count
 
 
-def _make(connection: Connection, line: Line, followed: Followed, version_id: int) -> _Made | None:
+def _make(connection: Connection, line: Line, followed: Followed, version_id: int, said: RecordedRuns) -> _Made | None:
     """The judgement of one version; None where somebody else made it, or changed meanwhile what it rests on, and judges
     next.
     """
-    if rests_on(connection, line)[2] != followed.fingerprint or version_id not in followed.verdicts:
+    basis = basis_of(connection, line, said)
+    if fingerprint_of(basis) != followed.fingerprint or version_id not in followed.verdicts:
         return None
-    task = next(task for task in tasks(basis_of(connection, line)) if task.version.version_id == version_id)
+    task = next(task for task in tasks(basis) if task.version.version_id == version_id)
     known = judged.judged_of(connection, line).get(version_id)
     if known is not None and known.fingerprint == task.fingerprint:
         return None
     own = followed.verdicts[version_id]
-    rows = judge_task(connection, line, task, own)
+    rows = judge_task(connection, line, task, own, dict(followed.arrays))
     result = JudgedVersion(
         task.version.version_id,
         task.fingerprint,
@@ -123,8 +127,12 @@ def _forget(connection: Connection, line: Line, version_id: int) -> None:
         judgements.forget(connection, line, version_id)
 
 
-def judge_task(connection: Connection, line: Line, task: Task, own: SeriesVerdicts) -> list[Column]:
-    """The rows of `diff_history` of a version; `own`: how it was judged against the runs before it."""
+def judge_task(
+    connection: Connection, line: Line, task: Task, own: SeriesVerdicts, arrays: dict[int, SampleArray]
+) -> list[Column]:
+    """The rows of `diff_history` of a version; `own`: how it was judged against the runs before it. `arrays`: samples
+    that were read before, by run.
+    """
     if task.previous is None and task.pinned is None:
         return []
     series = judged.series_of(connection, line)
@@ -133,7 +141,7 @@ def judge_task(connection: Connection, line: Line, task: Task, own: SeriesVerdic
     columns = {
         side.version_id: [at for at, run in enumerate(runs) if run.version_id == side.version_id] for side in sides
     }
-    values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
+    values, calls = judged.values_of(connection, [run.run_id for run in runs], series, arrays)
     there = np.asarray(~np.isnan(values).all(axis=1))  # a line keeps the series of all its versions
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
     values, calls = values[there], calls[there]
@@ -274,4 +282,4 @@ def _rows(table: pd.DataFrame) -> list[Column]:
 
 
 def _words(column: pd.Series) -> list[str | None]:
-    return [None if pd.isna(word) or word == "" else str(word) for word in column]
+    return [str(word) if isinstance(word, str) and word else None for word in column.tolist()]

@@ -35,6 +35,11 @@ _FORGET: Final = text("DELETE FROM finding WHERE id IN :ids").bindparams(bindpar
 _NUMBERS: Final = text(
     f"SELECT id, version_id, {', '.join(KEY)} FROM finding_number WHERE {_OF_LINE} ORDER BY id"  # noqa: S608 the same
 )
+_FREE_NUMBERS: Final = text(
+    f"SELECT n.id, n.version_id, n.{', n.'.join(KEY)} FROM finding_number AS n "  # noqa: S608 the same
+    f"WHERE {' AND '.join(f'n.{name} = :{name}' for name in _LINE)} "
+    "AND NOT EXISTS (SELECT 1 FROM finding AS f WHERE f.id = n.id) ORDER BY n.id"
+)
 _CHECKPOINT: Final = text(
     f"SELECT checkpoint_runs, checkpoint_key, checkpoint FROM followed "  # noqa: S608 the same
     f"WHERE {_OF_LINE} AND checkpoint IS NOT NULL"
@@ -190,19 +195,27 @@ def write(
     fingerprint: bytes,
     checkpoint: tuple[int, bytes, bytes] | None,
     rule_version: int,
+    before: Collection[int] = (),
 ) -> None:
-    """Replace the findings of a line; those that are the same ones (KEY) keep their numbers, and so do incidents. One
-    that is back, or that another run of its version raises now, has the number that it had. What an older rule found,
-    and this one does not, stays with all that was said of it, and is closed.
+    """Replace the findings of a line, but for those that began with one of the runs `before` and are not given; those
+    that are the same ones (KEY) keep their numbers, and so do incidents. One that is back, or that another run of its
+    version raises now, has the number that it had. What an older rule found, and this one does not, stays with all that
+    was said of it, and is closed.
 
     `checkpoint`: as in `checkpoint_of`, for the next time.
     """
     incidents = _write_incidents(connection, line, findings)
-    rows = connection.execute(_IDS, line.parameters).all()
-    known = {tuple(row[2:]): int(row[0]) for row in rows}
     kept = {finding.key for finding in findings}
+    rows = [
+        row
+        for row in connection.execute(_IDS, line.parameters)
+        if tuple(row[2:]) in kept or row.first_run_id not in before
+    ]
+    known = {tuple(row[2:]): int(row[0]) for row in rows}
     again = {(finding.raised_in, *finding.key[:3]) for finding in findings if finding.key not in known}
-    raised_in = {int(row.id): row.version_id for row in connection.execute(_NUMBERS, line.parameters)}
+    old = any(row[1] < rule_version for row in rows)
+    numbered = connection.execute(_NUMBERS, line.parameters) if old else ()
+    raised_in = {int(row.id): row.version_id for row in numbered}
     of_old_rules = [
         int(row[0])
         for row in rows
@@ -218,8 +231,7 @@ def write(
     for ids in bulk.portions(gone) if gone else ():
         connection.execute(_FORGET, {"ids": ids})
     known = {key: number for key, number in known.items() if key in kept}
-    taken = {*known.values(), *of_old_rules}
-    numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known], taken)
+    numbers = known | _numbers(connection, line, [one for one in findings if one.key not in known])
     _write_findings(connection, line, findings, known, numbers, incidents)
     events = [
         (numbers[finding.key], position, *event)
@@ -242,14 +254,13 @@ def _close(connection: Connection, ids: Sequence[int], rule_version: int) -> Non
             connection.execute(_CLOSE, {"id": row.id})
 
 
-def _numbers(
-    connection: Connection, line: Line, findings: Sequence[MadeFinding], taken: Collection[int]
-) -> dict[tuple[Any, ...], int]:
-    """The number of each of these findings: the one that it had, or that of one of its kind, series and version that is
-    gone; else a new one. `taken`: numbers of others.
+def _numbers(connection: Connection, line: Line, findings: Sequence[MadeFinding]) -> dict[tuple[Any, ...], int]:
+    """The number of each of these findings, which are not there yet: the one that it had, or that of one of its kind,
+    series and version that is gone; else a new one.
     """
-    others = frozenset(taken)
-    free = [row for row in connection.execute(_NUMBERS, line.parameters) if row.id not in others]
+    if not findings:
+        return {}
+    free = connection.execute(_FREE_NUMBERS, line.parameters).all()
     own = {tuple(row[2:]): int(row.id) for row in free}
     found = {one.key: own[one.key] for one in findings if one.key in own}
     left: dict[tuple[Any, ...], list[int]] = {}

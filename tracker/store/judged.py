@@ -7,18 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
-from sqlalchemy import Connection
+from sqlalchemy import Connection, text
 
 from tracker.store import bulk, samples
 from tracker.store.samples import SAMPLE_RULES
+from tracker.store.samples.arrays import SampleArray
 from tracker.store.sql import statement
 
 F64 = NDArray[np.float64]
+
+_RUNS: Final = text(
+    "SELECT id, version_id FROM run WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
+    "AND device_id = :device_id AND state = 'active'"
+)
 
 
 class Line(Struct, frozen=True):
@@ -93,6 +99,11 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
 
 
+def versions_of_runs(connection: Connection, line: Line) -> set[tuple[int, int]]:
+    """The active runs of a line, each with its version."""
+    return set(map(tuple, bulk.fetch(connection.execute(_RUNS, line.parameters))))
+
+
 def _as_started(runs: list[LineRun]) -> list[LineRun]:
     """The runs of a version, which stand as they came in."""
     if any(run.started_at_ns is None for run in runs):
@@ -106,12 +117,19 @@ def series_of(connection: Connection, line: Line) -> SeriesTable:
     return SeriesTable(np.array([row[0] for row in rows], dtype=np.int64), [row[1:] for row in rows])
 
 
-def values_of(connection: Connection, run_ids: Sequence[int], series: SeriesTable) -> tuple[F64, F64]:
+def values_of(
+    connection: Connection,
+    run_ids: Sequence[int],
+    series: SeriesTable,
+    known: dict[int, SampleArray] | None = None,
+) -> tuple[F64, F64]:
     """What is judged, and calls, of these runs: (series, runs) arrays, each run together in memory; nan where it has no
     such series. One that is not in `series` is left out: it came since that was read, and who brought it judges next.
+    `known`: samples that were read before, to which these are added.
     """
     values, calls = np.empty((2, len(run_ids), len(series.ids)))
-    arrays = samples.arrays_of(connection, run_ids)
+    arrays = {} if known is None else known
+    arrays.update(samples.arrays_of(connection, [run_id for run_id in run_ids if run_id not in arrays]))
     ids = places = np.zeros(0, dtype=np.int64)
     for at, run_id in enumerate(run_ids):
         own = arrays[run_id]

@@ -29,7 +29,8 @@ _LEVELS: Final = 3
 class Baselines:
     """`windows`: per series the runs that it is judged against; `normal` (series, runs): which were as they should be.
     `creeps_from`, `comes_from`: per series the first run that slow creep, and whether it is there at all, counts from.
-    `levels`: by series the runs of levels that held before the one that holds, the newest last.
+    Those two are places in the line, not columns. `levels`: by series the runs of levels that held before the one that
+    holds, the newest last.
     """
 
     def __init__(self, watched: Watched) -> None:
@@ -46,7 +47,8 @@ class Baselines:
         if change == "presence":
             told: Sequence[int] = range(max(0, run - len(window)), run)
             if is_tagged(self.watched.families[row]):
-                told = [at for at in range(run) if self.watched.tells(row, at)][-len(window) :]
+                said = self.watched.said[self.watched.families[row]][:run]
+                told = np.flatnonzero(said)[-len(window) :].tolist()
             return tuple(told)
         return tuple(window[window >= 0].tolist())
 
@@ -108,7 +110,7 @@ class Baselines:
     def forget_creep(self, tracked: Tracked, run: int) -> None:
         """What a user settled of a slow creep is no level to creep away from any more."""
         if tracked.change == "creep":
-            self.creeps_from[tracked.row] = run
+            self.creeps_from[tracked.row] = self.watched.place(run)
 
 
 def _blocks(tracked: Tracked) -> bool:

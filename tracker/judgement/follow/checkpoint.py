@@ -1,28 +1,32 @@
 """How far a line was followed, as bytes: with it, one more run costs one step, and the findings are the same.
 
 A checkpoint stands for the first runs of a line and holds under a key: whatever could have made these runs say
-something else makes another key, and then the line is followed from its first run.
+something else makes another key, and then the line is followed from its first run. Of the runs that it stands for only
+the last ones are read again; what else one more run can be judged by it holds itself (see `older`), so that neither the
+time nor the memory of one more run grows with the line.
 """
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.judgement.follow.following import Follower, versions_of
+from tracker.judgement.families import is_tagged
+from tracker.judgement.follow.acting import UncertainError, places_of
+from tracker.judgement.follow.following import Follower
+from tracker.judgement.follow.state import State, decoded, encoded, restore, state_of
 from tracker.judgement.follow.tracked import Tracked, UserAction
 from tracker.judgement.follow.version_verdicts import VersionVerdicts
-from tracker.judgement.follow.watched import Watched
+from tracker.judgement.follow.watched import Watched, WatchedRun, versions_of
 
 I64 = NDArray[np.int64]
+Fingerprint = Callable[[int, tuple[Any, ...]], bytes]
 
-FORM: Final = 5
+FORM: Final = 6
 """Goes up when what a checkpoint holds, or how, changes."""
 
 
@@ -34,132 +38,107 @@ class Checkpoint(Struct, frozen=True):
     state: bytes
 
 
-class _State(msgspec.Struct, frozen=True):
-    """A Follower. `series`: number of the series of each row; arrays are their bytes, row by row; `open`, `further`:
-    places in `found`.
+class ReadLine(Struct, frozen=True, eq=False):
+    """What was read of a line. `series`: number of the series of each row of `watched`; `actions`: what users did, in
+    the order of its time; `beside`: bytes that whoever read it wants to have back with the state after so many runs.
     """
 
-    series: bytes
-    columns: bytes
-    variance: bytes
-    freedom: bytes
-    normal: bytes
-    creeps_from: bytes
-    comes_from: bytes
-    levels: dict[int, list[tuple[int, ...]]]
-    snapshots: dict[int, bytes]
+    watched: Watched
+    series: I64
+    actions: Sequence[UserAction]
+    beside: Callable[[int], bytes]
+
+
+class LineToRead(Protocol):
+    """A line of which as much is read as is asked for."""
+
+    @property
+    def runs(self) -> Sequence[WatchedRun]:
+        """All runs of the line, in their order."""
+        ...
+
+    def read(self, known: State | None) -> ReadLine:
+        """All runs; with a state those from `known.older.first` on, and what it keeps of those before.
+
+        UncertainError where the state does not fit the line.
+        """
+        ...
+
+
+class Resumed(Struct, frozen=True, eq=False):
+    """`found`: findings by their run and series; all of them, or those that runs from the place `since` on could still
+    change. `checkpoint`: for the next time. `verdicts`: of the versions that were looked at, the newest ones, in order.
+    """
+
+    read: ReadLine
     found: list[Tracked]
-    open: list[int]
-    further: list[int]
+    since: int
+    checkpoint: Checkpoint | None
+    verdicts: list[VersionVerdicts]
 
 
 def resume(
-    watched: Watched,
-    series: I64,
-    actions: Iterable[UserAction],
-    fingerprint: Callable[[int, tuple[Any, ...]], bytes],
-    *,
-    known: Checkpoint | None,
-    now_ns: int | None = None,
-) -> tuple[list[Tracked], Checkpoint | None, list[VersionVerdicts]]:
-    """What `follow` finds, from `known` on where that holds, the checkpoint for the next time, and the verdicts of the
-    versions that were looked at: the newest ones, in order.
+    line: LineToRead, fingerprint: Fingerprint, *, known: Checkpoint | None, now_ns: int | None = None
+) -> Resumed:
+    """What `follow` finds, from `known` on where that holds.
 
-    `series`: number of the series of each row of `watched`. `fingerprint`: bytes that stand for what the first so many
-    runs say, for the limits, and for what else is given. The checkpoint stands before the newest version: more runs of
-    that one may come.
+    `fingerprint`: bytes that stand for what the first so many runs say, for the limits, and for what else is given. The
+    checkpoint stands before the newest version: more runs of that one may come.
     """
-    follower = Follower(watched, actions)
-    versions = versions_of(watched.runs)
-    newest = versions[-1].start if versions else 0
-    first = 0
-    if known is not None and known.runs <= newest and known.key == _key(follower, series, known.runs, fingerprint):
-        state = _decoded(known.state)
+    if known is not None and known.runs < len(line.runs) and known.key == _key(line.runs, known.runs, fingerprint):
+        state = decoded(known.state)
         if state is not None:
-            _restore(follower, series, state, known.runs)
-            first = known.runs
+            try:
+                return _resumed(line, fingerprint, known, state, now_ns)
+            except UncertainError:
+                pass
+    return _resumed(line, fingerprint, None, None, now_ns)
+
+
+def _resumed(
+    line: LineToRead, fingerprint: Fingerprint, known: Checkpoint | None, state: State | None, now_ns: int | None
+) -> Resumed:
+    read, start = line.read(state), 0 if known is None else known.runs
+    watched = read.watched
+    places = places_of(read.actions, line.runs)
+    follower = Follower(watched, [action for place, action in zip(places, read.actions, strict=True) if place >= start])
+
+    def rests_on(runs: int) -> bytes:
+        return _rests_on(read, places, runs, fingerprint)
+
+    if state is not None:
+        if state.rests_on != rests_on(start):
+            raise UncertainError
+        restore(follower, read.series, state)
+    first = int(np.searchsorted(watched.places, start))
+    versions = [runs for runs in versions_of(watched.runs) if runs.start >= first]
     for runs in versions[:-1]:
-        if runs.start >= first:
-            follower.observe(runs)
-    kept = None
-    if newest > 0:
-        kept = Checkpoint(newest, _key(follower, series, newest, fingerprint), _encoded(follower, series, newest))
+        follower.observe(runs)
+    newest = watched.place(versions[-1].start) if versions else 0
+    kept = known
+    if newest > start:
+        own = state_of(follower, read.series, newest, beside=read.beside(newest), rests_on=rests_on(newest))
+        kept = Checkpoint(newest, _key(line.runs, newest, fingerprint), encoded(own))
     if versions:
         follower.observe(versions[-1])
-    return follower.result(now_ns), kept, follower.verdicts
+    return Resumed(read, follower.result(now_ns), start, kept, follower.verdicts)
 
 
-def _key(follower: Follower, series: I64, runs: int, fingerprint: Callable[[int, tuple[Any, ...]], bytes]) -> bytes:
-    """What stands for all that the state after the first `runs` runs rests on."""
-    watched = follower.watched
-    actions = [
-        (place, int(series[action.key[0]]), action)
-        for place, own in sorted(follower.actions.items())
-        if place < runs
-        for action in own
-    ]
-    done = [(place, number, action.key[1:], action.first_run, action.acted) for place, number, action in actions]
-    seen = [(run.version, run.started_at_ns) for run in watched.runs[:runs]]
-    # what the whole line decides for each of its runs
-    whole = (watched.leaves, bool(np.isnan(watched.step).all()))
-    return fingerprint(runs, (FORM, whole, seen, watched.runs[runs].version, done))
+def _key(line: Sequence[WatchedRun], runs: int, fingerprint: Fingerprint) -> bytes:
+    """What stands for the first `runs` runs, as far as it is known without what they say."""
+    seen = [(run.version, run.started_at_ns) for run in line[:runs]]
+    return fingerprint(runs, (FORM, seen, line[runs].version))
 
 
-def _encoded(follower: Follower, series: I64, runs: int) -> bytes:
-    places = {id(tracked): place for place, tracked in enumerate(follower.found)}
-    state = _State(
-        series.astype(np.int64).tobytes(),
-        follower.baselines.windows.columns.astype(np.int32).tobytes(),
-        follower.baselines.windows.variance.tobytes(),
-        follower.baselines.windows.freedom.tobytes(),
-        np.packbits(follower.baselines.normal[:, :runs]).tobytes(),
-        follower.baselines.creeps_from.astype(np.int32).tobytes(),
-        follower.baselines.comes_from.astype(np.int32).tobytes(),
-        follower.baselines.levels,
-        {run: columns.astype(np.int32).tobytes() for run, columns in follower.snapshots.items()},
-        follower.found,
-        [places[id(tracked)] for tracked in follower.open.values()],
-        [places[id(tracked)] for tracked in follower.further],
-    )
-    return zlib.compress(msgspec.msgpack.encode(state), 1)
-
-
-def _decoded(state: bytes) -> _State | None:
-    """What was encoded; None where the bytes are damaged: what they say can be found out again."""
-    try:
-        return msgspec.msgpack.decode(zlib.decompress(state), type=_State)
-    except (zlib.error, msgspec.MsgspecError):
-        return None
-
-
-def _restore(follower: Follower, series: I64, state: _State, runs: int) -> None:
-    """Puts `follower`, which has seen nothing yet, where the checkpoint of the first `runs` runs stands.
-
-    Its series may be fewer, or other ones besides: those have no value in the runs that it stands for.
+def _rests_on(read: ReadLine, places: Sequence[int], runs: int, fingerprint: Fingerprint) -> bytes:
+    """What stands for all else that the state after the first `runs` runs rests on: what users did, and what the whole
+    line decides for each of its runs. `places`: of the actions.
     """
-    before = np.frombuffer(state.series, dtype=np.int64)
-    row_of = {number: row for row, number in enumerate(series.tolist())}
-    rows: I64 = np.array([row_of.get(number, -1) for number in before.tolist()], dtype=np.int64)
-    here = rows >= 0
-    to = rows[here]
-    width = follower.baselines.windows.columns.shape[1]
-
-    def windows(raw: bytes) -> I64:
-        found = np.full(follower.baselines.windows.columns.shape, -1, dtype=np.int64)
-        found[to] = np.frombuffer(raw, dtype=np.int32).reshape(-1, width)[here]
-        return found
-
-    follower.baselines.windows.columns = windows(state.columns)
-    follower.baselines.windows.variance[to] = np.frombuffer(state.variance)[here]
-    follower.baselines.windows.freedom[to] = np.frombuffer(state.freedom)[here]
-    normal = np.unpackbits(np.frombuffer(state.normal, dtype=np.uint8), count=len(before) * runs)
-    follower.baselines.normal[to, :runs] = normal.reshape(len(before), runs)[here]
-    follower.baselines.creeps_from[to] = np.frombuffer(state.creeps_from, dtype=np.int32)[here]
-    follower.baselines.comes_from[to] = np.frombuffer(state.comes_from, dtype=np.int32)[here]
-    follower.baselines.levels = {int(rows[row]): own for row, own in state.levels.items() if rows[row] >= 0}
-    follower.snapshots = {run: windows(raw) for run, raw in state.snapshots.items()}
-    follower.found = state.found
-    for tracked in state.found:
-        tracked.row = int(rows[tracked.row])
-    follower.further = [state.found[place] for place in state.further]
-    follower.open = {state.found[place].key: state.found[place] for place in state.open}
+    watched = read.watched
+    done = [
+        (place, int(read.series[action.key[0]]), action.key[1:], action.first_run, action.acted)
+        for place, action in sorted(zip(places, read.actions, strict=True), key=lambda pair: pair[0])
+        if place < runs
+    ]
+    tagged = sorted({family[:2] for family in watched.kinds if is_tagged(family)})
+    return fingerprint(0, (watched.leaves, watched.has_step, tagged, done))

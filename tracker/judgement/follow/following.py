@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +23,7 @@ from tracker.detectors.life import (
 )
 from tracker.detectors.within import MODES_OF
 from tracker.judgement.families import RUN
+from tracker.judgement.follow.acting import meant_by, places_of
 from tracker.judgement.follow.baselines import Baselines
 from tracker.judgement.follow.creeping import crept
 from tracker.judgement.follow.further import further_step
@@ -33,9 +33,11 @@ from tracker.judgement.follow.tracked import (
     Key,
     Tracked,
     UserAction,
+    dated_of,
     effect_of,
     good_runs,
     is_bistable,
+    is_dated,
     is_gone,
     last_of_change,
     life_of,
@@ -44,7 +46,7 @@ from tracker.judgement.follow.tracked import (
 )
 from tracker.judgement.follow.tracks import Change, Said, calls, levels, presence
 from tracker.judgement.follow.version_verdicts import VersionVerdicts, verdicts_of_version
-from tracker.judgement.follow.watched import Watched, WatchedRun
+from tracker.judgement.follow.watched import Watched, versions_of
 from tracker.judgement.follow.windows import Windows
 from tracker.results.verdicts import BACK
 
@@ -61,6 +63,8 @@ _CHANGED: Final = "changed against the accepted runs before its version"
 _TOGETHER: Final = "the runs of the version show it together"
 _NOT_YET: Final = "worse with a later version, whose runs do not show it by themselves yet"
 _STEPPED: Final = "worse with a later version: that step is a finding of its own"
+_UNDECIDED: Final = 100
+"""Runs that may leave a suspicion undecided: its series is gone then, or hardly ever recorded."""
 
 
 def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int | None = None) -> list[Tracked]:
@@ -74,18 +78,12 @@ def follow(watched: Watched, actions: Iterable[UserAction] = (), *, now_ns: int 
     return follower.result(now_ns)
 
 
-def versions_of(runs: Sequence[WatchedRun]) -> list[range]:
-    """The places of the runs of each version, in order."""
-    borders = [at for at in range(1, len(runs)) if runs[at].version != runs[at - 1].version]
-    return [range(*bounds) for bounds in pairwise([0, *borders, len(runs)])] if runs else []
-
-
 class Follower:
     """Where the following of a line stands: everything but the runs themselves that the next version is judged by.
 
     `baselines`: what each series is judged against. `found`: all findings; `open`: those that a run may still change,
     by key, and `further` steps of them. `snapshots`: the windows as they were before a run that raised suspicions.
-    `verdicts`: of the versions that were observed, in order.
+    `verdicts`: of the versions that were observed, in order. `ended`: how many of a key ended before `found`; None: 0.
     """
 
     def __init__(self, watched: Watched, actions: Iterable[UserAction]) -> None:
@@ -97,8 +95,10 @@ class Follower:
         self.snapshots: dict[int, I64] = {}
         self.verdicts: list[VersionVerdicts] = []
         self.actions: dict[int, list[UserAction]] = {}
-        for action in actions:
-            self.actions.setdefault(self.place(action), []).append(action)
+        self.ended: dict[Key, int] | None = None
+        asked = list(actions)
+        for place, action in zip(places_of(asked, watched.runs), asked, strict=True):
+            self.actions.setdefault(place, []).append(action)
 
     def result(self, now_ns: int | None) -> list[Tracked]:
         """All findings, after the mutes that are over by `now_ns`; see `follow`."""
@@ -108,16 +108,9 @@ class Follower:
                 tracked.take(Passed(end))
         return sorted(self.found, key=lambda tracked: (tracked.first, tracked.row, tracked.sign, tracked.change))
 
-    def place(self, action: UserAction) -> int:
-        """The run with whose version an action counts: the last one here of those that were there when it was made,
-        since runs are numbered as they come; so other runs may be excluded, or put into another order, without losing
-        it.
-        """
-        there = [place for place, run in enumerate(self.watched.runs) if run.run_id <= (action.after_run or 0)]
-        return max(there, default=len(self.watched.runs) - 1)
-
     def observe(self, runs: range) -> None:
         """Everything that a version says, whose runs these are: all of them together."""
+        self._give_up(runs)
         columns = list(runs)
         said: dict[Change, Said] = {
             "level": levels(self.watched, self.baselines.windows, columns, whole=True),
@@ -141,11 +134,26 @@ class Follower:
         for run in runs:
             for action in self.actions.get(run, ()):
                 self._act(action, runs.stop)
+        for tracked in [one for one in (*self.open.values(), *self.further) if is_dated(one, runs.stop)]:
+            tracked.dated = dated_of(self.watched, tracked)
         self.snapshots = {
             place: columns
             for place, columns in self.snapshots.items()
             if any(tracked.suspected == place for tracked in self.open.values())
         }
+
+    def _give_up(self, runs: range) -> None:
+        """Suspicions that too many runs have left undecided are none."""
+        for tracked in list(self.open.values()):
+            place, state = tracked.suspected, tracked.finding.state
+            if place is None or runs.start - place <= _UNDECIDED:
+                continue
+            tracked.suspected = None
+            if (tracked.finding.vanished_before if state == "vanished" else state) == "recovered":
+                self.baselines.join(tracked, range(place, runs.start))
+                continue
+            over = replace(self._observed([runs.start - 1], None), confirms=False, because=f"{_UNDECIDED} runs")
+            self._settle(tracked, tracked.take(over), range(runs.start, runs.start))
 
     def _doubt(self, runs: range, level: Said) -> None:
         """What jumps between two levels in older runs has not changed when it is on one of them again."""
@@ -230,7 +238,8 @@ class Follower:
 
     def _count_of(self, key: Key) -> int:
         """How many findings of a key there were."""
-        return max((old.finding.number for old in self.found if old.key == key), default=0)
+        numbers = [old.finding.number for old in self.found if old.key == key]
+        return max(numbers, default=0) if self.ended is None else max(*numbers, self.ended.get(key, 0), 0)
 
     def _decides(self, tracked: Tracked, runs: range) -> bool:
         """Whether a suspicion is decided with the version of these runs: by as many runs as are wanted since it was
@@ -366,7 +375,7 @@ class Follower:
                 self.baselines.restart(tracked, runs.stop)
                 self.baselines.forget_creep(tracked, runs.stop)
                 if tracked.change == "presence" and transition.who != RULE:
-                    self.baselines.comes_from[tracked.row] = tracked.first
+                    self.baselines.comes_from[tracked.row] = self.watched.place(tracked.first)
             if tracked.change == "presence" and tracked.sign > 0 and transition.kind in {"confirmed", "reopened"}:
                 self.baselines.restart(tracked, runs.start)
         state = tracked.finding.state
@@ -453,15 +462,7 @@ class Follower:
 
     def _act(self, action: UserAction, stop: int) -> None:
         """What a user did, after the version whose last run is the one before `stop`."""
-        same = [tracked for tracked in self.found if tracked.key == action.key]
-        runs = self.watched.runs
-        meant = [tracked for tracked in same if runs[tracked.first].run_id == action.first_run]
-        version = next((here.version for here in runs if here.run_id == action.first_run), None)
-        if not meant and version is None:
-            meant = same[-1:]  # the run that raised it is excluded: it began with the next one
-        elif not meant:  # another run of the version raises it now
-            meant = [tracked for tracked in same if runs[tracked.first].version == version]
-        for tracked in meant:
+        for tracked in meant_by(action, self.found, self.watched.runs, is_whole=self.ended is None):
             self._settle(tracked, tracked.take(action.acted), range(stop, stop))
 
     def _event(self, tracked: Tracked, columns: Sequence[int], **more: Any) -> Observed:

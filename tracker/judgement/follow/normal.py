@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tracker.detectors.within import MODES_OF
 from tracker.judgement.families import RUN
-from tracker.judgement.follow.following import Follower, versions_of
+from tracker.judgement.follow.following import Follower
 from tracker.judgement.follow.jumps import columns_of, in_order, reason_of_jump
-from tracker.judgement.follow.watched import Watched, WatchedRun, watched_of
+from tracker.judgement.follow.watched import Watched, WatchedRun, versions_of, watched_of
 from tracker.judgement.judging import Values
 from tracker.judgement.thresholds import Thresholds
 

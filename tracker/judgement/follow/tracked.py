@@ -22,6 +22,15 @@ from tracker.profile import median
 _LASTING: Final = 3
 """Runs that a step back must have lasted (JUDGEMENT 5)."""
 
+_SINCE: Final = 20
+"""Runs that have the series, before a version, of those since its finding began that still count: a level has 8."""
+
+DATED_BY: Final = 30
+"""Runs on either side of a suspicion by which it is dated (JUDGEMENT 5)."""
+
+_NEAR: Final = 3
+"""How far from a suspicion a lasting change is the same one."""
+
 Key = tuple[int, int, Change]
 
 
@@ -30,8 +39,9 @@ class Tracked(Struct):
 
     `first`: the run (column) that raised the suspicion. `baseline`: the runs it is measured against, frozen then;
     `step_baseline`: those that the step was judged against then. `candidate`: the runs that decided; the first one,
-    until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run.
-    `turned`: the run with which the last step back began that was told. `further`: it is a step of one that is open.
+    until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run, None
+    until there is one. `turned`: the run with which the last step back began that was told. `further`: it is a step of
+    one that is open. `dated`: see `dated_of`; None: more runs may date it otherwise.
     """
 
     row: int
@@ -46,10 +56,11 @@ class Tracked(Struct):
     transitions: list[Transition] = field(default_factory=list)
     suspected: int | None = None
     effect: float = 0.0
-    last: int = 0
+    last: int | None = None
     turned: int | None = None
     step_baseline: tuple[int, ...] = ()
     further: bool = False
+    dated: int | None = None
 
     @property
     def key(self) -> Key:
@@ -139,13 +150,44 @@ def size_of(watched: Watched, tracked: Tracked, columns: Sequence[int]) -> float
     return sum(effects) / len(effects) if effects else None
 
 
+def runs_since(watched: Watched, tracked: Tracked, runs: range) -> list[int]:
+    """The runs that have the series since the finding began: of those before the version of `runs` the last 20, which
+    tell as much as all of one that is open for thousands of runs.
+    """
+    row, since = tracked.row, slice(tracked.first, runs.stop)
+    there = ~np.isnan(watched.raw[row, since]) | ~np.isnan(watched.calls[row, since])
+    columns = tracked.first + np.flatnonzero(there)
+    before = int(np.searchsorted(columns, runs.start))
+    return columns[max(0, before - _SINCE) :].tolist()  # type: ignore[no-any-return]
+
+
 def good_runs(watched: Watched, tracked: Tracked, runs: range) -> list[int]:
-    """The runs before the version of `runs` that a finding recovered with, together with those."""
+    """The runs before the version of `runs` that a finding recovered with, together with those; see `runs_since`."""
     finding = tracked.finding
     limit = finding.back_level + tracked.life.effect
-    effects = {at: effect_of(watched, tracked, at) for at in range(runs.stop - 1, tracked.first, -1)}
+    since = [at for at in runs_since(watched, tracked, runs) if at > tracked.first]
+    effects = {at: effect_of(watched, tracked, at) for at in reversed(since)}
     good = [at for at, effect in effects.items() if effect is not None and effect < limit]
     return sorted(at for at in good[: finding.back_runs] if at < runs.start)
+
+
+def dated_of(watched: Watched, tracked: Tracked) -> int:
+    """The run from which on the series is changed: a lasting change near the suspicion dates it (JUDGEMENT 5)."""
+    first = tracked.first
+    if tracked.dated is not None or tracked.change != "level":
+        return first if tracked.dated is None else tracked.dated
+    around = np.arange(max(0, first - DATED_BY), min(len(watched.runs), first + DATED_BY))
+    values = watched.centred[tracked.row, around]
+    known = around[~np.isnan(values)]
+    near = [int(known[place]) for place in change_points(values[~np.isnan(values)])]
+    # the runs of its baseline were as they should be
+    near = [place for place in near if abs(place - first) <= _NEAR and place > max(tracked.baseline, default=-1)]
+    return min(near, key=lambda place: (abs(place - first), place), default=first)
+
+
+def is_dated(tracked: Tracked, stop: int) -> bool:
+    """Whether no run after those before `stop` can date the finding otherwise."""
+    return tracked.change == "level" and tracked.first + DATED_BY <= stop
 
 
 def last_of_change(watched: Watched, tracked: Tracked, first: int, last: int) -> int:
@@ -166,9 +208,10 @@ def is_gone(watched: Watched, tracked: Tracked, run: int, least: int = 1) -> boo
     """Whether no run of this version, up to this one, has the series, though `least` of them tell of such series."""
     if tracked.change == "presence":
         return False
-    runs = watched.runs
-    same = [place for place in range(run + 1) if runs[place].version == runs[run].version]
-    told = [place for place in same if watched.tells(tracked.row, place)]
+    version, first = watched.runs[run].version, run
+    while first > 0 and watched.runs[first - 1].version == version:
+        first -= 1
+    told = [place for place in range(first, run + 1) if watched.tells(tracked.row, place)]
     return len(told) >= least and bool(np.isnan(watched.raw[tracked.row, told]).all())
 
 

@@ -163,7 +163,7 @@ def presence(
     watched: Watched, before: int, columns: Sequence[int], since: I64, families: Collection[Family] | None = None
 ) -> Said:
     """Whether series came or went: in none or all of the runs before the run `before`, at most 8, against `columns`.
-    `since`: per series the first run that counts. `families`: only of these.
+    `since`: per series the place of the first run that counts. `families`: only of these.
     """
     said = nothing(len(watched.names))
     baseline, run = list(range(max(0, before - WINDOW), before)), list(columns)
@@ -177,7 +177,7 @@ def presence(
         if not baseline or not run:
             continue
         x, y = (cut(watched.raw, rows, side) for side in (baseline, run))
-        early = np.searchsorted(baseline, since[rows])
+        early = np.searchsorted(watched.places[baseline], since[rows])
         for row in np.flatnonzero((early > 0) & (early < len(baseline))).tolist():
             x[row, : early[row]] = x[row, early[row]]  # what was before a user expected the change says nothing
         # a run that says nothing of a family has not lost its series

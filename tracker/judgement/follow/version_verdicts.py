@@ -15,7 +15,7 @@ from tracker.detectors.arrays import Columns, cut
 from tracker.detectors.baseline import ENOUGH
 from tracker.judgement.families import RUN, UNCOUNTED, Family, more_is_better
 from tracker.judgement.follow.tracks import Said
-from tracker.judgement.follow.watched import Watched
+from tracker.judgement.follow.watched import NEVER, Watched
 from tracker.judgement.follow.windows import Windows, gathered
 
 F64 = NDArray[np.float64]
@@ -84,7 +84,7 @@ def _say_too_few(windows: Windows, columns: Columns) -> None:
 def _say_calls(watched: Watched, calls: Said, both: NDArray[np.bool_], columns: Columns) -> None:
     """How often series are called: as often, where nothing else was said of them."""
     counted = both & _of_families(watched, lambda family: family[0] not in UNCOUNTED and family[0] != RUN)
-    counted &= ~np.isnan(watched.calls).all(axis=1)
+    counted &= watched.counted < NEVER
     columns["calls_verdict"][counted] = rule.UNCHANGED
     said = calls.gates.get("verdict")
     if said is not None:
