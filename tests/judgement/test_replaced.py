@@ -6,6 +6,8 @@ import pytest
 
 from tests.judgement.made import runs
 from tests.judgement.test_findings import found
+from tracker import compare
+from tracker.compare import gate_of_diff
 from tracker.judgement import Wish, act, gate_of_findings, lines_of, update
 from tracker.judgement.replaced import Calls, Context, Contexts, replacements
 
@@ -110,6 +112,21 @@ def test_of_an_op_that_is_called_more_often_only_the_further_calls_came(store):
     (one,) = found(store).replacements.to_dict("records")
     assert (one["gone"], one["come"]) == ("aten::gelu", "aten::mul")
     assert (one["before_ns"], one["after_ns"]) == pytest.approx((3 * MS, 4 * MS))
+
+
+def test_a_diff_says_it_in_its_first_line_and_names_no_part_of_it_again(store):
+    replaced(store, parts(24 * MS))
+    said = compare.diff(store, "v1", "v2").explanation
+    (one,) = said.renames
+    assert (one.removed, one.verdict, one.is_worse) == ("aten::gelu", "REGRESSED", True)
+    assert "replaced: aten::gelu => aten::mul + aten::pow and 1 more +21.00 ms" in said.answer
+    assert "ADDED" not in said.answer
+
+
+@pytest.mark.parametrize("word", ["any", "new"])
+def test_a_diff_of_what_was_replaced_for_no_loss_fails_no_gate(store, word):
+    replaced(store, parts(3 * MS))
+    assert gate_of_diff(compare.diff(store, "v1", "v2"), word).code == 0
 
 
 def test_a_user_says_it_once_of_the_whole_replacement(store):

@@ -9,9 +9,9 @@ from msgspec import Struct, field
 
 from tracker.compare.answer import PARTS, how, signed
 from tracker.detectors import rule
-from tracker.results import Cause
+from tracker.results import Cause, Rename
 from tracker.results.verdicts import TOO_NOISY
-from tracker.units import format_diff
+from tracker.units import format_diff, some_of
 
 if TYPE_CHECKING:
     from tracker.compare.verdicts import Judged, Row
@@ -40,15 +40,18 @@ class Claim(Struct, frozen=True):
     parts: Mapping[str, str] = field(default_factory=dict)
 
 
-def claim(judged: Judged, total_metric: str, findings: Sequence[Cause]) -> Claim | None:
-    """What may be said where the sides were judged, None where they were not, or the total was not."""
+def claim(judged: Judged, total_metric: str, findings: Sequence[Cause], renames: Sequence[Rename] = ()) -> Claim | None:
+    """What may be said where the sides were judged, None where they were not, or the total was not. `renames`: what was
+    replaced, which is named as one.
+    """
     row = judged.of_total(total_metric)
     if row is None:
         return None
     phrase, remark = _of_total(row, judged)
-    named = [
-        text for word, title in _GROUPS if (text := _group(title, [c for c in findings if c.verdict == word], judged))
-    ]
+    replaced = {name for rename in renames for name in rename.names}
+    alone = [cause for cause in findings if cause.name not in replaced]
+    groups = (_group(title, [cause for cause in alone if cause.verdict == word], judged) for word, title in _GROUPS)
+    named = [text for text in (_replaced(renames), *groups) if text]
     changed = row["verdict"] in rule.CHANGED
     because = "".join(f"; {text}" for text in (remark, *named) if text)
     nobody = judged.of_ops and not named
@@ -93,6 +96,17 @@ def _drift(diff: float, judged: Judged) -> str:
     if abs(rest) < limit:
         return f"{together}; the rest, {format_diff(rest)}, is below {least}"
     return f"{together}; the rest, {format_diff(rest)}, is above {least}, but its runs differ too much to be sure"
+
+
+def _replaced(renames: Sequence[Rename]) -> str:
+    """What replaced what, of which the net is a finding."""
+    found = [rename for rename in renames if rename.verdict in (rule.REGRESSED, rule.IMPROVED)]
+    told = [
+        f"{some_of(one.removed.split(' + '), ' + ', 2)} => {some_of(one.added.split(' + '), ' + ', 2)} "
+        f"{signed(one.added_ns - one.removed_ns)}"
+        for one in found
+    ]
+    return f"replaced: {some_of(told)}" if told else ""
 
 
 def _group(title: str, causes: Sequence[Cause], judged: Judged) -> str:

@@ -75,6 +75,7 @@ def explain(
         for found in _causes(baseline, candidate, operators, delta, judged)
     )
     findings = _findings(operators.everything, delta, judged)
+    renames = find_renames(baseline, candidate, ops, judged)
     parts = _parts(baseline, candidate, before, after, metric)
     ranges = (total_range(baseline, metric), total_range(candidate, metric))
     cancelling = delta is not None and (loss - gain) > 0 and abs(delta) < _CANCELLING_SHARE * (loss - gain)
@@ -91,14 +92,14 @@ def explain(
         gross_loss_ns=loss,
         gross_gain_ns=gain,
         rollup=rollup,
-        renames=find_renames(baseline, candidate, ops, judged),
+        renames=renames,
         answer=answer(
             baseline,
             candidate,
             metric,
             _reasons(before, after, parts, rollup, explained, on_device=not _host_only(baseline, candidate)),
             ranges,
-            claim(judged, metric, findings),
+            claim(judged, metric, findings, renames),
             _caveat(baseline, candidate, recorded),
         ),
         other_causes_ns=explained - sum(cause.delta_ns for cause in causes),
