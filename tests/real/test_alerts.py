@@ -8,6 +8,7 @@ import tracker
 from tests.notify.made import DAY, Team, alerts
 from tests.real import data, gates
 from tracker.config import Owner, Rule
+from tracker.reports import render_message
 
 EXPECTED = [
     # copy_ got more calls, layer_norm is in float64; the step hardly moves. With the third run a phase joins it
@@ -94,3 +95,12 @@ def test_what_was_replaced_is_told_with_its_net(heard):
     assert opened["v08"].beside == ()
     assert opened["v11"].beside == (), "-4 % beside a machine that is 7 % slower is no time gained"
     assert opened["v08"].gone_ns == pytest.approx(-3.5e6, rel=0.05)
+
+
+def test_a_chat_reads_both_sides_of_what_was_replaced(heard):
+    opened = next(message for _, message in heard if message.incidents[0].version == "v08")
+    lines = render_message(opened, "short").body.splitlines()
+    assert lines[0].startswith(
+        "- aten::gelu_backward, aten::gelu -> aten::mul, aten::add, aten::pow and 2 more: 3.48 ms"
+    )
+    assert len(lines) <= 11, "with the title at most 12 lines"

@@ -18,7 +18,7 @@ from tracker.judgement.incidents import centre_between
 from tracker.judgement.judging import Values, step_of
 from tracker.judgement.replaced import Calls, Context, Contexts, Net, Replacement, net_of, replacements
 from tracker.judgement.thresholds import Thresholds
-from tracker.results import TOP_LEVEL
+from tracker.results import REPLACED_BY, TOP_LEVEL
 from tracker.store import Store, queries, thresholds
 from tracker.store.chosen import Known
 from tracker.store.judged import Line
@@ -91,7 +91,7 @@ def with_net(row: Row, replacement: Row) -> Row:
     """The finding that stands for a replacement, a row of FINDINGS_COLUMNS["replacements"], as the whole of it."""
     parent = replacement["parent"]
     return row | {
-        "name": " -> ".join(some_of(str(replacement[side]).split(", ")) for side in ("gone", "come")),
+        "name": REPLACED_BY.join(some_of(str(replacement[side]).split(", ")) for side in ("gone", "come")),
         "input_shapes": "",
         "change": "level",
         "verdict": replacement["verdict"],

@@ -16,7 +16,7 @@ from tracker.reports._human import calls_cell, readable, share, signed
 from tracker.reports._human_findings import KINDS, diff_cell, explanation
 from tracker.reports._human_history import form as unit_form
 from tracker.reports.fitting import LONGEST_NAME, Line, as_code, cut, fitted, harmless, is_pasteable, said
-from tracker.results import Message, ToldFinding, ToldIncident, shown_name
+from tracker.results import REPLACED_BY, Message, ToldFinding, ToldIncident, shown_name
 from tracker.units import MISSING_TEXT, counted, format_diff, format_ns, ranges, time_unit
 
 _EVENTS: Final = {
@@ -33,6 +33,9 @@ _SHORTER: Final = (60, 25, 10)
 
 _LONGEST_LINE: Final = 600
 """Characters of a line from outside, such as an error: one that fits nowhere would be left out."""
+
+_SHORT_NAME: Final = 40
+"""Characters of the name of an op in the short form; what was replaced has two of them."""
 
 _SHORT: Final = 3
 """Findings in the short form."""
@@ -256,7 +259,8 @@ def _where(incident: ToldIncident, *, markdown: bool) -> str:
 def _finding(finding: ToldFinding, *, short: bool, markdown: bool) -> str:
     """One finding: what, from where to where, its part in the change, and why."""
     shown = unit_form(finding.unit, [finding.baseline_value, finding.candidate_value, finding.delta])
-    name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=40 if short else 120)
+    longest = _SHORT_NAME * (1 + (REPLACED_BY in finding.name)) if short else LONGEST_NAME
+    name = said(readable(shown_name(finding.kind, finding.name)), markdown=markdown, longest=longest)
     before, after = shown(finding.baseline_value), shown(finding.candidate_value)
     # the change is history where it is over: how it is now comes first
     is_over = finding.state in {"recovered", "vanished", "normal"}

@@ -13,6 +13,7 @@ from .columns import (
     TREE_DIFF_COLUMNS,
 )
 from .diff import (
+    REPLACED_BY,
     TOP_LEVEL,
     Bottleneck,
     Cause,
@@ -145,6 +146,7 @@ __all__ = [
     "RATIO",
     "REMOVED",
     "REPEATED_COUNTERS",
+    "REPLACED_BY",
     "SECTIONS",
     "SERIES_KINDS",
     "STATES",

@@ -113,6 +113,10 @@ TOP_LEVEL: Final = "(top level)"
 """The parent of a replacement where nothing is known above."""
 
 
+REPLACED_BY: Final = " -> "
+"""Between what went and what came, in the name of a replacement."""
+
+
 class Rename(Struct, frozen=True):
     """Ops that went, or are called less, and those that came in their place below the same parent; names are joined by
     " + ", those that changed most first.
