@@ -19,7 +19,7 @@ from tracker.judgement.recorded import sentence_of_line
 from tracker.judgement.tell import found_rows, line_of, rank_of
 from tracker.judgement.thresholds import ALPHA, CONFIRM, MIN_CONTRIBUTION, MIN_RATIO, Limit, Thresholds, told
 from tracker.lazy import pd
-from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, ExplainedFinding, FindingsOptions
+from tracker.results import EXPLAIN_COLUMNS, FINDINGS_COLUMNS, STATES, ExplainedFinding, FindingsOptions
 from tracker.store import Store, judged, queries
 from tracker.store.chosen import Known
 from tracker.store.judged import LineRun
@@ -28,7 +28,7 @@ from tracker.store.thresholds import Threshold
 
 def explain(store: Store, finding_id: int) -> ExplainedFinding:
     """Everything about one finding. Reads only; UsageError where there is no such finding."""
-    everything = found_rows(store, FindingsOptions())
+    everything = found_rows(store, FindingsOptions(states=STATES))
     finding = next((row for row in everything if row["finding_id"] == finding_id), None)
     if finding is None:
         raise UsageError(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -50,15 +50,19 @@ class Replaced(Struct, frozen=True):
         }
 
 
-def mark_replaced(store: Store, rows: Sequence[Row]) -> None:
+def mark_replaced(store: Store, rows: Sequence[Row], wanted: Callable[[Row], bool]) -> None:
     """Give the findings of each replacement the key `replaced`, the Replaced that they are part of; None for others.
 
-    `rows`: of whole incidents, with what each is under. What is over counts as well, what never was so does not.
+    `rows`: of whole incidents, with what each is under. `wanted`: looked at are incidents of which any finding is
+    wanted, since where ops are called from takes a while to read.
     """
     known = Known()
     for row in rows:
         row["replaced"] = None
-    own = sorted((row for row in rows if _counts(row)), key=lambda row: row["incident_id"])
+    shown = {row["incident_id"] for row in rows if wanted(row)}
+    own = sorted(
+        (row for row in rows if _counts(row) and row["incident_id"] in shown), key=lambda row: row["incident_id"]
+    )
     for _, group in groupby(own, key=lambda row: row["incident_id"]):
         members = {str(row["name"]): row for row in group}
         calls = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final
 
 from tracker.errors import FIRST_INGEST, UsageError
@@ -64,7 +65,8 @@ def found_rows(
 ) -> list[Row]:
     """All findings of the lines that `options` name, with everything but their part of an incident's change.
 
-    `finding_ids`: only these; to come out the same, whole versions of a line.
+    `finding_ids`: only these; to come out the same, whole versions of a line. What was replaced is told of incidents of
+    which `options` leave any finding.
     """
     queries.check_filters(store, workload=options.workload, device=options.device, version=options.version)
     lines = lines or Lines(store)
@@ -89,7 +91,7 @@ def found_rows(
     mark_renamed(rows)
     _roll_up(rows)
     mark_new_shapes(rows)
-    mark_replaced(store, rows)
+    mark_replaced(store, rows, partial(_wanted, options=options))
     put_under_heads(rows)
     _count_covered(rows)
     return rows

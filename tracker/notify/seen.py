@@ -10,7 +10,7 @@ from msgspec import Struct
 from tracker.judgement import tell
 from tracker.judgement.families import THE_STEP
 from tracker.notify.routes import fits_device, matches
-from tracker.results import FindingsOptions
+from tracker.results import STATES, FindingsOptions
 from tracker.store import Store, findings, notifications, queries
 from tracker.store.findings import IncidentEvent, Named
 from tracker.store.notifications import Silence
@@ -114,7 +114,7 @@ def read(store: Store, now_ns: int, finding_ids: Sequence[int] | None = None) ->
     """All incidents, or those of these findings, in the order of their lines and versions."""
     if finding_ids == [] or not len(queries.lines.columns(store)):
         return []
-    found_rows = tell.found_rows(store, FindingsOptions(), finding_ids=finding_ids)
+    found_rows = tell.found_rows(store, FindingsOptions(states=STATES), finding_ids=finding_ids)
     rows = [row for row in found_rows if row["incident_id"] is not None]
     with store.connect() as connection:
         events = findings.incident_events(connection, finding_ids)
