@@ -111,7 +111,7 @@ def test_both_sides_of_a_diff_are_asked_about_together(filled, of_capture):
     again = asked_again(asked)
     # who is meant, run by run; the last runs before, where any changed, and how they were recorded; the texts of ops,
     # and of what kernels are
-    allowed = ("WHERE r.id =", "FROM sample_array", "AS step_markers", "FROM detail_text AS t")
+    allowed = ("WHERE r.id =", "FROM sample_array", "LEFT JOIN recording", "FROM detail_text AS t")
     assert [statement for statement in again if not any(words in statement for words in allowed)] == []
     of_memory = [statement for statement, _ in asked if "FROM memory_allocator AS d\n    INNER JOIN" in statement]
     assert of_memory == [], "run:10 has no memory: nothing is compared, so nothing is asked"

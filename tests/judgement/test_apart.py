@@ -86,6 +86,23 @@ def test_who_was_slower_does_not_write_over_what_rests_on_more(store, meanwhile,
     assert judge(store) == 0
 
 
+@pytest.mark.parametrize("name", ["before_of", "stale", "keep"])
+def test_who_waited_for_others_does_not_write_over_what_they_knew(store, meanwhile, name):
+    """Others bring runs and judge them after this one has read what there is, and before it writes."""
+    runs(store, "v0", count=2)
+    runs(store, "v1", count=5, start=2)
+
+    def judge_more(other):
+        runs(other, "v0", count=1, start=10)
+        runs(other, "v2", {"op07": 1.3}, start=7)
+        judge(other)
+
+    meanwhile(UPDATE, name, judge_more)
+    judge(store)
+    assert states(store) == [("v2", "new")]
+    assert judge(store) == 0
+
+
 @pytest.mark.parametrize(("module", "name"), WORK)
 def test_runs_that_are_gone_meanwhile_leave_nothing_behind(store, meanwhile, module, name):
     runs(store, "v1", count=5)

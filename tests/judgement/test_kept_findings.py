@@ -11,6 +11,7 @@ from tests.judgement.made import runs
 from tests.judgement.test_checkpoints import SHORT
 from tests.judgement.test_update import judge
 from tracker.judgement import Wish, act, explain, findings, lines_of
+from tracker.judgement.basis import basis_of
 from tracker.judgement.follow import Checkpoint
 from tracker.judgement.follow.state import decoded
 from tracker.judgement.keep import made_findings
@@ -84,7 +85,7 @@ def test_findings_made_from_the_database_twice_are_the_same(store):
     judge(store)
     (line,) = lines_of(store)
     with store.connect() as connection:
-        made = [made_findings(connection, line, judged.runs_of(connection, line)).findings for _ in range(2)]
+        made = [made_findings(connection, line, basis_of(connection, line)).findings for _ in range(2)]
     assert made[0] == made[1]
     assert len(made[0]) >= 1
 
@@ -104,12 +105,12 @@ def test_findings_made_from_a_checkpoint_are_those_made_from_nothing(store):
     judge(store)
     (line,) = lines_of(store)
     with store.connect() as connection:
-        runs_now = judged.runs_of(connection, line)
+        basis = basis_of(connection, line)
         known = Checkpoint(*stored.checkpoint_of(connection, line))
-        resumed = made_findings(connection, line, runs_now, known=known).findings
-        made = made_findings(connection, line, runs_now)
+        resumed = made_findings(connection, line, basis, known=known).findings
+        made = made_findings(connection, line, basis)
         whole, kept = made.findings, made.checkpoint
-    assert known.runs == len(runs_now) - 1, "before the newest version, of which one run is there"
+    assert known.runs == len(basis.runs) - 1, "before the newest version, of which one run is there"
     assert (resumed, kept) == (whole, known)
     assert {finding.columns["state"] for finding in whole} >= {"acknowledged", "suspect"}
 

@@ -205,7 +205,7 @@ def test_writers_that_ingest_relabel_and_purge_at_once_get_along(store, database
                 edits.delete_all(own, [run_id], "wrong", purge=True)
 
     at_once(work, 4)
-    assert set(count_rows(store)) == {"device", "op_key", "detail_text", "kernel_key"}
+    assert set(count_rows(store)) == {"device", "op_key", "detail_text", "kernel_key", "recording"}
 
 
 def test_two_that_pin_at_once_leave_one_pinned(store, database_url):

@@ -98,7 +98,7 @@ def test_a_purged_run_is_gone_and_its_files_may_come_again(store):
     of_run = {"tags": {"a": "b"}, "facts": {"c": "d"}, "configuration": {"e": "f"}}
     save(store, of_run=of_run, **many)
     edits.delete_all(store, [1], "wrong", purge=True)
-    assert set(count_rows(store)) == {"device", "op_key", "detail_text", "kernel_key", "process_group"}
+    assert set(count_rows(store)) == {"device", "op_key", "detail_text", "kernel_key", "process_group", "recording"}
     again = save_run(store, record(), [capture(digest=b"a" * 16)], formats=["torch_profiler"])
     assert again.created
     assert again.run_id == 2, "a number never means another run"

@@ -66,9 +66,26 @@ def test_damaged_samples_and_contexts_are_found_and_the_samples_made_again(store
     assert str(raised.value) == (
         f"{store.url}: the samples of run 2 are damaged; tracker db check --repair makes them again"
     )
-    assert (health.repair(store), health.check(store), health.repair(store)) == ([2], [tree], [])
+    assert (health.repair(store), health.check(store), health.repair(store)) == (
+        ["run:2  its damaged samples are made again"], [tree], [],
+    )  # fmt: skip
     with store.connect() as connection:
         assert arrays_of(connection, [2])[2].values.tolist() == before.values.tolist()
+
+
+def test_a_run_that_is_kept_as_recorded_otherwise_is_found_and_read_again(store):
+    save(store, runs=2, settings={"with_stack": "on"})
+    save(store)
+    with store.begin() as connection:
+        connection.execute(text("UPDATE run SET recording_id = NULL WHERE id = 1"))
+        connection.execute(text("UPDATE run SET recording_id = (SELECT MAX(id) FROM recording) WHERE id = 2"))
+    assert health.check(store) == [
+        "how runs 1,2 were recorded is kept otherwise than the captures say; tracker db check --repair makes them again"
+    ]
+    assert health.repair(store) == [
+        f"run:{run_id}  how it was recorded is read again from its captures" for run_id in (1, 2)
+    ]
+    assert (health.check(store), health.repair(store)) == ([], [])
 
 
 def test_damaged_samples_whose_rows_are_gone_stay_a_problem(store):

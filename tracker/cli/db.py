@@ -56,7 +56,8 @@ def check(
         bool,
         typer.Option(
             "--repair",
-            help="First make again what other rows tell: the packed samples of runs. Default: change nothing.",
+            help="First make again what other rows tell: the packed samples of runs, and how these were recorded. "
+            "Default: change nothing.",
         ),
     ] = False,
     db: options.Database = None,
@@ -78,8 +79,8 @@ def check(
 
     settings = config.load(db)
     with _store.writing(settings) if repair else _store.reading(settings) as store:
-        for run_id in health.repair(store) if repair else ():
-            emit(f"run:{run_id}  its damaged samples are made again")
+        for made in health.repair(store) if repair else ():
+            emit(made)
         problems = health.check(store)
         name = store.url
     for problem in problems:

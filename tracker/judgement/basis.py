@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from tracker.detectors import rule
 from tracker.judgement.best import LOOK_BACK
-from tracker.judgement.recorded import RecordedRuns
+from tracker.judgement.recorded import recorded_runs
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import findings, judged, judgements, thresholds
 from tracker.store.findings import Action
@@ -59,12 +59,11 @@ class Basis(Struct, frozen=True):
     actions: Sequence[Action]
 
 
-def basis_of(connection: Connection, line: Line, said: RecordedRuns | None = None) -> Basis:
-    """What the judgement of a line rests on now. `said`: how runs were recorded, as far as it was read."""
+def basis_of(connection: Connection, line: Line) -> Basis:
+    """What the judgement of a line rests on now."""
     runs = judged.runs_of(connection, line)
     limits = Thresholds(thresholds.of_line(connection, line))
-    recordings = (RecordedRuns() if said is None else said).of(connection, runs)
-    return Basis(runs, limits, recordings, findings.actions_of(connection, line))
+    return Basis(runs, limits, recorded_runs(connection, runs), findings.actions_of(connection, line))
 
 
 def tasks(basis: Basis) -> list[Task]:

@@ -20,12 +20,11 @@ from tracker.judgement.basis import Basis, basis_of
 from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Checkpoint, Tracked, VersionVerdicts, Watched, dated_of, resume
 from tracker.judgement.reading import DIRECTIONS, StoredLine, StoredRuns
-from tracker.judgement.recorded import RecordedRuns, one_per_key, recordings_of_line, series_id
+from tracker.judgement.recorded import one_per_key, recorded_runs, recordings_of_line, series_id
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, findings, judgements, thresholds
-from tracker.store.findings import Action, MadeFinding
+from tracker.store.findings import MadeFinding
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.recordings import recorded
 from tracker.store.samples.arrays import SampleArray
 
 _CONFIRMS = frozenset({"confirmed", "reopened"})
@@ -65,13 +64,20 @@ class Followed(Struct, frozen=True):
     arrays: Mapping[int, SampleArray] = field(default_factory=dict)
 
 
-class _Kept(Struct, frozen=True):
-    """What following a line gave, with all that it was made from. `stored`: the fingerprint of what was before."""
+class Before(Struct, frozen=True):
+    """What the findings of a line rest on, and what those rested on that were `stored` before that was read: who writes
+    others meanwhile knows more. `fingerprint`: what stands for `basis`.
+    """
 
-    runs: Sequence[LineRun]
-    actions: Sequence[Action]
     stored: bytes | None
+    basis: Basis
     fingerprint: bytes
+
+
+class _Kept(Struct, frozen=True):
+    """What following a line gave, with all that it was made from."""
+
+    before: Before
     made: Made
 
 
@@ -81,77 +87,71 @@ def keep(
     *,
     now_ns: int,
     wanted: Collection[int] = (),
-    said: RecordedRuns | None = None,
-    seen: bytes | None = None,
+    before: Before | None = None,
 ) -> Followed:
     """Make the findings of a line again if what they rest on has changed, or a mute is over; the verdicts of the
-    `wanted` versions at least, of those that are there. `said`: how runs were recorded, as far as it was read; `seen`:
-    what they rest on, read just now (see `rests_on`).
+    `wanted` versions at least, of those that are there. `before`: see there, read just now.
     """
     made: list[_Kept] = []
-    said = RecordedRuns() if said is None else said
+    with store.connect() as connection:
+        at_hand = [before_of(connection, line) if before is None else before]
+        fresh = _is_fresh(connection, line, at_hand[0], now_ns)
 
     def make(connection: Connection, line: Line) -> _Kept | None:
-        kept = _make(connection, line, now_ns, said)
+        kept = _make(connection, line, now_ns, at_hand.pop() if at_hand else before_of(connection, line))
         made[:] = [kept] if kept is not None else []
         return kept
 
-    with store.connect() as connection:
-        fingerprint = rests_on(connection, line, said)[2] if seen is None else seen
-        fresh = _is_fresh(connection, line, fingerprint, now_ns)
     if not fresh:
         write_apart(store, line, make, _holds, _write)
     if made and made[0].made.verdicts.keys() >= set(wanted):
-        return Followed(made[0].made.verdicts, made[0].fingerprint, made[0].made.arrays)
+        return Followed(made[0].made.verdicts, made[0].before.fingerprint, made[0].made.arrays)
     if not wanted:
         return Followed({}, b"")
     with store.connect() as connection:
-        runs, _, fingerprint = rests_on(connection, line, said)
+        own = basis_of(connection, line)
         known = findings.checkpoint_of(connection, line)
-        again = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known), said)
+        again = made_findings(connection, line, own, now_ns, None if known is None else Checkpoint(*known))
         if set(wanted) - again.verdicts.keys():
-            again = made_findings(connection, line, runs, now_ns, said=said)
-        return Followed(again.verdicts, fingerprint, again.arrays)
+            again = made_findings(connection, line, own, now_ns)
+        return Followed(again.verdicts, fingerprint_of(own), again.arrays)
 
 
-def _make(connection: Connection, line: Line, now_ns: int, said: RecordedRuns) -> _Kept | None:
+def _make(connection: Connection, line: Line, now_ns: int, before: Before) -> _Kept | None:
     """None where they are as they should be."""
-    # first of all: whatever comes while they are made must find that they do not rest on it
-    runs, actions, fingerprint = rests_on(connection, line, said)
-    if _is_fresh(connection, line, fingerprint, now_ns):
+    if _is_fresh(connection, line, before, now_ns):
         return None
-    stored, known = findings.fingerprint_of(connection, line), findings.checkpoint_of(connection, line)
-    made = made_findings(connection, line, runs, now_ns, None if known is None else Checkpoint(*known), said)
-    return _Kept(runs, actions, stored, fingerprint, made)
+    known = findings.checkpoint_of(connection, line)
+    made = made_findings(connection, line, before.basis, now_ns, None if known is None else Checkpoint(*known))
+    return _Kept(before, made)
 
 
 def _holds(connection: Connection, line: Line, kept: _Kept) -> bool:
+    before = kept.before
     return (
-        findings.fingerprint_of(connection, line) == kept.stored
-        and are_there(connection, line, kept.runs)
-        and findings.actions_of(connection, line) == kept.actions
+        findings.fingerprint_of(connection, line) == before.stored
+        and are_there(connection, line, before.basis.runs)
+        and findings.actions_of(connection, line) == before.basis.actions
     )
 
 
 def _write(connection: Connection, line: Line, kept: _Kept) -> None:
     made = kept.made
     checkpoint = None if made.checkpoint is None else astuple(made.checkpoint)
-    findings.write(connection, line, made.findings, kept.fingerprint, checkpoint, rule.RULE_VERSION, made.before)
+    fingerprint = kept.before.fingerprint
+    findings.write(connection, line, made.findings, fingerprint, checkpoint, rule.RULE_VERSION, made.before)
 
 
-def _is_fresh(connection: Connection, line: Line, fingerprint: bytes, now_ns: int) -> bool:
+def _is_fresh(connection: Connection, line: Line, before: Before, now_ns: int) -> bool:
     known = findings.fingerprint_of(connection, line)
-    return known == fingerprint and not findings.expired(connection, line, now_ns)
+    return known == before.fingerprint and not findings.expired(connection, line, now_ns)
 
 
-def rests_on(
-    connection: Connection, line: Line, said: RecordedRuns | None = None
-) -> tuple[list[LineRun], list[Action], bytes]:
-    """The runs in their order, what users did, and what stands for both, the rule and the limits. `said`: how runs were
-    recorded, as far as it was read.
-    """
-    basis = basis_of(connection, line, said)
-    return list(basis.runs), list(basis.actions), fingerprint_of(basis)
+def before_of(connection: Connection, line: Line) -> Before:
+    """What the findings of a line rest on now."""
+    # in this order: whoever writes while it is read is seen in one or the other
+    stored, basis = findings.fingerprint_of(connection, line), basis_of(connection, line)
+    return Before(stored, basis, fingerprint_of(basis))
 
 
 def fingerprint_of(basis: Basis) -> bytes:
@@ -173,40 +173,33 @@ def watched_line(
 
     `recordings`: runs that were recorded differently have rows of their own; else a row is a series.
     """
-    said = recorded(connection, [run.run_id for run in runs]) if recordings else {}
-    stored = StoredLine(connection, line, runs, said).whole(recordings=recordings)
+    said = recorded_runs(connection, runs) if recordings else {}
+    basis = Basis(runs, Thresholds(thresholds.of_line(connection, line)), said, ())
+    stored = StoredLine(connection, line, basis).whole(recordings=recordings)
     return stored.watched, stored.numbers.tolist()
 
 
 def made_findings(
-    connection: Connection,
-    line: Line,
-    runs: Sequence[LineRun],
-    now_ns: int | None = None,
-    known: Checkpoint | None = None,
-    said: RecordedRuns | None = None,
+    connection: Connection, line: Line, basis: Basis, now_ns: int | None = None, known: Checkpoint | None = None
 ) -> Made:
     """The findings of a line, as its runs and the actions of users make them: all of them; from the checkpoint `known`
-    on, where that holds, those that a run since then could change. `said`: how the runs were recorded, as far as it was
-    read.
+    on, where that holds, those that a run since then could change.
     """
+    runs = basis.runs
     if not runs:
         return Made([], None, {})
-    recordings = (said or RecordedRuns()).of(connection, runs)
-    stored = StoredLine(connection, line, runs, recordings)
-    limits = Thresholds(thresholds.of_line(connection, line)).key
+    stored = StoredLine(connection, line, basis)
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
         own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        recorded_so = recordings_of_line(recordings, [run.run_id for run in runs[:count]])
-        return judgements.fingerprint(rule.RULE_VERSION, limits, own, parts, *recorded_so)
+        recorded_so = recordings_of_line(basis.recordings, [run.run_id for run in runs[:count]])
+        return judgements.fingerprint(rule.RULE_VERSION, basis.limits.key, own, parts, *recorded_so)
 
     followed = resume(stored, fingerprint, known=known, now_ns=now_ns)
     read = stored.stored
     if read is None:
         raise AssertionError("what was followed was read")
-    actions = findings.actions_of(connection, line)
-    until = {action.key: action.until_version for action in actions if action.action == "mute"}
+    until = {action.key: action.until_version for action in basis.actions if action.action == "mute"}
     ids = series_id(read.numbers).tolist()
     rows = [_made(tracked, read.watched, ids[tracked.row], read.runs, until) for tracked in followed.found]
     verdicts = {read.runs[own.runs[0]].version_id: _by_series(own, read) for own in followed.verdicts}

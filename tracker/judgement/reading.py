@@ -13,13 +13,13 @@ from sqlalchemy import Connection
 
 from tracker.detectors import life
 from tracker.detectors.life import Acted
+from tracker.judgement.basis import Basis
 from tracker.judgement.follow import ReadLine, State, UserAction, Watched, WatchedRun, older_in, watched_of
 from tracker.judgement.follow.tracks import Change
 from tracker.judgement.judging import Values
 from tracker.judgement.recorded import Key, Split, recordings_of, series_id, split, tag_of_number
-from tracker.judgement.thresholds import Thresholds
 from tracker.results.recording import Recording
-from tracker.store import findings, judged, thresholds
+from tracker.store import judged
 from tracker.store.findings import Action
 from tracker.store.judged import Line, LineRun, SeriesTable
 from tracker.store.queries.recordings import Recorded
@@ -53,17 +53,14 @@ class StoredRuns(Struct, frozen=True, eq=False):
 
 
 class StoredLine:
-    """A line in the database, whose `line_runs` were `recorded` so; see `follow.LineToRead`. `arrays`: the samples that
-    were read of runs that a checkpoint does not stand for, by number.
+    """A line in the database; see `follow.LineToRead`. `arrays`: the samples that were read of runs that a checkpoint
+    does not stand for, by number.
     """
 
-    def __init__(
-        self, connection: Connection, line: Line, line_runs: Sequence[LineRun], recorded: Mapping[int, Recorded]
-    ) -> None:
-        self._connection, self._line, self._runs, self._recorded = connection, line, line_runs, recorded
-        self._limits = Thresholds(thresholds.of_line(connection, line))
+    def __init__(self, connection: Connection, line: Line, basis: Basis) -> None:
+        self._connection, self._line, self._basis, self._runs = connection, line, basis, basis.runs
         self._series: SeriesTable | None = None
-        self.runs = watched_runs(line_runs)
+        self.runs = watched_runs(basis.runs)
         self.stored: StoredRuns | None = None
         self.arrays: dict[int, SampleArray] = {}
 
@@ -82,7 +79,7 @@ class StoredLine:
         keys = _those(series.keys, there)
         found = recordings_of(keys, values, self._recorded_of(self._runs)) if recordings else ()
         made = split(keys, values, calls, found)
-        watched = watched_of(Values.of_split(made), self.runs, self._limits)
+        watched = watched_of(Values.of_split(made), self.runs, self._basis.limits)
         return StoredRuns(watched, made, series.ids[there], self._runs, found)
 
     def since(self, known: State) -> StoredRuns:
@@ -102,7 +99,7 @@ class StoredLine:
                 tags[place[number]].add(tag)
         made = split(keys, values, calls, found, tags)
         older = older_in(known, made.numbers(ids), self.runs)
-        watched = watched_of(Values.of_split(made), self.runs[first:], self._limits, older)
+        watched = watched_of(Values.of_split(made), self.runs[first:], self._basis.limits, older)
         named = [self._runs[at] for at in older.places.tolist()]
         return StoredRuns(watched, made, ids, [*named, *runs], found)
 
@@ -112,7 +109,7 @@ class StoredLine:
         return self._series
 
     def _recorded_of(self, runs: Sequence[LineRun]) -> list[Recorded]:
-        return [self._recorded[run.run_id] for run in runs]
+        return [self._basis.recordings[run.run_id] for run in runs]
 
     def _beside(self, runs: int) -> bytes:
         """How the first `runs` runs were recorded: what their series show is not read again."""
@@ -132,8 +129,7 @@ class StoredLine:
             tag = 0 if first is None else stored.made.tag_of(stored.made.keys[own[0]], first)
             return next((row for row in own if int(stored.made.tags[row]) == tag), own[0])
 
-        known = findings.actions_of(self._connection, self._line)
-        return [_user_action(one, row_of(one), labels) for one in known if one.key[0] in rows_of]
+        return [_user_action(one, row_of(one), labels) for one in self._basis.actions if one.key[0] in rows_of]
 
 
 def watched_runs(runs: Sequence[LineRun]) -> list[WatchedRun]:

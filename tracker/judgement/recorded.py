@@ -22,7 +22,7 @@ from tracker.results.recording import Recording, differences, remedies, rests_on
 from tracker.store import samples
 from tracker.store.chosen import Known
 from tracker.store.judged import Line, LineRun
-from tracker.store.queries.recordings import Recorded, recorded
+from tracker.store.queries.recordings import Recorded, contents, recorded
 from tracker.units import format_numbers
 
 F64 = NDArray[np.float64]
@@ -163,18 +163,11 @@ def one_per_key(made: Split, candidate: Iterable[int], verdicts: Sequence[object
     return found
 
 
-class RecordedRuns:
-    """How runs of a database were recorded: of each that is read once, unless more ranks of it have come."""
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[int, int], Recorded] = {}
-
-    def of(self, connection: Connection, runs: Sequence[LineRun]) -> dict[int, Recorded]:
-        """Run -> what its captures say of how it was recorded."""
-        missing = [run for run in runs if (run.run_id, run.ranks) not in self._known]
-        found = recorded(connection, [run.run_id for run in missing]) if missing else {}
-        self._known.update({(run.run_id, run.ranks): found[run.run_id] for run in missing})
-        return {run.run_id: self._known[run.run_id, run.ranks] for run in runs}
+def recorded_runs(connection: Connection, runs: Sequence[LineRun]) -> dict[int, Recorded]:
+    """Run -> what its captures say of how it was recorded; runs that say the same have one object."""
+    said = contents(connection, [run.recording_id for run in runs if run.recording_id is not None])
+    nothing = Recorded()
+    return {run.run_id: nothing if run.recording_id is None else said[run.recording_id] for run in runs}
 
 
 def factors_for(centre: Centre, known: Sequence[Sequence[int]], sides: Sequence[Sequence[int]]) -> Centre:

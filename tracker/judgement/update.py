@@ -24,8 +24,8 @@ from tracker.judgement.best import compare_with_best, shared_factor
 from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
-from tracker.judgement.keep import Followed, SeriesVerdicts, fingerprint_of, keep
-from tracker.judgement.recorded import RecordedRuns, one_per_key, split_runs
+from tracker.judgement.keep import Followed, SeriesVerdicts, before_of, fingerprint_of, keep
+from tracker.judgement.recorded import one_per_key, split_runs
 from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
 from tracker.profile import known_medians
@@ -35,12 +35,20 @@ from tracker.store.judged import JudgedVersion, Line, LineRun
 from tracker.store.samples.arrays import SampleArray
 
 
-class _Made(Struct, frozen=True):
-    """How a version was judged: `rows` of `diff_history`, see `judgements.write`. `stored`: the fingerprint of the
-    judgement that it replaces."""
+class _Todo(Struct, frozen=True):
+    """A version to be judged. `stored`: the fingerprint of the judgement that is there; `rests_on`: what stands for the
+    whole line, see `fingerprint_of`; read in this order.
+    """
 
     task: Task
     stored: bytes | None
+    rests_on: bytes
+
+
+class _Made(Struct, frozen=True):
+    """How a version was judged: `rows` of `diff_history`, see `judgements.write`."""
+
+    todo: _Todo
     result: JudgedVersion
     rows: list[Column]
 
@@ -65,35 +73,39 @@ def update(store: Store, lines: Iterable[Line]) -> int:
 
 def update_line(store: Store, line: Line, *, now_ns: int) -> int:
     """`update` for one line, at a time."""
-    said = RecordedRuns()
     with store.connect() as connection:
-        basis = basis_of(connection, line, said)
-        known = judged.judged_of(connection, line)
-    for run in basis.runs:
+        known = judged.judged_of(connection, line)  # before what it rests on; see `Before`
+        before = before_of(connection, line)
+    for run in before.basis.runs:
         if run.stale:
             store.transact(partial(judgements.make_samples, run_id=run.run_id))
-    gone = known.keys() - {run.version_id for run in basis.runs}
-    late = [task.version.version_id for task in stale(basis, known)]
-    followed = keep(store, line, now_ns=now_ns, wanted=late, said=said, seen=fingerprint_of(basis))
+    gone = known.keys() - {run.version_id for run in before.basis.runs}
+    late = stale(before.basis, known)
+    followed = keep(store, line, now_ns=now_ns, wanted=[task.version.version_id for task in late], before=before)
     count = 0
-    for version_id in late:
-        make = partial(_make, followed=followed, version_id=version_id, said=said)
+    for task in late:
+        number = task.version.version_id
+        at_hand = [_Todo(task, known[number].fingerprint if number in known else None, before.fingerprint)]
+        make = partial(_make, followed=followed, version_id=number, at_hand=at_hand)
         count += write_apart(store, line, make, _holds, _write)
     for version_id in sorted(gone):
         store.transact(partial(_forget, line=line, version_id=version_id))
     return count
 
 
-def _make(connection: Connection, line: Line, followed: Followed, version_id: int, said: RecordedRuns) -> _Made | None:
+def _make(
+    connection: Connection, line: Line, followed: Followed, version_id: int, at_hand: list[_Todo]
+) -> _Made | None:
     """The judgement of one version; None where somebody else made it, or changed meanwhile what it rests on, and judges
-    next.
+    next. `at_hand`: what there is to do as it was read before, for the first attempt.
     """
-    basis = basis_of(connection, line, said)
-    if fingerprint_of(basis) != followed.fingerprint or version_id not in followed.verdicts:
+    todo = at_hand.pop() if at_hand else None
+    if todo is None or todo.rests_on != followed.fingerprint:
+        todo = _todo(connection, line, version_id)
+    if todo is None or todo.rests_on != followed.fingerprint or version_id not in followed.verdicts:
         return None
-    task = next(task for task in tasks(basis) if task.version.version_id == version_id)
-    known = judged.judged_of(connection, line).get(version_id)
-    if known is not None and known.fingerprint == task.fingerprint:
+    task = todo.task
+    if todo.stored == task.fingerprint:
         return None
     own = followed.verdicts[version_id]
     rows = judge_task(connection, line, task, own, dict(followed.arrays))
@@ -107,13 +119,20 @@ def _make(connection: Connection, line: Line, followed: Followed, version_id: in
         task.pinned.version_id if task.pinned else None,
         own.centre,
     )
-    return _Made(task, None if known is None else known.fingerprint, result, rows)
+    return _Made(todo, result, rows)
+
+
+def _todo(connection: Connection, line: Line, version_id: int) -> _Todo | None:
+    """What there is to judge of a version now; None where it has no runs."""
+    stored, basis = judged.fingerprint_of(connection, line, version_id), basis_of(connection, line)
+    task = next((task for task in tasks(basis) if task.version.version_id == version_id), None)
+    return None if task is None else _Todo(task, stored, fingerprint_of(basis))
 
 
 def _holds(connection: Connection, line: Line, made: _Made) -> bool:
-    known = judged.judged_of(connection, line).get(made.result.version_id)
-    runs = [run for side in made.task.sides for run in side.runs]
-    return (None if known is None else known.fingerprint) == made.stored and are_there(connection, line, runs)
+    runs = [run for side in made.todo.task.sides for run in side.runs]
+    stored = judged.fingerprint_of(connection, line, made.result.version_id)
+    return stored == made.todo.stored and are_there(connection, line, runs)
 
 
 def _write(connection: Connection, line: Line, made: _Made) -> None:

@@ -8,12 +8,13 @@ from typing import Final
 from msgspec import Struct
 from sqlalchemy import Connection, exists, func, or_, select, text
 
-from tracker.store import contexts, labels, schema
+from tracker.store import contexts, labels, recordings, schema
 from tracker.store.calls import packing
 from tracker.store.connect import Store
 from tracker.store.samples import arrays
 from tracker.store.tables import metadata
 from tracker.store.tables.base import DETAIL_TEXT, IS_OF_TEXT
+from tracker.units import format_numbers
 
 _RUN: Final = metadata.tables["run"]
 _TEXT: Final = metadata.tables[DETAIL_TEXT]
@@ -60,6 +61,7 @@ def check(store: Store) -> list[str]:
         _table_problems,
         _orphans,
         _nameless,
+        _otherwise_recorded,
         _damaged_samples,
         _damaged_contexts,
         _damaged_calls,
@@ -68,15 +70,21 @@ def check(store: Store) -> list[str]:
         return [problem for look in looked_at for problem in look(connection)]
 
 
-def repair(store: Store) -> list[int]:
-    """Make the packed samples again that are damaged, from the rows that they were made of: of these runs."""
+def repair(store: Store) -> list[str]:
+    """Make again what is damaged and can be made from other rows, the packed samples of runs and how these were
+    recorded: what was made again, a sentence each.
+    """
 
-    def work(connection: Connection) -> list[int]:
+    def work(connection: Connection) -> list[str]:
         made = []
         for run_id in arrays.damaged_arrays(connection):
             labels.hold_run(connection, run_id)
             if arrays.repair_array(connection, run_id):
-                made.append(run_id)
+                made.append(f"run:{run_id}  its damaged samples are made again")
+        for run_id in recordings.differing(connection):
+            labels.hold_run(connection, run_id)
+            recordings.refresh(connection, [run_id])
+            made.append(f"run:{run_id}  how it was recorded is read again from its captures")
         return made
 
     return store.transact(work)
@@ -131,6 +139,13 @@ def _nameless(connection: Connection) -> Iterator[str]:
         count = gone and connection.scalar(select(func.count()).select_from(table).where(or_(*gone)))
         if count:
             yield f"{count} rows of {table.name} refer to texts that are gone"
+
+
+def _otherwise_recorded(connection: Connection) -> Iterator[str]:
+    """Runs of which something else is kept than their captures say: they would be compared with the wrong ones."""
+    if differing := recordings.differing(connection):
+        runs = f"run{'' if len(differing) == 1 else 's'} {format_numbers(differing)}"
+        yield f"how {runs} were recorded is kept otherwise than the captures say; {arrays.HOW_TO_REPAIR}"
 
 
 def _damaged_samples(connection: Connection) -> Iterator[str]:

@@ -25,6 +25,10 @@ _RUNS: Final = text(
     "SELECT id, version_id FROM run WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
     "AND device_id = :device_id AND state = 'active'"
 )
+_JUDGED: Final = text(
+    "SELECT fingerprint FROM judged WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
+    "AND device_id = :device_id AND version_id = :version_id"
+)
 
 
 class Line(Struct, frozen=True):
@@ -44,7 +48,7 @@ class LineRun(Struct, frozen=True):
     """An active run of a line. `stale`: its samples were never made, or by older rules, and its details
     are here. `ranks`: that came.
 
-    `started_at_ns`: None where nobody knows.
+    `started_at_ns`: None where nobody knows. `recording_id`: of how it was recorded, None where nothing says it.
     """
 
     run_id: int
@@ -55,6 +59,7 @@ class LineRun(Struct, frozen=True):
     ranks: int
     timeline: str
     started_at_ns: int | None
+    recording_id: int | None = None
 
 
 class SeriesTable(Struct, frozen=True):
@@ -93,8 +98,8 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     """
     rows = bulk.fetch(connection.execute(statement("line_runs"), line.parameters))
     runs = [
-        LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, ranks, timeline, started)
-        for number, of, version, pinned, rules, ranks, pruned, timeline, started in rows
+        LineRun(number, of, version, bool(pinned), rules != SAMPLE_RULES and pruned is None, *others)
+        for number, of, version, pinned, rules, pruned, *others in rows
     ]
     return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
 
@@ -170,6 +175,12 @@ def judged_of(connection: Connection, line: Line) -> dict[int, JudgedVersion]:
         )
         for row in rows
     }  # fmt: skip
+
+
+def fingerprint_of(connection: Connection, line: Line, version_id: int) -> bytes | None:
+    """What the judgement of one version rests on; None where there is none."""
+    found = connection.execute(_JUDGED, {**line.parameters, "version_id": version_id}).scalar()
+    return None if found is None else bytes(found)
 
 
 def verdicts_of(connection: Connection, line: Line, version_id: int) -> list[tuple[Any, ...]]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection, text
 
 from tracker.profile import Capture, Device
-from tracker.store import details, labels
+from tracker.store import details, labels, recordings
 from tracker.store.calls import splitting
 from tracker.store.connect import Store
 from tracker.store.failures import Raced
@@ -93,6 +93,7 @@ def _save_all(connection: Connection, runs: Sequence[Incoming]) -> list[SavedRun
     regrouped = details.load(connection, to_load)
     splitting.refresh(connection, came, regrouped=regrouped)
     refresh(connection, came.keys(), to_load)
+    recordings.refresh(connection, came)
     return [_saved(connection, home) for home in homes]
 
 

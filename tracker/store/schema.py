@@ -20,7 +20,7 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0025"
+SCHEMA_HEAD: Final = "0026"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"

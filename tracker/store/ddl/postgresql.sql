@@ -581,6 +581,14 @@ CREATE TABLE device (
     CONSTRAINT uq_device_vendor_model UNIQUE (vendor, model)
 );
 
+CREATE TABLE recording (
+    id BIGSERIAL NOT NULL,
+    digest BYTEA NOT NULL,
+    content TEXT COLLATE "C" NOT NULL,
+    CONSTRAINT pk_recording PRIMARY KEY (id),
+    CONSTRAINT uq_recording_digest UNIQUE (digest)
+);
+
 CREATE TABLE lease (
     name TEXT COLLATE "C" NOT NULL,
     owner TEXT COLLATE "C" NOT NULL,
@@ -728,6 +736,7 @@ CREATE TABLE run (
     rules_version BIGINT,
     note TEXT COLLATE "C",
     sample_rules BIGINT,
+    recording_id BIGINT,
     CONSTRAINT pk_run PRIMARY KEY (id),
     CONSTRAINT ck_run_state CHECK (state IN ('active', 'excluded', 'deleted')),
     CONSTRAINT fk_run_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id),

@@ -584,6 +584,14 @@ CREATE TABLE device (
     CONSTRAINT uq_device_vendor_model UNIQUE (vendor, model)
 );
 
+CREATE TABLE recording (
+    id INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    content TEXT NOT NULL,
+    CONSTRAINT pk_recording PRIMARY KEY (id),
+    CONSTRAINT uq_recording_digest UNIQUE (digest)
+);
+
 CREATE TABLE lease (
     name TEXT NOT NULL,
     owner TEXT NOT NULL,
@@ -731,6 +739,7 @@ CREATE TABLE run (
     rules_version BIGINT,
     note TEXT,
     sample_rules BIGINT,
+    recording_id BIGINT,
     CONSTRAINT ck_run_state CHECK (state IN ('active', 'excluded', 'deleted')),
     CONSTRAINT fk_run_workload_id_workload FOREIGN KEY(workload_id) REFERENCES workload (id),
     CONSTRAINT fk_run_configuration_id_configuration FOREIGN KEY(configuration_id) REFERENCES configuration (id),

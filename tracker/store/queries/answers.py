@@ -39,6 +39,7 @@ _TEXT: Final = frozenset(
         "commit_id",
         "component",
         "configuration",
+        "content",
         "core_type",
         "data_type",
         "device",

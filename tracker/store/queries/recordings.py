@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct, field, json
 from sqlalchemy import Connection
 
 from tracker.columns import Columns
@@ -22,8 +21,8 @@ class Recorded(Struct, frozen=True):
     profiler's.
     """
 
-    said: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    settings: tuple[Mapping[str, str], ...] = ()
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    settings: tuple[dict[str, str], ...] = ()
 
     @property
     def recording(self) -> Recording:
@@ -48,32 +47,29 @@ def recorded(connection: Connection, run_ids: Iterable[int]) -> dict[int, Record
     return recorded_of(rows, asked)
 
 
+def contents(connection: Connection, recording_ids: Iterable[int]) -> dict[int, Recorded]:
+    """What these recordings say, by number."""
+    asked = sorted(set(recording_ids))
+    rows = connection.execute(statement("recording_contents"), {"ids": as_keys(asked)}).all() if asked else ()
+    return {number: content_of(content) for number, content in rows}
+
+
 def recorded_of(rows: Iterable[Sequence[Any]], run_ids: Iterable[int]) -> dict[int, Recorded]:
     """The same, from the rows of `recordings`."""
-    found: dict[int, list[Sequence[Any]]] = {}
-    for run_id, *words in rows:
-        found.setdefault(run_id, []).append(words)
-    known: dict[tuple[tuple[Any, ...], ...], Recorded] = {}
-    runs = {}
-    for run_id in run_ids:
-        said = tuple(map(tuple, found.get(run_id, ())))
-        if said not in known:
-            known[said] = _recorded(said)
-        runs[run_id] = known[said]
-    return runs
+    found: dict[int, str | None] = dict(map(tuple, rows))
+    known = {content: content_of(content) for content in {None, *found.values()}}
+    return {run_id: known[found.get(run_id)] for run_id in run_ids}
 
 
-def _recorded(rows: Sequence[Sequence[Any]]) -> Recorded:
-    """From the rows of one run, without its number."""
-    if not rows:
-        return Recorded()
-    settings, timelines, markers, formats, schemas, rules = (
-        [word for word in dict.fromkeys(own) if word is not None] for own in zip(*rows, strict=True)
-    )
-    # of all captures of a run together, whatever their settings
-    words = {
-        "format": formats, "rules": map(str, rules), "schema": schemas, "steps": sorted(markers)[:1],
-        "timeline": sorted(timelines)[:1],
-    }  # fmt: skip
-    said = {name: own for name, several in words.items() if (own := tuple(several))}
-    return Recorded(said, tuple(map(json.loads, settings)))
+def as_content(recorded: Recorded) -> str:
+    """What is kept of it in the table `recording`: equal for equal ones."""
+    return json.encode(recorded, order="sorted").decode()
+
+
+def content_of(content: str | None) -> Recorded:
+    """What `as_content` gave; nothing is said where None is kept.
+
+    >>> content_of(as_content(Recorded({"timeline": ("device",)}))).said
+    {'timeline': ('device',)}
+    """
+    return Recorded() if content is None else json.decode(content, type=Recorded)

@@ -3,17 +3,19 @@
 -- Parameters: workload_id, configuration_id, device_id
 -- Columns: run_id; version_id, version: its label; pinned: whether it is; sample_rules: that its samples were made by,
 --   NULL: none; pruned_at_ns: when details of a rank were dropped, NULL: never; ranks: that came;
---   timeline: device where any rank has one, else host; started_at_ns: NULL where nobody knows
+--   timeline: device where any rank has one, else host; started_at_ns: NULL where nobody knows; recording_id: of how it
+--   was recorded, NULL: nothing says it
 SELECT
     r.id AS run_id,
     v.id AS version_id,
     v.label AS version,
     v.pinned,
     r.sample_rules,
-    COUNT(c.rank) AS ranks,
     MAX(c.pruned_at_ns) AS pruned_at_ns,
+    COUNT(c.rank) AS ranks,
     MIN(c.timeline) AS timeline,
-    r.started_at_ns
+    r.started_at_ns,
+    r.recording_id
 FROM run AS r
 INNER JOIN version AS v ON r.version_id = v.id
 INNER JOIN capture AS c ON r.id = c.run_id

@@ -19,6 +19,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "version.parent": "label of the version it was made from",
     "ordinal": "position of the row in its capture",
     "version.ordinal": "place in the order of versions, first ingest first",
+    "recording.digest": "8 bytes that stand for its content in the unique index",
     "digest": "16 bytes that stand for the other columns in the unique index",
     "source.digest": "digest of the decompressed content; for a side file in a folder, tied to its main file",
     "fingerprint": "digest of the values, for the unique index",
@@ -267,6 +268,9 @@ MEANINGS: Final[Mapping[str, str]] = {
     "notification.title": "its first line",
     "incidents": "the incidents it tells of, each as line, version and direction (JSON)",
     "covers": "the events of findings that it tells of (JSON), so that none is told twice",
+    "recording_id": "how it was recorded, as its captures say it; NULL: no capture of it is here",
+    "recording.content": "how runs were recorded (JSON): said, the words for the source and its marks, and settings, "
+    "each of a profiler",
     "content": "the message (JSON); NULL: it was forgotten",
     "created_ns": "when it was made, ns since 1970 UTC",
     "next_try_ns": "not tried before then",

@@ -74,6 +74,16 @@ class Device(Base, table=True):
     model: str = text_key()
 
 
+class Recording(Base, table=True):
+    """How runs were recorded, as their captures say it: one row for all runs that say the same, JSON."""
+
+    __tablename__ = "recording"
+    __table_args__ = (UniqueConstraint("digest"),)
+    id: int | None = row_id()
+    digest: Binary = digest()
+    content: str = text_key()
+
+
 class Run(Base, table=True):
     """A training job that was profiled. `started_at_ns` to `ended_at_ns`: the window of its captures, UTC."""
 
@@ -99,6 +109,7 @@ class Run(Base, table=True):
     rules_version: int | None = value()
     note: str | None = text_value()
     sample_rules: int | None = value()
+    recording_id: int | None = value()
 
 
 class RunFact(Base, table=True):

@@ -1,0 +1,80 @@
+"""How runs were recorded is kept with them, and says what their captures say, however these came in."""
+
+from __future__ import annotations
+
+import pytest
+from alembic import command
+from msgspec.structs import replace
+from sqlalchemy import text
+
+from tests.factories import EPOCH_NS, capture, record, save
+from tracker.store import connect, health, open_store, pruning, save_run, schema
+from tracker.store.queries.recordings import Recorded, recorded
+
+STACK = {"with_stack": "on"}
+SHAPES = {"record_shapes": "on"}
+KEPT = "SELECT r.id, k.content FROM run AS r LEFT JOIN recording AS k ON k.id = r.recording_id ORDER BY r.id"
+
+
+def of_run(store, run_id):
+    with store.connect() as connection:
+        return recorded(connection, [run_id])[run_id]
+
+
+def test_runs_that_say_the_same_share_a_recording(store):
+    save(store, runs=3, settings=STACK)
+    save(store, settings=SHAPES)
+    with store.connect() as connection:
+        assert connection.execute(text("SELECT COUNT(*) FROM recording")).scalar_one() == 2
+        found = recorded(connection, [1, 2, 3, 4, 99])
+    assert found[1] == found[2] == found[3] != found[4]
+    assert found[1] == Recorded(
+        {"format": ("torch_profiler",), "steps": ("unmarked",), "timeline": ("device",)}, (STACK,)
+    )
+    assert found[99] == Recorded(), "no such run says nothing"
+
+
+@pytest.mark.parametrize(("steps", "marks"), [(1, "unmarked"), (3, "marked")])
+def test_several_steps_are_marks(store, steps, marks):
+    save(store, steps=steps)
+    assert of_run(store, 1).said["steps"] == (marks,)
+
+
+def test_a_rank_that_joins_adds_what_it_says(store):
+    """Rank 1 comes later, with stacks and three steps: the run is recorded in both ways, and has marks."""
+    of_job = {"started_at_ns": EPOCH_NS, "world_size": 2}
+    save_run(store, record(), [capture(0, **of_job)], formats=["torch_profiler"])
+    assert (of_run(store, 1).said["steps"], of_run(store, 1).settings) == (("unmarked",), ({},))
+    later = capture(1, **of_job, steps=3, settings=STACK)
+    facts = {"trace_schema_version": "1.2"}
+    saved = save_run(store, record(facts=facts), [replace(later, host="node1")], formats=["nsys_sqlite"])
+    assert saved.joined
+    found = of_run(store, 1)
+    assert (found.said["steps"], found.said["format"]) == (("marked",), ("nsys_sqlite", "torch_profiler"))
+    assert sorted(found.settings, key=len) == [{}, STACK]
+    assert health.check(store) == []
+
+
+def test_a_run_whose_details_were_dropped_stays_recorded_as_it_was(store):
+    save(store, steps=3, settings=STACK)
+    before = of_run(store, 1)
+    pruning.prune(store, 1, now_ns=EPOCH_NS)
+    assert of_run(store, 1) == before
+    assert health.check(store) == []
+
+
+def test_runs_of_before_are_recorded_as_a_new_ingest_says(empty_url):
+    """Schema 0026 reads the captures of all runs once."""
+    with open_store(empty_url) as store:
+        save(store, runs=2, ranks=2, steps=3, settings={"with_stack": "on", "a": "ü"})
+        save(store, settings=SHAPES, of_run={"rules_version": 7, "facts": {"trace_schema_version": "1.2"}})
+        with store.connect() as connection:
+            before = connection.execute(text(KEPT)).all()
+    with connect.open_engine(empty_url).begin() as connection:
+        command.downgrade(schema.alembic_config(connection), "0025")
+    assert connect.upgrade(empty_url) == ("0025", schema.SCHEMA_HEAD)
+    with open_store(empty_url) as store, store.connect() as connection:
+        assert connection.execute(text(KEPT)).all() == before
+        assert health.check(store) == []
+        save(store, settings=SHAPES, of_run={"rules_version": 7, "facts": {"trace_schema_version": "1.2"}})
+        assert connection.execute(text("SELECT COUNT(*) FROM recording")).scalar_one() == 2
