@@ -64,4 +64,5 @@ def write_apart(
 
 def are_there(connection: Connection, line: Line, runs: Iterable[LineRun]) -> bool:
     """Whether these runs are still in the line, each under the version that it was under."""
-    return {(run.run_id, run.version_id) for run in runs} <= judged.versions_of_runs(connection, line)
+    wanted = {(run.run_id, run.version_id) for run in runs}
+    return wanted == judged.versions_of_runs(connection, line, [run_id for run_id, _ in wanted])

@@ -74,39 +74,35 @@ def tasks(basis: Basis) -> list[Task]:
     versions = [Version(number, own[0].version, own[0].pinned, tuple(own)) for number, own in found.items()]
     pinned = next((version for version in versions if version.pinned), None)
     chain = judgements.fingerprint(rule.RULE_VERSION, basis.limits.key, LOOK_BACK)
+    said = _said_with(basis)
     made = []
     for place, version in enumerate(versions):
         before = tuple(versions[max(0, place - LOOK_BACK) : place])
         other = pinned if pinned is not version else None
-        chain = judgements.fingerprint(chain, version.version_id, *_said_of(basis, version))
-        fingerprint = chain if other is None else judgements.fingerprint(chain, *_said_of(basis, other))
+        chain = judgements.fingerprint(chain, *map(words_of, version.runs))
+        fingerprint = chain if other is None else judgements.fingerprint(chain, *map(words_of, other.runs))
         made.append(Task(version, before, other, basis.limits, fingerprint))
-        own = {run.run_id for run in version.runs}
-        words = [(one.key, one.action, one.when_ns) for one in basis.actions if _place(basis, one) in own]
+        words = said.get(version.version_id)
         chain = judgements.fingerprint(chain, *words) if words else chain
     return made
 
 
-def _said_of(basis: Basis, version: Version) -> list[tuple[object, ...]]:
-    """What stands for the runs of a version in a fingerprint."""
-    found = []
-    words: dict[int, tuple[object, ...]] = {}  # runs that say the same are one object
-    for run in version.runs:
-        own = basis.recordings[run.run_id]
-        if id(own) not in words:
-            words[id(own)] = (tuple(sorted(own.said.items())), *map(_items, own.settings))
-        found.append((run.run_id, run.ranks, run.timeline, *words[id(own)]))
+def words_of(run: LineRun) -> str:
+    """What stands for a run in a fingerprint: its version, how many ranks there are of it, and how it was recorded."""
+    return f"{run.version_id} {run.run_id} {run.ranks} {run.timeline} {run.recording_id}"
+
+
+def _said_with(basis: Basis) -> dict[int, list[tuple[object, ...]]]:
+    """What stands for the actions that count with each version, in their order; see `follow`."""
+    found: dict[int, list[tuple[object, ...]]] = {}
+    for one in basis.actions:
+        # that of the last run that was there
+        version = next(
+            (run.version_id for run in reversed(basis.runs) if run.run_id <= (one.after_run_id or 0)),
+            basis.runs[-1].version_id,
+        )
+        found.setdefault(version, []).append((one.key, one.action, one.when_ns))
     return found
-
-
-def _items(of: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted(of.items()))
-
-
-def _place(basis: Basis, action: Action) -> int:
-    """The number of the run with whose version an action counts; see `follow`."""
-    there = [run.run_id for run in basis.runs if run.run_id <= (action.after_run_id or 0)]
-    return there[-1] if there else basis.runs[-1].run_id
 
 
 def stale(basis: Basis, known: Mapping[int, JudgedVersion]) -> list[Task]:

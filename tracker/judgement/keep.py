@@ -16,16 +16,15 @@ from tracker.detectors import rule
 from tracker.detectors.arrays import Columns
 from tracker.detectors.life import NOTIFIED
 from tracker.judgement.apart import are_there, write_apart
-from tracker.judgement.basis import Basis, basis_of
+from tracker.judgement.basis import Basis, basis_of, words_of
 from tracker.judgement.families import more_is_better
 from tracker.judgement.follow import Checkpoint, Tracked, VersionVerdicts, Watched, dated_of, resume
-from tracker.judgement.reading import DIRECTIONS, StoredLine, StoredRuns
-from tracker.judgement.recorded import one_per_key, recorded_runs, recordings_of_line, series_id
+from tracker.judgement.reading import DIRECTIONS, Read, StoredLine, StoredRuns
+from tracker.judgement.recorded import one_per_key, recorded_runs, series_id
 from tracker.judgement.thresholds import Thresholds
 from tracker.store import Store, findings, judgements, thresholds
 from tracker.store.findings import MadeFinding
 from tracker.store.judged import Line, LineRun
-from tracker.store.samples.arrays import SampleArray
 
 _CONFIRMS = frozenset({"confirmed", "reopened"})
 
@@ -44,24 +43,24 @@ class SeriesVerdicts(Struct, frozen=True):
 class Made(Struct, frozen=True):
     """What following a line gives: its findings, the next checkpoint, and the verdicts of the versions that were looked
     at, by number. `before`: the runs that a checkpoint stands for; of the findings that began with those, the ones that
-    are not among `findings` are as they were. `arrays`: samples that were read, by run.
+    are not among `findings` are as they were. `read`: what was read of the line.
     """
 
     findings: Sequence[MadeFinding]
     checkpoint: Checkpoint | None
     verdicts: Mapping[int, SeriesVerdicts]
     before: frozenset[int] = frozenset()
-    arrays: Mapping[int, SampleArray] = field(default_factory=dict)
+    read: Read = field(default_factory=Read)
 
 
 class Followed(Struct, frozen=True):
-    """Verdicts of versions, by number, and the fingerprint of what they were made from; see `rests_on`. `arrays`:
-    samples that were read for it, by run.
+    """Verdicts of versions, by number, and the fingerprint of what they were made from; see `fingerprint_of`. `read`:
+    what was read of the line for it.
     """
 
     verdicts: Mapping[int, SeriesVerdicts]
     fingerprint: bytes
-    arrays: Mapping[int, SampleArray] = field(default_factory=dict)
+    read: Read = field(default_factory=Read)
 
 
 class Before(Struct, frozen=True):
@@ -105,7 +104,7 @@ def keep(
     if not fresh:
         write_apart(store, line, make, _holds, _write)
     if made and made[0].made.verdicts.keys() >= set(wanted):
-        return Followed(made[0].made.verdicts, made[0].before.fingerprint, made[0].made.arrays)
+        return Followed(made[0].made.verdicts, made[0].before.fingerprint, made[0].made.read)
     if not wanted:
         return Followed({}, b"")
     with store.connect() as connection:
@@ -114,7 +113,7 @@ def keep(
         again = made_findings(connection, line, own, now_ns, None if known is None else Checkpoint(*known))
         if set(wanted) - again.verdicts.keys():
             again = made_findings(connection, line, own, now_ns)
-        return Followed(again.verdicts, fingerprint_of(own), again.arrays)
+        return Followed(again.verdicts, fingerprint_of(own), again.read)
 
 
 def _make(connection: Connection, line: Line, now_ns: int, before: Before) -> _Kept | None:
@@ -156,12 +155,10 @@ def before_of(connection: Connection, line: Line) -> Before:
 
 def fingerprint_of(basis: Basis) -> bytes:
     """What stands for all that the findings of a line rest on."""
-    runs = basis.runs
     return judgements.fingerprint(
         rule.RULE_VERSION,
         basis.limits.key,
-        *((run.version_id, run.run_id, run.ranks, run.timeline) for run in runs),
-        *recordings_of_line(basis.recordings, [run.run_id for run in runs]),
+        *map(words_of, basis.runs),
         *((action.key, action.action, action.when_ns) for action in basis.actions),
     )
 
@@ -191,9 +188,7 @@ def made_findings(
     stored = StoredLine(connection, line, basis)
 
     def fingerprint(count: int, parts: tuple[Any, ...]) -> bytes:
-        own = [(run.version_id, run.run_id, run.ranks, run.timeline) for run in runs[:count]]
-        recorded_so = recordings_of_line(basis.recordings, [run.run_id for run in runs[:count]])
-        return judgements.fingerprint(rule.RULE_VERSION, basis.limits.key, own, parts, *recorded_so)
+        return judgements.fingerprint(rule.RULE_VERSION, basis.limits.key, *map(words_of, runs[:count]), parts)
 
     followed = resume(stored, fingerprint, known=known, now_ns=now_ns)
     read = stored.stored
@@ -204,7 +199,7 @@ def made_findings(
     rows = [_made(tracked, read.watched, ids[tracked.row], read.runs, until) for tracked in followed.found]
     verdicts = {read.runs[own.runs[0]].version_id: _by_series(own, read) for own in followed.verdicts}
     before = frozenset(run.run_id for run in runs[: followed.since])
-    return Made(rows, followed.checkpoint, verdicts, before, stored.arrays)
+    return Made(rows, followed.checkpoint, verdicts, before, stored.at_hand)
 
 
 def _by_series(verdicts: VersionVerdicts, read: StoredRuns) -> SeriesVerdicts:

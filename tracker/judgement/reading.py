@@ -7,7 +7,7 @@ from typing import Final, get_args
 
 import msgspec
 import numpy as np
-from msgspec import Struct
+from msgspec import Struct, field
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
@@ -52,17 +52,29 @@ class StoredRuns(Struct, frozen=True, eq=False):
         return self.made.numbers(self.ids)
 
 
-class StoredLine:
-    """A line in the database; see `follow.LineToRead`. `arrays`: the samples that were read of runs that a checkpoint
-    does not stand for, by number.
+class Read(Struct, eq=False):
+    """What was read of a line so far: its `series`, and the samples of runs that a checkpoint does not stand for, by
+    number.
     """
+
+    series: SeriesTable | None = None
+    arrays: dict[int, SampleArray] = field(default_factory=dict)
+
+    def series_of(self, connection: Connection, line: Line) -> SeriesTable:
+        """The series of the line, read once; for those that come meanwhile see `judged.values_of`."""
+        if self.series is None:
+            self.series = judged.series_of(connection, line)
+        return self.series
+
+
+class StoredLine:
+    """A line in the database; see `follow.LineToRead`. `at_hand`: what was read of it."""
 
     def __init__(self, connection: Connection, line: Line, basis: Basis) -> None:
         self._connection, self._line, self._basis, self._runs = connection, line, basis, basis.runs
-        self._series: SeriesTable | None = None
+        self.at_hand = Read()
         self.runs = watched_runs(basis.runs)
         self.stored: StoredRuns | None = None
-        self.arrays: dict[int, SampleArray] = {}
 
     def read(self, known: State | None) -> ReadLine:
         """All runs; with a state those from its first one on. `stored`: what was read last."""
@@ -72,7 +84,7 @@ class StoredLine:
 
     def whole(self, *, recordings: bool = True) -> StoredRuns:
         """All runs. `recordings`: runs recorded differently have rows of their own; else a row is a series."""
-        series = self._series_of()
+        series = self.at_hand.series_of(self._connection, self._line)
         values, calls = judged.values_of(self._connection, [run.run_id for run in self._runs], series)
         there = np.asarray(~np.isnan(values).all(axis=1))
         values, calls = values[there], calls[there]
@@ -84,10 +96,10 @@ class StoredLine:
 
     def since(self, known: State) -> StoredRuns:
         """The runs from the first one on that a state does not stand for, behind what it keeps of the others."""
-        first, series = known.older.first, self._series_of()
+        first, series = known.older.first, self.at_hand.series_of(self._connection, self._line)
         before = known.older.followed - len(known.older.places)
         runs = self._runs[first:]
-        values, calls = judged.values_of(self._connection, [run.run_id for run in runs], series, self.arrays)
+        values, calls = judged.values_of(self._connection, [run.run_id for run in runs], series, self.at_hand.arrays)
         own = series_id(known.series)
         there = np.isin(series.ids, own) | ~np.isnan(values[:, before:]).all(axis=1)
         values, calls, ids, keys = values[there], calls[there], series.ids[there], _those(series.keys, there)
@@ -102,11 +114,6 @@ class StoredLine:
         watched = watched_of(Values.of_split(made), self.runs[first:], self._basis.limits, older)
         named = [self._runs[at] for at in older.places.tolist()]
         return StoredRuns(watched, made, ids, [*named, *runs], found)
-
-    def _series_of(self) -> SeriesTable:
-        if self._series is None:
-            self._series = judged.series_of(self._connection, self._line)
-        return self._series
 
     def _recorded_of(self, runs: Sequence[LineRun]) -> list[Recorded]:
         return [self._basis.recordings[run.run_id] for run in runs]

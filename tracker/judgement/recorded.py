@@ -220,15 +220,3 @@ def _same_series(connection: Connection, *run_ids: int) -> bool:
     """Whether these runs have exactly the same series, which then show nothing of how they were recorded."""
     one, *others = (array.series_ids for array in samples.arrays_of(connection, run_ids).values())
     return all(np.array_equal(one, other) for other in others)
-
-
-def recordings_of_line(runs: Mapping[int, Recorded], run_ids: Iterable[int]) -> tuple[object, ...]:
-    """What of the recordings a fingerprint must hold: nothing where all runs say the same."""
-    said: dict[int, tuple[object, ...]] = {}
-    found = []
-    for run in (runs[run_id] for run_id in run_ids):
-        if id(run) not in said:  # runs that say the same are one object
-            own = tuple(sorted(run.said.items())), tuple(tuple(sorted(one.items())) for one in run.settings)
-            said[id(run)] = own
-        found.append(said[id(run)])
-    return tuple(found) if len(set(said.values())) > 1 else ()

@@ -25,6 +25,7 @@ from tracker.judgement.families import RUN
 from tracker.judgement.follow import WatchedRun, jumping_rows
 from tracker.judgement.judging import Compared, Values, compare, step_of
 from tracker.judgement.keep import Followed, SeriesVerdicts, before_of, fingerprint_of, keep
+from tracker.judgement.reading import Read
 from tracker.judgement.recorded import one_per_key, split_runs
 from tracker.judgement.stored import numbers_of
 from tracker.lazy import pd
@@ -32,7 +33,6 @@ from tracker.profile import known_medians
 from tracker.store import Store, bulk, judged, judgements
 from tracker.store.bulk import Column
 from tracker.store.judged import JudgedVersion, Line, LineRun
-from tracker.store.samples.arrays import SampleArray
 
 
 class _Todo(Struct, frozen=True):
@@ -108,7 +108,9 @@ def _make(
     if todo.stored == task.fingerprint:
         return None
     own = followed.verdicts[version_id]
-    rows = judge_task(connection, line, task, own, dict(followed.arrays))
+    # with samples of its own: those of all versions together would fill the memory
+    read = Read(followed.read.series, dict(followed.read.arrays))
+    rows = judge_task(connection, line, task, own, read)
     result = JudgedVersion(
         task.version.version_id,
         task.fingerprint,
@@ -146,21 +148,19 @@ def _forget(connection: Connection, line: Line, version_id: int) -> None:
         judgements.forget(connection, line, version_id)
 
 
-def judge_task(
-    connection: Connection, line: Line, task: Task, own: SeriesVerdicts, arrays: dict[int, SampleArray]
-) -> list[Column]:
-    """The rows of `diff_history` of a version; `own`: how it was judged against the runs before it. `arrays`: samples
-    that were read before, by run.
+def judge_task(connection: Connection, line: Line, task: Task, own: SeriesVerdicts, read: Read) -> list[Column]:
+    """The rows of `diff_history` of a version; `own`: how it was judged against the runs before it. `read`: what was
+    read of the line before.
     """
     if task.previous is None and task.pinned is None:
         return []
-    series = judged.series_of(connection, line)
+    series = read.series_of(connection, line)
     sides = [*task.before, task.version, *([task.pinned] if task.pinned and task.pinned not in task.before else [])]
     runs = [run for side in sides for run in side.runs]
     columns = {
         side.version_id: [at for at, run in enumerate(runs) if run.version_id == side.version_id] for side in sides
     }
-    values, calls = judged.values_of(connection, [run.run_id for run in runs], series, arrays)
+    values, calls = judged.values_of(connection, [run.run_id for run in runs], series, read.arrays)
     there = np.asarray(~np.isnan(values).all(axis=1))  # a line keeps the series of all its versions
     keys = [key for key, known in zip(series.keys, there.tolist(), strict=True) if known]
     values, calls = values[there], calls[there]

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from sqlalchemy import Connection, text
 
 from tracker.store import bulk, samples
+from tracker.store.bulk import as_keys
 from tracker.store.samples import SAMPLE_RULES
 from tracker.store.samples.arrays import SampleArray
 from tracker.store.sql import statement
@@ -23,7 +24,7 @@ F64 = NDArray[np.float64]
 
 _RUNS: Final = text(
     "SELECT id, version_id FROM run WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
-    "AND device_id = :device_id AND state = 'active'"
+    "AND device_id = :device_id AND state = 'active' AND id IN (SELECT CAST(e.key AS BIGINT) FROM JSON_EACH(:ids) AS e)"
 )
 _JUDGED: Final = text(
     "SELECT fingerprint FROM judged WHERE workload_id = :workload_id AND configuration_id = :configuration_id "
@@ -104,9 +105,10 @@ def runs_of(connection: Connection, line: Line) -> list[LineRun]:
     return [run for _, own in groupby(runs, lambda run: run.version_id) for run in _as_started(list(own))]
 
 
-def versions_of_runs(connection: Connection, line: Line) -> set[tuple[int, int]]:
-    """The active runs of a line, each with its version."""
-    return set(map(tuple, bulk.fetch(connection.execute(_RUNS, line.parameters))))
+def versions_of_runs(connection: Connection, line: Line, run_ids: Iterable[int]) -> set[tuple[int, int]]:
+    """Those of these runs that are active and in the line, each with its version."""
+    asked = {**line.parameters, "ids": as_keys(run_ids)}
+    return set(map(tuple, bulk.fetch(connection.execute(_RUNS, asked))))
 
 
 def _as_started(runs: list[LineRun]) -> list[LineRun]:

@@ -65,7 +65,8 @@ _RESTS_ON: Final[dict[str, tuple[str, ...]]] = {
     "version": ("DELETE FROM diff_history WHERE version_id = :id", "DELETE FROM judged WHERE version_id = :id"),
     "configuration": (
         "DELETE FROM configuration_value WHERE configuration_id = :id",
-        "DELETE FROM diff_history WHERE series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
+        "DELETE FROM diff_history WHERE version_id IN (SELECT version_id FROM judged WHERE configuration_id = :id) "
+        "AND series_id IN (SELECT id FROM series WHERE configuration_id = :id)",
         "DELETE FROM judged WHERE configuration_id = :id",
         "DELETE FROM finding_event WHERE finding_id IN (SELECT id FROM finding WHERE configuration_id = :id)",
         "DELETE FROM finding WHERE configuration_id = :id",

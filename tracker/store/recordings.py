@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, text
 
-from tracker.store.bulk import fetch
+from tracker.store.bulk import as_keys, fetch
 from tracker.store.dimensions import Dimension, ids
-from tracker.store.queries.answers import as_keys
 from tracker.store.queries.recordings import Recorded, as_content, recorded
 from tracker.store.sql import statement
 

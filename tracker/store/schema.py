@@ -20,7 +20,7 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0026"
+SCHEMA_HEAD: Final = "0027"
 """The newest migration, as its file is numbered."""
 
 DDL_END: Final = ";\n\n"
@@ -35,9 +35,9 @@ _PAGE_BYTES: Final = 1024
 _OURS: Final = frozenset({"run", "capture", "op_key", "op"})
 _TABLES: Final = {
     "sqlite": "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite!_%' ESCAPE '!'",
-    # all of a schema would take a server longer than most questions
-    "postgresql": "SELECT relname FROM pg_catalog.pg_class WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) "
-    "AND relname IN ('alembic_version', 'run', 'capture', 'op_key', 'op')",
+    # a list of all tables would take a server longer than most questions
+    "postgresql": "SELECT o.name FROM (VALUES ('alembic_version'), ('run'), ('capture'), ('op_key'), ('op')) "
+    "AS o (name) WHERE TO_REGCLASS(o.name) IS NOT NULL",
 }
 """What tells the tables of a database, on Postgres those that `stamp` knows."""
 

@@ -126,7 +126,7 @@ def _resumed(
 
 def _key(line: Sequence[WatchedRun], runs: int, fingerprint: Fingerprint) -> bytes:
     """What stands for the first `runs` runs, as far as it is known without what they say."""
-    seen = [(run.version, run.started_at_ns) for run in line[:runs]]
+    seen = " ".join([f"{run.version},{run.started_at_ns}" for run in line[:runs]])
     return fingerprint(runs, (FORM, seen, line[runs].version))
 
 

@@ -506,8 +506,6 @@ CREATE TABLE diff_history (
     CONSTRAINT pk_diff_history PRIMARY KEY (version_id, series_id)
 );
 
-CREATE INDEX ix_diff_history_series_id_version_id ON diff_history (series_id, version_id);
-
 CREATE TABLE threshold (
     id BIGSERIAL NOT NULL,
     workload_id BIGINT NOT NULL,

@@ -509,8 +509,6 @@ CREATE TABLE diff_history (
 )
  WITHOUT ROWID;
 
-CREATE INDEX ix_diff_history_series_id_version_id ON diff_history (series_id, version_id);
-
 CREATE TABLE threshold (
     id INTEGER NOT NULL,
     workload_id BIGINT NOT NULL,

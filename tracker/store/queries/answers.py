@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import update_wrapper
 from typing import TYPE_CHECKING, Any, Final, Generic, ParamSpec
@@ -200,15 +199,6 @@ def whole(numbers: Iterable[int]) -> list[int]:
     Those that no row can have are left out, for neither database takes them.
     """
     return [int(number) for number in numbers if -LARGEST <= number <= LARGEST]
-
-
-def as_keys(numbers: Iterable[int]) -> str:
-    """`numbers` as one parameter, which both databases read: thousands of parameters cost more than most answers.
-
-    >>> as_keys([7, 9])
-    '{"7": 0, "9": 0}'
-    """
-    return json.dumps(dict.fromkeys(numbers, 0))
 
 
 def build(names: Sequence[str], columns: Sequence[Sequence[Any]]) -> Columns:

@@ -15,10 +15,9 @@ from msgspec import Struct
 from sqlalchemy import Connection
 
 from tracker.columns import I64, Column, objects
-from tracker.store.bulk import fetch
+from tracker.store.bulk import as_keys, fetch
 from tracker.store.connect import Store
 from tracker.store.failures import Damaged
-from tracker.store.queries.answers import as_keys
 from tracker.store.sql import statement
 
 _MOST_KEPT: Final = 100_000

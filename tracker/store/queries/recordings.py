@@ -10,9 +10,9 @@ from sqlalchemy import Connection
 
 from tracker.columns import Columns
 from tracker.results.recording import Recording, recording_of
-from tracker.store.bulk import fetch
+from tracker.store.bulk import as_keys, fetch
 from tracker.store.connect import Store
-from tracker.store.queries.answers import Question, answer, as_keys, whole
+from tracker.store.queries.answers import Question, answer, whole
 from tracker.store.sql import statement
 
 

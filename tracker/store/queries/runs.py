@@ -10,9 +10,9 @@ import numpy as np
 
 from tracker.columns import Column, Columns, objects
 from tracker.profile import NO_OP, UNLINKED_OP
-from tracker.store.bulk import LARGEST
+from tracker.store.bulk import LARGEST, as_keys
 from tracker.store.connect import Store
-from tracker.store.queries.answers import Question, answer, answer_of_runs, as_keys, rows, whole
+from tracker.store.queries.answers import Question, answer, answer_of_runs, rows, whole
 from tracker.store.queries.resolve import device_pattern
 
 State = Literal["active", "excluded", "deleted", "all"]

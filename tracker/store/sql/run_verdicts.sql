@@ -13,11 +13,20 @@ SELECT
     d.baseline_diff,
     d.baseline_verdict,
     d.reason
-FROM series AS s
-INNER JOIN workload AS w ON s.workload_id = w.id
-INNER JOIN diff_history AS d ON s.id = d.series_id
-INNER JOIN version AS v ON d.version_id = v.id
+FROM workload AS w
+-- in this order: rows lie together by version, and a line has few of those
+CROSS JOIN series AS s
+CROSS JOIN judged AS j
+CROSS JOIN diff_history AS d
+CROSS JOIN version AS v
 WHERE
     w.name = :workload
+    AND w.id = s.workload_id
     AND s.kind = 'run'
+    AND s.workload_id = j.workload_id
+    AND s.configuration_id = j.configuration_id
+    AND s.device_id = j.device_id
+    AND j.version_id = d.version_id
+    AND s.id = d.series_id
+    AND d.version_id = v.id
 ORDER BY d.series_id, d.version_id

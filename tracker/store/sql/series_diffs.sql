@@ -26,6 +26,15 @@ SELECT
     d.best_q,
     d.best_verdict,
     d.rule_version
-FROM diff_history AS d
-WHERE d.series_id IN :series_ids
+FROM series AS s
+-- in this order: rows lie together by version, and a line has few of those
+CROSS JOIN judged AS j
+CROSS JOIN diff_history AS d
+WHERE
+    s.id IN :series_ids
+    AND s.workload_id = j.workload_id
+    AND s.configuration_id = j.configuration_id
+    AND s.device_id = j.device_id
+    AND j.version_id = d.version_id
+    AND s.id = d.series_id
 ORDER BY d.series_id, d.version_id

@@ -90,7 +90,8 @@ class DiffHistory(Base, table=True):
     """How one series of one version differs from its baseline, from the pinned version, and from the best one."""
 
     __tablename__ = "diff_history"
-    __table_args__ = (Index(None, "series_id", "version_id"), {"sqlite_with_rowid": False})
+    # none by series: a row of each would take a page for every version; the versions of a line are few, and known
+    __table_args__ = {"sqlite_with_rowid": False}  # noqa: RUF012 as SQLModel takes it
     version_id: int = key()
     series_id: int = key()
     value: float | None = real()
