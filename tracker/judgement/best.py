@@ -42,13 +42,13 @@ def compare_with_best(
     Returns the columns of `judge_creep`, and per series the place in `versions` of the best one, -1 for none.
     """
     centred = values / np.exp(shared)
-    levels = np.column_stack([_median(centred[:, list(columns)]) for columns in versions])
+    levels = np.column_stack([known_medians(centred[:, list(columns)]) for columns in versions])
     best = best_version(levels)
     widest = max(sum(map(len, neighbours(versions, at))) for at in range(len(versions)))
     baseline = np.full((len(values), widest), np.nan)
     steps = np.abs(np.diff(np.log(levels), axis=1))
     largest = np.full(len(values), np.nan)
-    now = np.log(_median(centred[:, list(candidate)])) - np.log(levels[:, -1])
+    now = np.log(known_medians(centred[:, list(candidate)])) - np.log(levels[:, -1])
     for at in np.unique(best[best >= 0]).tolist():
         rows = best == at
         columns = [column for version in neighbours(versions, at) for column in version]
@@ -86,12 +86,3 @@ def shared_factor(leaves: F64) -> F64:
         logs = np.log(own)
         factor[telling] = median(logs - median(logs, axis=1)[:, None], axis=0)
     return factor
-
-
-def _median(values: F64) -> F64:
-    """The median of the known values of each row, nan where none is."""
-    known = ~np.isnan(values)
-    found = np.full(len(values), np.nan)
-    some = known.any(axis=1)
-    found[some] = known_medians(values[some])
-    return found

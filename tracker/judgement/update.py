@@ -168,7 +168,7 @@ def judge_task(connection: Connection, line: Line, task: Task, own: SeriesVerdic
     known = Values.of_split(made)
     candidate = columns[task.version.version_id]
     table = pd.DataFrame({"series_id": series.ids[there][made.origin]})
-    table["value"], table["calls"] = (_median(part[made.origin][:, candidate]) for part in (values, calls))
+    table["value"], table["calls"] = (known_medians(part[made.origin][:, candidate]) for part in (values, calls))
     table["runs"] = (~np.isnan(values[:, candidate])).sum(axis=1)[made.origin]
     keep = _add_own(table, own)
     if task.pinned is None:
@@ -268,14 +268,6 @@ def _add_best(
         for column, of in (("diff", "ratio"), ("p", "p"), ("q", "q"), ("verdict", "verdict")):
             table.loc[rows[there], f"best_{column}"] = found[of][there]
         table.loc[rows[there], "best_version_id"] = ids[best[there]]
-
-
-def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    known = ~np.isnan(values)
-    found = np.full(len(values), np.nan)
-    some = known.any(axis=1)
-    found[some] = known_medians(values[some])
-    return found
 
 
 def _rows(table: pd.DataFrame) -> list[Column]:
