@@ -26,7 +26,7 @@ from tracker.judgement.follow.watched import Watched, WatchedRun, versions_of
 I64 = NDArray[np.int64]
 Fingerprint = Callable[[int, tuple[Any, ...]], bytes]
 
-FORM: Final = 6
+FORM: Final = 7
 """Goes up when what a checkpoint holds, or how, changes."""
 
 

@@ -231,6 +231,9 @@ class Follower:
         row, sign, change = key
         if baseline is None:
             baseline = self.baselines.of(self.baselines.windows.columns, row, change, run)
+        # what was a step of one that is over now is a change of its own
+        steps = {id(one) for one in self.further if one.key == key and one.first == run}
+        self.found, self.further = ([one for one in own if id(one) not in steps] for own in (self.found, self.further))
         before = Finding(number=self._count_of(key))
         tracked = Tracked(row, sign, change, run, baseline, (run,), gates, life_of(self.watched, key, run), before)
         self.found.append(tracked)
@@ -406,6 +409,13 @@ class Follower:
                 quiet = replace(worsened, kind="stepped", notifies=False, reason=_NOT_YET)
                 tracked.transitions = [quiet if row is worsened else row for row in tracked.transitions]
             return
+        stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
+        tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
+        if tracked.stepped is not None and step.first <= tracked.stepped:
+            return  # that step is found already: from here, or from another one of these
+        for one in (*self.open.values(), *self.further, step):
+            if one.key == step.key:
+                one.stepped = step.first
         step.finding = Finding(number=self._count_of(step.key))
         self.found.append(step)
         self.further.append(step)
@@ -414,8 +424,6 @@ class Follower:
         )
         step.take(self._event(step, [step.first], screens=True))
         step.take(self._event(step, step.candidate, confirms=True))
-        stepped = replace(worsened, kind="stepped", notifies=False, reason=_STEPPED)
-        tracked.transitions = [stepped if row is worsened else row for row in tracked.transitions]
 
     def _accept_improvements(self, runs: range) -> None:
         """What got better, and held for its whole version and this one, needs nobody's consent to be the baseline."""

@@ -111,7 +111,8 @@ def _named(found: Sequence[Tracked], first: int) -> BOOL:
     """Which of the runs before `first` findings name."""
     named = np.zeros(first, dtype=bool)
     for tracked in found:
-        own = (tracked.first, tracked.last, tracked.turned, tracked.dated, tracked.suspected, *tracked.candidate)
-        places = [place for place in (*own, *tracked.baseline, *tracked.step_baseline) if place is not None]
+        own = (tracked.last, tracked.turned, tracked.dated, tracked.stepped, tracked.suspected)
+        runs = (tracked.first, *tracked.candidate, *tracked.baseline, *tracked.step_baseline)
+        places = [place for place in (*own, *runs) if place is not None]
         named[[place for place in places if place < first]] = True
     return named

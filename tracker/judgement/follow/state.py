@@ -166,6 +166,7 @@ def moved(tracked: Tracked, to: Callable[[int], int], row: int) -> Tracked:
         last=known(tracked.last),
         turned=known(tracked.turned),
         dated=known(tracked.dated),
+        stepped=known(tracked.stepped),
     )
 
 

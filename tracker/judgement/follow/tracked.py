@@ -41,7 +41,8 @@ class Tracked(Struct):
     `step_baseline`: those that the step was judged against then. `candidate`: the runs that decided; the first one,
     until then. `gates`: what they said. `effect`: log change of the last run that has the series, `last` that run, None
     until there is one. `turned`: the run with which the last step back began that was told. `further`: it is a step of
-    one that is open. `dated`: see `dated_of`; None: more runs may date it otherwise.
+    one that is open. `dated`: see `dated_of`; None: more runs may date it otherwise. `stepped`: the run with which the
+    last further step of its key began.
     """
 
     row: int
@@ -61,6 +62,7 @@ class Tracked(Struct):
     step_baseline: tuple[int, ...] = ()
     further: bool = False
     dated: int | None = None
+    stepped: int | None = None
 
     @property
     def key(self) -> Key:
