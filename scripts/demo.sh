@@ -1,6 +1,6 @@
 #!/bin/sh
 # Installs tracker into .venv (once) and compares two versions of a small GPT training on bundled profiles.
 . "$(dirname "$0")/environment.sh"
-install ""
+install .venv "" scripts/constraints.txt
 echo "--- .venv/bin/tracker demo" >&2
 exec .venv/bin/tracker demo "$@"

@@ -1,5 +1,5 @@
-# Sourced by demo.sh and test.sh: makes .venv with tracker in it, once; later calls change nothing.
-# Looks for a Python 3.11 or newer that can make virtual environments; PYTHON=/path/to/python names another one.
+# Sourced by the other scripts: `install` makes a virtual environment with tracker in it, once; later calls change
+# nothing. It needs a Python 3.11 or newer with the module venv; PYTHON=/path/to/python names one.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -19,18 +19,21 @@ find_python() {
     return 1
 }
 
-# install EXTRA: EXTRA is what follows the dot in `pip install -e .EXTRA`, empty or [test]; [test] includes the rest.
+# install FOLDER EXTRA CONSTRAINTS: `pip install -e .EXTRA` in the virtual environment FOLDER, with the versions in the
+# file CONSTRAINTS, those that build tracker too. EXTRA: empty, or as in [test]. CONSTRAINTS: /dev/null for the newest.
 install() {
-    wanted="$(cat pyproject.toml scripts/build_native.py tracker/readers/torch_profiler/native/*.[ch] | cksum)"
-    if [ "$(cat ".venv/installed$1" 2>/dev/null)" = "$wanted" ]; then
+    wanted="$(cat pyproject.toml scripts/build_native.py tracker/readers/torch_profiler/native/*.[ch] "$3" | cksum)"
+    if [ "$(cat "$1/installed$2" 2>/dev/null)" = "$wanted" ]; then
         return
     fi
-    if ! [ -x .venv/bin/python ]; then
+    if ! [ -x "$1/bin/python" ]; then
         python="$(find_python)"
-        echo "--- $python -m venv .venv" >&2
-        "$python" -m venv .venv
+        echo "--- $python -m venv $1" >&2
+        "$python" -m venv "$1"
     fi
-    echo "--- .venv/bin/python -m pip install -e '.$1'" >&2
-    .venv/bin/python -m pip install --quiet --disable-pip-version-check -e ".$1"
-    echo "$wanted" | tee ".venv/installed" >".venv/installed$1"
+    echo "--- $1/bin/python -m pip install --constraint $3 -e '.$2'" >&2
+    # in the environment, for pip hands it on to the build; since version 26 it has another name there
+    PIP_CONSTRAINT="$3" PIP_BUILD_CONSTRAINT="$3" \
+        "$1/bin/python" -m pip install --quiet --disable-pip-version-check -e ".$2"
+    echo "$wanted" | tee "$1/installed" >"$1/installed$2"
 }

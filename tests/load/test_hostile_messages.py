@@ -18,6 +18,7 @@ from msgspec.structs import asdict, replace
 from tests.judgement.made import runs
 from tests.load.test_hostile_names import FORMULAS, HTML, NAMES, SHELL, SQL, TERMINAL
 from tests.notify.made import Team, alerts
+from tests.notify.server import texts
 from tests.reports.builders import messages
 from tracker.config import Channel
 from tracker.judgement import lines_of, update
@@ -39,7 +40,6 @@ KINDS = {
     "worsened": messages.worsened(),
     "held back": messages.held_back(),
     "alarm": messages.alarm(),
-    "digest": messages.digest(),
 }
 
 
@@ -98,15 +98,6 @@ def test_a_message_holds_a_name_on_one_line_that_fits(text, form, markdown):
             outside_code = re.sub(r"(`+)(?!`).*?(?<!`)\1(?!`)", "", written.body)
             assert "<" not in outside_code
             assert "](" not in outside_code
-
-
-def texts(document):
-    """All texts of a JSON document."""
-    if isinstance(document, str):
-        yield document
-    elif isinstance(document, list | dict):
-        for one in document.values() if isinstance(document, dict) else document:
-            yield from texts(one)
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=IDS)
@@ -176,8 +167,7 @@ def test_telegram_gets_no_tag_of_a_name(monkeypatch, text):
         assert sender(Channel(name="x", url_env="ADDRESS"), message) is None
     assert sent
     for payload in sent:
-        assert payload["parse_mode"] == "HTML"
-        assert Tags(payload["text"]).tags <= FORMATTING
+        assert all(Tags(one).tags <= FORMATTING for one in texts(payload))
 
 
 @pytest.mark.parametrize("name", [*FORMULAS[:1], SQL, HTML, SHELL, TERMINAL, LINES])

@@ -11,6 +11,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
+def texts(document: Any) -> Iterator[str]:
+    """All texts of a JSON document, whatever a service calls them."""
+    if isinstance(document, str):
+        yield document
+    elif isinstance(document, list | dict):
+        for one in document.values() if isinstance(document, dict) else document:
+            yield from texts(one)
+
+
 @dataclass(frozen=True)
 class Answer:
     """What the server does with a request. `drop`: it closes the connection; `wait`: until this is set."""

@@ -257,20 +257,6 @@ def test_owners_are_named_and_hear_of_their_operators(memory_store):
     assert said["li"].narrowed_to == ("op08",)
 
 
-def test_what_is_told_once_a_day_comes_in_one_digest_after_midnight(memory_store):
-    same(memory_store, "v1", 0)
-    same(memory_store, "v1", 0, workload="bert")
-    team = Team(memory_store, alerts(Rule(channels=("team",), severity="info", when="daily")))
-    team.round()
-    slower(memory_store)
-    slower(memory_store, workload="bert")
-    assert team.rounds() == []
-    assert team.round(15 * HOUR) == []
-    assert team.round(2 * HOUR) == ["team digest"]
-    assert team.states() == ["opened joined", "opened joined", "digest sent"]
-    assert team.rounds(DAY) == []
-
-
 def test_messages_survive_that_findings_are_made_again(team):
     slower(team.store)
     team.round()

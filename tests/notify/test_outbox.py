@@ -269,22 +269,6 @@ def test_what_took_too_long_and_arrived_all_the_same_is_sent(store, monkeypatch)
     assert states == ["sent", "pending", "pending"], "and the channel that hung gets no other one this round"
 
 
-def test_a_digest_that_another_one_is_sending_by_now_is_not_settled_by_who_lost_it(store):
-    waiting = notifications.NewMessage("a", "team", "opened", 1, "waiting", NOW, next_try_ns=NOW, content="{}")
-    digest = notifications.NewMessage("digest:1", "team", "digest", 1, "pending", NOW, next_try_ns=NOW, content="{}")
-    with store.begin() as connection:
-        for message in (waiting, digest):
-            notifications.add(connection, message)
-        told, number = (notifications.number_of(connection, each.key, "team") for each in (waiting, digest))
-        notifications.join(connection, [told], number)
-        assert notifications.claim(connection, number, "other", now_ns=NOW, until_ns=NOW + HOUR)
-        notifications.mark_failed(connection, number, "me", "it answered 500", now_ns=NOW + 1, next_ns=None)
-    assert [(record.state, record.settled_ns) for record in recorded(store)] == [("joined", None), ("pending", None)]
-    with store.begin() as connection:
-        notifications.mark_failed(connection, number, "other", "it answered 500", now_ns=NOW + 2, next_ns=None)
-    assert [(one.state, one.settled_ns) for one in recorded(store)] == [("joined", NOW + 2), ("dead", NOW + 2)]
-
-
 def test_what_another_one_is_sending_by_now_is_not_counted_by_who_lost_it(store):
     """The first stood still until its claim had ended; what became of the message is the other's to say."""
     put(store, 2)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tests.judgement.made import runs
 from tests.notify.made import DAY, MINUTE, Team, alerts, same, slower
 from tracker.config import Rule
 from tracker.notify.enqueueing import preview
@@ -48,19 +47,6 @@ def test_another_incident_is_shown_whatever_waits(store):
     same(store, "v1", 0, workload="bert")
     slower(store, workload="bert")
     assert events(team) == ["opened"]
-
-
-def test_what_waits_for_a_digest_is_not_shown_until_the_digest_is_due(store):
-    team = started(store, alerts(Rule(channels=("team",), severity="info", when="daily")))
-    slower(store)
-    assert events(team) == []
-    team.look()
-    runs(store, "v2", {"op07": 1.5, "op08": 1.6}, start=6, count=3)
-    slower(store, start=9, count=0)
-    assert events(team) == [], "more of it joins what waits"
-    team.look()
-    team.now_ns += DAY
-    assert events(team) == ["digest"]
 
 
 def test_what_is_over_is_shown_with_what_it_is_now(store):

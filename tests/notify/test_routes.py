@@ -15,7 +15,7 @@ RULES = {
     "attention": Rule(channels=("a",), op="*attention*"),
     "critical": Rule(channels=("a",), severity="critical"),
     "better": Rule(channels=("a",), directions=("improvement",)),
-    "info": Rule(channels=("a",), severity="info", when="daily"),
+    "info": Rule(channels=("a",), severity="info", when="at once"),
 }
 
 
@@ -41,7 +41,7 @@ def subject(**more):
         ("critical", {"severity": "critical"}, "at once"),
         ("better", {"direction": "improvement", "severity": "info"}, "grouped"),
         ("better", {}, None),
-        ("info", {"severity": "critical"}, "daily"),
+        ("info", {}, "at once"),
     ],
 )
 def test_a_rule_holds_where_all_its_entries_do(rule, more, when):
@@ -50,8 +50,8 @@ def test_a_rule_holds_where_all_its_entries_do(rule, more, when):
 
 
 def test_the_soonest_of_several_rules_counts():
-    found = routes(alerts(RULES["info"], RULES["all"]), subject())
-    assert found == {"a": Route("grouped")}
+    found = routes(alerts(RULES["all"], RULES["info"]), subject())
+    assert found == {"a": Route("at once")}
 
 
 @pytest.mark.parametrize(

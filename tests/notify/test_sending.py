@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from tests.notify.made import MINUTE, NOW, alerts
-from tests.notify.server import Answer
+from tests.notify.server import Answer, texts
 from tests.reports.builders import messages
 from tracker import notify
 from tracker.config import Channel
@@ -74,7 +74,7 @@ def test_a_webhook_gets_the_message_for_machines_with_a_schema(services, server)
     document = body["tracker"]
     assert (document["schema"], document["event"]) == (1, "opened")
     assert document["incidents"][0]["shown"][0]["name"] == "aten::mm"
-    assert body["title"].startswith("[critical] gpt: step +7.5 %")
+    assert "[critical] gpt: step +7.5 %" in str(body)
 
 
 def test_a_webhook_that_repeats_the_status_took_the_message(services, server):
@@ -85,7 +85,7 @@ def test_a_webhook_that_repeats_the_status_took_the_message(services, server):
 def test_wecom_gets_no_more_bytes_than_it_takes(services, server):
     long = messages.message("opened", messages.told(shown=(messages.finding("算子" * 30, 1, 2),) * 5))
     assert send(services, "wecom", long) is None
-    text = server.got[0][1]["text"]["content"]
+    text = max(texts(server.got[0][1]), key=len)
     assert len(text.encode()) <= 2048
     assert "tracker opened incident:12" in text
 
@@ -108,15 +108,15 @@ NASTY = "tracker diff 'a`b <c> & *d* \\g' v2 --workload x@H100"
 
 
 @pytest.mark.parametrize(
-    ("service", "address", "where"),
+    "address",
     [
-        ("slack", "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ", "attachments"),
-        ("discord", "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js", "content"),
-        ("telegram", "tgram://123456789:abcdefg_hijklmnop/12315544", "text"),
-        ("dingtalk", "dingtalk://S3cretToken?format=markdown", "markdown"),
+        "slack://T1JJ3T3L2/A1BRTD4JD/TIiajkdnlazkcOXrIdevi7FQ",
+        "discord://4174216298/JHMHI8qBe7bk2ZwO5U711o3dV_js",
+        "tgram://123456789:abcdefg_hijklmnop/12315544",
+        "dingtalk://S3cretToken?format=markdown",
     ],
 )
-def test_a_command_arrives_letter_by_letter(monkeypatch, service, address, where):
+def test_a_command_arrives_letter_by_letter(monkeypatch, address):
     sent = []
 
     def answer(self, request, **_):
@@ -128,13 +128,13 @@ def test_a_command_arrives_letter_by_letter(monkeypatch, service, address, where
     monkeypatch.setattr(requests.Session, "send", answer)
     message = messages.message(commands={"reproduce": NASTY})
     Sender({"ADDRESS": address})(Channel(name="x", url_env="ADDRESS"), message)
-    assert NASTY in html.unescape(json.dumps(sent[0][where], ensure_ascii=False).replace("\\\\", "\\"))
+    assert any(NASTY in html.unescape(one) for one in texts(sent[0]))
 
 
 def test_the_form_of_a_channel_can_be_chosen(services, server):
     assert send(services, "feishu", form="short") is None
     assert send(services, "feishu", form="long") is None
-    short, long = (len(body["content"]["text"]) for _, body in server.got)
+    short, long = (sum(map(len, texts(body))) for _, body in server.got)
     assert short < long
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import struct
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,8 +22,6 @@ from tracker.readers.pack import MAGIC, checks, schema
 from tracker.readers.pack.writing import packed_bytes
 from tracker.store import open_store
 from tracker.store.tables import metadata
-
-OLD = Path(__file__).parents[1] / "data" / "pack" / "v01_run1.trk"
 
 
 def packed(*captures, **values):
@@ -81,12 +78,6 @@ def test_a_capture_is_read_as_it_was_packed(tmp_path):
 def test_the_same_profile_gives_the_same_bytes():
     made = packed(capture(rank=0, digest=b"d" * 16, path="a.json"))
     assert packed_bytes([made], "0.1.0") == packed_bytes([made], "0.1.0")
-
-
-def test_a_pack_of_an_older_tracker_is_read():
-    # Written once, for schema 1. Where this fails because columns were added, let SCHEMA grow and fill them for 1.
-    (one,) = read(OLD).captures
-    assert (one.device.model, len(one.rows.steps), sum(one.rows.tables["op"]["calls"].tolist())) == ("cpu", 5, 13205)
 
 
 KINDS = {
@@ -203,48 +194,11 @@ def test_a_gzip_bomb_stops_at_the_limit(pack):
 def test_a_pack_of_a_newer_tracker_says_who_wrote_it(pack):
     header, record = records(pack)
     write_records(pack, [{**header, "schema": 4, "tracker": "9.1", "more": 1}, record])
-    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 4, this one knows 3; upgrade tracker here"
+    assert refusal(pack) == "header: tracker 9.1 wrote it with schema 4, this one knows 1; upgrade tracker here"
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pt2"}]}, record])
     assert "packed from the format 'pt2', which this tracker does not know" in refusal(pack)
     write_records(pack, [{**header, "profiles": [{**header["profiles"][0], "format": "pack"}]}, record])
     assert "does not know" in refusal(pack)
-
-
-def test_a_pack_of_before_there_were_owners_has_no_rows_of_them(pack):
-    header, record = records(pack)
-    for table in ("memory_allocator", "memory_peak", "memory_block"):
-        del record["tables"][table]
-    write_records(pack, [{**header, "schema": 1}, record])
-    (one,) = read(pack).packed
-    tables = one.profile.captures[0].rows.tables
-    assert [len(tables[name]["op_key"]) for name in ("memory_allocator", "memory_peak", "memory_block")] == [0, 0, 0]
-    assert len(tables["op"]["op_key"]) > 0
-
-
-def test_a_pack_of_before_calls_had_groups_knows_role_and_size_of_them(pack):
-    """Schema 2: a call had its row, its start on the source's clock and its elapse; steps knew no idle loading."""
-    header, record = records(pack)
-    del record["groups"]
-    del record["breakdowns"]["data_loading_idle_ns"]
-    start = record["started_at_ns"]
-    old = {"communication": column([0, 0]), "start_ns": column([start + 7, start + 90]), "elapse_ns": column([50, 50])}
-    write_records(pack, [{**header, "schema": 2}, {**record, "collective_calls": old}])
-    (one,) = read(pack).captures
-    calls = {name: values.tolist() for name, values in one.rows.collective_calls.items()}
-    assert [calls[name] for name in ("group", "step", "start_ns", "elapse_ns")] == [[0, 0], [0, 0], [7, 90], [50, 50]]
-    assert [calls[name] for name in ("exposed_ns", "bytes", "peer")] == [[MISSING] * 2, [MISSING] * 2, [-1, -1]]
-    groups = one.rows.groups
-    assert (groups["role"], groups["size"].tolist(), groups["ranks"]) == (["dp"], [2], [""])
-    assert one.rows.overall.data_loading_idle_ns is None
-
-
-def test_calls_of_an_old_pack_whose_clock_shows_no_date_count_from_the_first(pack):
-    header, record = records(pack)
-    del record["groups"]
-    old = {"communication": column([0, 0]), "start_ns": column([-3, 90]), "elapse_ns": column([1, 1])}
-    write_records(pack, [{**header, "schema": 2}, {**record, "collective_calls": old}])
-    (one,) = read(pack).captures
-    assert one.rows.collective_calls["start_ns"].tolist() == [0, 93]
 
 
 def test_what_would_act_on_a_terminal_is_written_out(pack):
@@ -328,12 +282,6 @@ BAD = {
     "call of no row": (with_call(communication=1), "column communication refers to row 1 of 1"),
     "call of no group": (with_call(group=1), "column group refers to row 1 of 1"),
     "group below none": (with_call(group=-2), "table collective_calls, row 1: column group is -2"),
-    "old call of no row": (
-        lambda record: record.update(
-            collective_calls={name: column([5]) for name in ("communication", "start_ns", "elapse_ns")}
-        ),
-        "refers to a row of communication that is not there",
-    ),
     "ranks out of order": (with_call(ranks=b"2,0"), "column ranks holds '2,0', which no profile has"),
     "long host": (lambda record: record.update(host="x" * 100_000), "length <= 65536"),
 }  # fmt: skip

@@ -77,15 +77,6 @@ def test_what_was_stored_with_a_control_character_is_not_shown():
     assert "Look closer:\n    tracker findings" in body
 
 
-@pytest.mark.parametrize("markdown", [False, True])
-def test_a_digest_shows_its_commands_so_too(markdown):
-    part = messages.message(commands={"reproduce": "tracker diff 'a`b@c' v2"})
-    body = render_message(messages.message("digest", incidents=(), parts=(part,)), markdown=markdown).body
-    line = next(line for line in body.splitlines() if "tracker diff" in line)
-    assert line.strip("- `") == "tracker diff 'a`b@c' v2"
-    assert line.startswith("  - ``tracker" if markdown else "    tracker")
-
-
 class Text(HTMLParser):
     """What a browser shows, and the tags that made it so."""
 
@@ -110,8 +101,7 @@ def test_names_in_headlines_are_marked_up_nowhere(titled):
     part = messages.message("opened", found, workload=EVIL, commands={})
     over = messages.message("recovered", replace(found, recovered_in=EVIL), workload=EVIL, commands={})
     alarm = replace(messages.alarm(), title=EVIL, workload=EVIL)
-    whole = messages.message("digest", incidents=(), parts=(part, over, alarm), commands={}, workload="")
-    for message in (whole, part, over, alarm):
+    for message in (part, over, alarm):
         body = render_message(message, markdown=True, limits=Limits(100_000, 250 if titled else 0)).body
         read = Text(MarkdownIt("commonmark", {"html": True}).render(body))
         assert read.tags <= {"p", "ul", "li", "code"}, body

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from alembic import command
 from msgspec.structs import replace
 from sqlalchemy import text
 
 from tests.factories import EPOCH_NS, capture, record, save
-from tracker.store import connect, health, open_store, pruning, save_run, schema
+from tracker.store import health, pruning, save_run
 from tracker.store.queries.recordings import Recorded, recorded
 
 STACK = {"with_stack": "on"}
@@ -61,20 +60,3 @@ def test_a_run_whose_details_were_dropped_stays_recorded_as_it_was(store):
     pruning.prune(store, 1, now_ns=EPOCH_NS)
     assert of_run(store, 1) == before
     assert health.check(store) == []
-
-
-def test_runs_of_before_are_recorded_as_a_new_ingest_says(empty_url):
-    """Schema 0026 reads the captures of all runs once."""
-    with open_store(empty_url) as store:
-        save(store, runs=2, ranks=2, steps=3, settings={"with_stack": "on", "a": "ü"})
-        save(store, settings=SHAPES, of_run={"rules_version": 7, "facts": {"trace_schema_version": "1.2"}})
-        with store.connect() as connection:
-            before = connection.execute(text(KEPT)).all()
-    with connect.open_engine(empty_url).begin() as connection:
-        command.downgrade(schema.alembic_config(connection), "0025")
-    assert connect.upgrade(empty_url) == ("0025", schema.SCHEMA_HEAD)
-    with open_store(empty_url) as store, store.connect() as connection:
-        assert connection.execute(text(KEPT)).all() == before
-        assert health.check(store) == []
-        save(store, settings=SHAPES, of_run={"rules_version": 7, "facts": {"trace_schema_version": "1.2"}})
-        assert connection.execute(text("SELECT COUNT(*) FROM recording")).scalar_one() == 2

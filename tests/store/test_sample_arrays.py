@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from tests.factories import capture, record, save
 from tracker.profile import Device
-from tracker.store import judged, runs, save_run, schema
+from tracker.store import judged, runs, save_run
 from tracker.store.chosen import all_keys, values_of_runs
 from tracker.store.samples import SampleArray, arrays_of
 from tracker.store.samples.arrays import array_of_rows, packed, unpacked
@@ -105,18 +105,6 @@ def test_values_of_runs_are_those_of_the_table_sample(store, run_ids):
         for place, series_id in enumerate(series.ids.tolist()):
             expected = slow.get((run_id, series_id), (np.nan, np.nan))
             np.testing.assert_array_equal((values[place, column], calls[place, column]), expected)
-
-
-def test_an_upgrade_makes_the_arrays_of_the_runs_that_are_there(store):
-    from alembic import command
-
-    save(store, runs=2, ops=[("mm", 100), ("relu", 10)], memory=[("mm", 64)])
-    with store.connect() as connection:
-        assert np.isnan(array_of_rows(connection, 1).calls).any(), "what a run says as a whole has no calls"
-    with store.begin() as connection:
-        command.downgrade(schema.alembic_config(connection), "0015")
-        schema.upgrade(connection)
-    assert_up_to_date(store, [1, 2])
 
 
 def test_the_keys_of_several_sides_are_all_of_them_in_order():

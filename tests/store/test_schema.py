@@ -8,11 +8,8 @@ from pathlib import Path
 
 import pytest
 from alembic import command
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
 from sqlalchemy import create_engine, text
 
-from scripts import write_ddl
 from tracker.profile import ROW_COLUMNS, Breakdown
 from tracker.store import connect, contexts, open_store, partitions, schema
 from tracker.store.tables import metadata
@@ -55,7 +52,7 @@ def test_the_head_is_the_newest_migration():
     assert files[-1].startswith(schema.SCHEMA_HEAD)
 
 
-def test_migrations_go_up_and_down_and_up_again(empty_url):
+def test_migration_goes_up_and_down_and_up_again(empty_url):
     with open_store(empty_url) as store:
         assert names_of_tables(store) == {*metadata.tables, "alembic_version"}
         with store.begin() as connection:
@@ -64,17 +61,9 @@ def test_migrations_go_up_and_down_and_up_again(empty_url):
         with store.begin() as connection:
             schema.upgrade(connection)
         assert names_of_tables(store) == {*metadata.tables, "alembic_version"}
+        with store.connect() as connection:
+            assert schema.drift(connection) == ""
     assert connect.upgrade(empty_url) == (schema.SCHEMA_HEAD, schema.SCHEMA_HEAD)
-
-
-def test_a_new_database_says_what_migrated_ones_say(empty_url):
-    with open_store(empty_url) as store, store.connect() as connection:
-        assert schema.stamp(connection, "") == schema.SCHEMA_HEAD
-
-
-@pytest.mark.parametrize("dialect", ["sqlite", "postgresql"])
-def test_the_statements_that_make_tables_are_those_of_the_code(dialect):
-    assert schema.ddl_file(dialect).read_text(encoding="utf-8") == write_ddl.ddl(dialect), "scripts/write_ddl.py"
 
 
 def test_processes_that_make_the_tables_at_once_make_them_once(empty_url):
@@ -87,17 +76,6 @@ def test_processes_that_make_the_tables_at_once_make_them_once(empty_url):
         store.close()
 
 
-def test_migrations_give_the_tables_of_the_code(empty_url):
-    migrate(empty_url)
-    with open_store(empty_url, create=False) as store, store.connect() as connection:
-        assert schema.drift(connection) == ""
-
-
-def test_new_tables_are_those_of_the_code(store):
-    with store.connect() as connection:
-        assert schema.drift(connection) == ""
-
-
 def test_drift_is_noticed(store):
     with store.begin() as connection:
         connection.execute(text("ALTER TABLE run ADD COLUMN surprise BIGINT"))
@@ -105,27 +83,24 @@ def test_drift_is_noticed(store):
         assert "surprise" in schema.drift(connection)
 
 
-def test_migrations_and_code_agree_in_every_detail_of_sqlite(tmp_path):
-    migrated, made, new = (tmp_path / f"{name}.db" for name in ("migrated", "made", "new"))
-    migrate(f"sqlite:///{migrated}")
-    metadata.create_all(create_engine(f"sqlite:///{made}"))
+def test_migration_and_code_agree_in_every_detail_of_sqlite(tmp_path):
+    coded, new = tmp_path / "coded.db", tmp_path / "new.db"
+    metadata.create_all(create_engine(f"sqlite:///{coded}"))
     open_store(str(new)).close()
-    assert sqlite_schema(migrated) == sqlite_schema(made) == sqlite_schema(new)
+    assert sqlite_schema(new) == sqlite_schema(coded)
 
 
-def test_migrations_and_code_agree_in_every_detail_of_postgres(postgres_server):
-    urls = [postgres_server.empty_database() for _ in range(3)]
-    migrate(urls[0])
-    metadata.create_all(connect.open_engine(urls[1]))
-    open_store(urls[2]).close()
-    assert postgres_schema(urls[0]) == postgres_schema(urls[1]) == postgres_schema(urls[2])
-    for url in urls:
+def test_migration_and_code_agree_in_every_detail_of_postgres(postgres_server):
+    coded, new = postgres_server.empty_database(), postgres_server.migrated_database()
+    metadata.create_all(connect.open_engine(coded))
+    assert postgres_schema(new) == postgres_schema(coded)
+    for url in (coded, new):
         postgres_server.drop(url)
 
 
-def test_a_store_in_memory_has_the_same_tables_as_a_migrated_one(memory_store):
+def test_a_store_in_memory_has_the_tables_of_the_code(memory_store):
     with memory_store.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        assert schema.drift(connection) == ""
         assert schema.stamp(connection, "") == schema.SCHEMA_HEAD
 
 
@@ -161,14 +136,6 @@ def names_of_tables(store) -> set[str]:
 
     names = inspect(store.engine).get_table_names()
     return {name for name in names if not re.search(r"_p\d+$", name)}
-
-
-def migrate(url: str) -> None:
-    """Make the tables by all migrations, one after the other."""
-    engine = connect.open_engine(url)
-    with engine.begin() as connection:
-        schema.upgrade(connection)
-    engine.dispose()
 
 
 def sqlite_schema(path: Path) -> set[tuple[object, ...]]:

@@ -172,7 +172,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     op: str = "*"
     severity: Severity = "warning"
     directions: tuple[Direction, ...] = ("regression",)
-    when: Literal["at once", "grouped", "daily"] | None = None
+    when: Literal["at once", "grouped"] | None = None
 
 
 class Owner(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

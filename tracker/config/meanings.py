@@ -51,7 +51,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
         "op": "a pattern of operators of the incident",
         "severity": "of regressions this and above: info, warning, critical",
         "directions": "regression, improvement, or both",
-        "when": "at once, grouped or daily (UTC); else critical incidents at once, others grouped",
+        "when": "at once or grouped; default: critical incidents at once, others grouped",
     },
     "[[alerts.owners]]": {
         "op": "a pattern of operators",

@@ -20,7 +20,6 @@ from sqlalchemy import Connection
 
 from tracker.config import Alerts, Channel
 from tracker.notify.claimants import is_dead, new_claimant
-from tracker.notify.digests import FORGOTTEN
 from tracker.notify.sending import HANGS_S, TOO_LONG, Send, Sender
 from tracker.reports.message import of_json
 from tracker.results import Message
@@ -146,7 +145,7 @@ class _Round:
         """What a message says; None: it cannot be told, now or ever, and is given up."""
         try:
             if message.content is None:
-                raise ValueError(FORGOTTEN)
+                raise ValueError("its text was forgotten")
             return of_json(message.content)
         except ValueError as error:
             self._failed(message, str(error), for_good=True)

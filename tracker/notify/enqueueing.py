@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sqlalchemy import Connection
 
 from tracker.config import Alerts
-from tracker.notify import digests, seen
+from tracker.notify import seen
 from tracker.notify.composing import Composer, Wish
 from tracker.notify.delivering import due
 from tracker.notify.life import OPENING, Heard, Want, wanted
@@ -39,7 +39,7 @@ def enqueue(store: Store, alerts: Alerts, *, now_ns: int) -> int:
         return 0
     for _ in range(_TRIES):
         plan = _planned(store, alerts, now_ns)
-        if not (plan.added or plan.changed or plan.skipped or plan.digests):
+        if not (plan.added or plan.changed or plan.skipped):
             return 0
         try:
             return store.transact(partial(_write, plan=plan, now_ns=now_ns))
@@ -57,8 +57,8 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
     gone = {number for number, _ in plan.skipped} | {number for number, _ in plan.changed}
     with store.connect() as connection:
         old = [one for one in notifications.undelivered(connection) if one.id not in gone]
-    made = [*plan.added, *(message for _, message in plan.changed), *(digest.message for digest in plan.digests)]
-    new = [_as_due(message, now_ns) for message in made if message and message.state == "pending"]
+    made = [*plan.added, *(message for _, message in plan.changed)]
+    new = [_as_due(message, now_ns) for message in made if message.state == "pending"]
     messages = [one for of_channel in due([*old, *new], now_ns).values() for one in of_channel]
     return [(one.channel, said) for one in messages if one.content and (said := _readable(one.content))]
 
@@ -86,7 +86,6 @@ class _Plan(Struct):
     added: list[NewMessage] = field(default_factory=list)
     changed: list[tuple[int, NewMessage]] = field(default_factory=list)
     skipped: list[tuple[int, frozenset[str]]] = field(default_factory=list)
-    digests: list[digests.Digest] = field(default_factory=list)
 
 
 class _Listener(Struct, frozen=True):
@@ -121,8 +120,6 @@ def _planned(store: Store, alerts: Alerts, now_ns: int) -> _Plan:
     plan.skipped = _unwanted(records, composer.incidents, now_ns)
     taken = dict(plan.skipped)
     records = [replace(one, state="skipped", covers=taken[one.id]) if one.id in taken else one for one in records]
-    with store.connect() as connection:
-        plan.digests = digests.due(connection, records, now_ns)
     for channel, own in _by_channel(records, channels_of(alerts)).items():
         served = Heard(own)
         if not served.is_started:
@@ -162,7 +159,7 @@ def _unwanted(
     found = []
     for record in records:
         free = record.claimed_until_ns is None or record.claimed_until_ns <= now_ns
-        if record.state not in {"pending", "failed", "waiting"} or not free or not record.incidents:
+        if record.state not in notifications.UNDELIVERED or not free or not record.incidents:
             continue
         if record.event not in OPENING | {"reminder"}:
             continue
@@ -247,16 +244,13 @@ def _plan_group(plan: _Plan, group: Sequence[_Due], listener: _Listener) -> None
         wish = Wish(open_one.event, open_one.key, when, open_one.covers | covers)
         made = _made(keys, wish, open_one.counter, listener)
         next_try = min(open_one.next_try_ns or now_ns, _next_try(when, open_one.event, alerts, now_ns))
-        # what waits for a digest waits no longer where something that is told sooner joins it
-        state = "waiting" if open_one.state == "waiting" and when.when == "daily" else "pending"
-        plan.changed.append((open_one.id, replace(made, state=state, next_try_ns=next_try)))
+        plan.changed.append((open_one.id, replace(made, next_try_ns=next_try)))
         return
     event = first.event if len({one.event for one in group}) == 1 else "opened"
     counter = listener.heard.next_counter(keys[0], event)
     wish = Wish(event, _key(keys[0], event, counter), when, covers)
     made = _made(keys, wish, counter, listener)
-    state = "waiting" if when.when == "daily" else "pending"
-    plan.added.append(replace(made, state=state, next_try_ns=_next_try(when, event, alerts, now_ns)))
+    plan.added.append(replace(made, next_try_ns=_next_try(when, event, alerts, now_ns)))
 
 
 def _open_message(first: _Due, listener: _Listener) -> Record | None:
@@ -264,8 +258,7 @@ def _open_message(first: _Due, listener: _Listener) -> Record | None:
     incidents = listener.composer.incidents
     for record in listener.heard.untried:
         links = {incidents[key].link for key in record.incidents if key in incidents}
-        past = record.state == "waiting" and (record.next_try_ns or 0) <= listener.now_ns  # a digest takes it now
-        if not past and _class(record.event) == _class(first.event) and first.incident.link in links:
+        if _class(record.event) == _class(first.event) and first.incident.link in links:
             return record
     return None
 
@@ -282,8 +275,6 @@ def _made(keys: Sequence[str], wish: Wish, counter: int, listener: _Listener) ->
 
 def _next_try(route: Route, event: str, alerts: Alerts, now_ns: int) -> int:
     """When a new message is due; what comes after the first one has waited already."""
-    if route.when == "daily":
-        return digests.next_day_ns(now_ns)
     waits = route.when == "grouped" and event in {"opened", "reopened", "recovered"}
     return now_ns + (alerts.wait_ns if waits else 0)
 
@@ -298,5 +289,4 @@ def _write(connection: Connection, *, plan: _Plan, now_ns: int) -> int:
     for number, message in plan.changed:
         if not notifications.change(connection, number, message):
             raise _Outdated
-    count = sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)
-    return count + sum(digests.write(connection, digest, now_ns) for digest in plan.digests)
+    return sum(notifications.add(connection, message) and message.state != "skipped" for message in plan.added)

@@ -128,7 +128,7 @@ def _more(event: str, covers: frozenset[str], mine: list[Record], alerts: Alerts
 
 def is_untried(record: Record) -> bool:
     """Whether a message can still become another one."""
-    return record.state in {"pending", "waiting"} and record.attempts == 0 and record.claimed_until_ns is None
+    return record.state == "pending" and record.attempts == 0 and record.claimed_until_ns is None
 
 
 def _over(incident: Incident, heard: Heard) -> Want | None:

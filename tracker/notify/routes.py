@@ -11,10 +11,10 @@ from msgspec import Struct
 from tracker.config import Alerts, Rule
 from tracker.units import device_part
 
-When = Literal["at once", "grouped", "daily"]
+When = Literal["at once", "grouped"]
 
 SEVERITIES: Final = ("info", "warning", "critical")
-SOONEST: Final[tuple[When, ...]] = ("at once", "grouped", "daily")
+SOONEST: Final[tuple[When, ...]] = ("at once", "grouped")
 """How a channel may hear of something, the soonest first."""
 
 
@@ -63,7 +63,7 @@ def routes(alerts: Alerts, subject: Subject) -> dict[str, Route]:
         if _holds(rule, subject):
             when = rule.when or default_when(subject.severity)
             for channel in rule.channels:
-                known = found.get(channel, Route("daily")).when
+                known = found.get(channel, Route("grouped")).when
                 found[channel] = Route(min(when, known, key=SOONEST.index))
     for channel, patterns in _owned(alerts, subject).items():
         found.setdefault(channel, Route(default_when(subject.severity), patterns))

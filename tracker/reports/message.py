@@ -108,8 +108,6 @@ def title_of(message: Message, *, markdown: bool = False, longest: int = LONGEST
     def named(text: str) -> str:
         return said(text, markdown=markdown, longest=longest)
 
-    if message.event == "digest":
-        return f"Daily digest: {counted(len(message.parts), 'message')}"
     start = f"[{message.severity}]" + (f" {named(message.workload)}:" if message.workload else "")
     if not message.incidents:
         title = said(message.title, markdown=markdown, longest=None if longest == LONGEST_NAME else 10 * longest)
@@ -173,8 +171,6 @@ def _step(incident: ToldIncident) -> str:
 
 
 def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
-    if message.event == "digest":
-        return _digest(message, markdown=markdown)
     if not message.incidents:
         lines = [Line(said(line, markdown=markdown, longest=_LONGEST_LINE), 8.0 - place / 100)
                  for place, line in enumerate(message.lines)]  # fmt: skip
@@ -187,18 +183,6 @@ def _lines(message: Message, *, short: bool, markdown: bool) -> list[Line]:
         lines = _of_incidents(message, short=short, markdown=markdown)
     blank = [] if short else [Line("", 1.0)]
     return [*lines, *_commands(message, markdown=markdown, short=short), *blank, Line(_signature(message), 9.0)]
-
-
-def _digest(message: Message, *, markdown: bool) -> list[Line]:
-    lines = []
-    for part in message.parts:
-        lines.append(Line(f"- {title_of(part, markdown=markdown)}", 8.0))
-        lines += [
-            Line(f"  {as_code(command)}" if markdown else f"    {command}", 4.0)
-            for purpose, command in part.commands.items()
-            if purpose in {"reproduce", "acknowledge"} and is_pasteable(command)
-        ]
-    return [*lines, Line("", 1.0), Line(_signature(message), 9.0)]
 
 
 def _of_incidents(message: Message, *, short: bool, markdown: bool) -> list[Line]:

@@ -88,10 +88,10 @@ class Message(Struct, frozen=True, kw_only=True):
     """What happened. `key`: the same for every delivery of it, so that a repetition is recognised.
 
     `event`: opened, added, worsened, reopened, reminder or recovered, of incidents; missing_runs, quarantined or
-    watcher, of what is none; digest; test.
+    watcher, of what is none; test.
     `incidents`: of one version and direction, the most severe first: one line each. `held_back`: why its details are
     not told; empty: they are. `narrowed_to`: the patterns of operators that this channel answers for; empty: all.
-    `parts`: the messages of a digest. `title`, `lines`: of what is no incident.
+    `title`, `lines`: of what is no incident.
     """
 
     event: str
@@ -106,4 +106,3 @@ class Message(Struct, frozen=True, kw_only=True):
     commands: dict[str, str] = field(default_factory=dict)
     title: str = ""
     lines: tuple[str, ...] = ()
-    parts: tuple[Message, ...] = ()

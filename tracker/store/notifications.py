@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ from tracker.store.sql import statement
 MOST_ATTEMPTS: Final = 6
 """A message that failed so often is dead."""
 
-UNDELIVERED: Final = ("pending", "failed", "waiting")
-TOLD: Final = frozenset({"pending", "failed", "waiting", "sent", "joined"})
+UNDELIVERED: Final = ("pending", "failed")
+TOLD: Final = frozenset({*UNDELIVERED, "sent"})
 """States of what was told, or will be."""
 
 _KEPT_NS: Final = 3600 * 10**9
@@ -51,9 +51,9 @@ _FAILED: Final = text(
 _GIVE_UP: Final = text(
     "UPDATE notification SET state = 'dead', settled_ns = :now_ns, claimed_by = NULL, claimed_until_ns = NULL, "  # noqa: S608 own
     "last_error = COALESCE(last_error, 'whoever was sending it died each time') "
-    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE} RETURNING id"
+    f"WHERE {_WAITS} AND attempts >= {MOST_ATTEMPTS} AND {_FREE}"
 )
-_UNTRIED: Final = "state IN ('pending', 'waiting') AND attempts = 0 AND claimed_until_ns IS NULL"
+_UNTRIED: Final = "state = 'pending' AND attempts = 0 AND claimed_until_ns IS NULL"
 _CHANGE: Final = text(
     "UPDATE notification SET event = :event, state = :state, severity = :severity, title = :title, "  # noqa: S608 own
     "incidents = :incidents, covers = :covers, content = :content, next_try_ns = :next_try_ns "
@@ -61,18 +61,10 @@ _CHANGE: Final = text(
 )
 _SKIP: Final = text(
     "UPDATE notification SET state = 'skipped', settled_ns = :now_ns, covers = :covers "  # noqa: S608 own
-    f"WHERE id = :id AND (state = 'waiting' OR ({_WAITS} AND {_FREE}))"
-)
-_JOIN: Final = text("UPDATE notification SET state = 'joined', told_by = :by WHERE id IN :ids AND state = 'waiting'")
-_SETTLE_JOINED: Final = text(
-    "UPDATE notification SET settled_ns = :now_ns WHERE told_by = :id AND state = 'joined' AND settled_ns IS NULL"
+    f"WHERE id = :id AND {_WAITS} AND {_FREE}"
 )
 _KEEP: Final = text(
     "UPDATE notification SET settled_ns = :now_ns WHERE key = :key AND channel = :channel AND settled_ns < :before_ns"
-)
-_BURY: Final = text(
-    "UPDATE notification SET state = 'dead', settled_ns = :now_ns, last_error = :error WHERE id IN :ids "
-    "AND state = 'waiting'"
 )
 _RETRY: Final = (
     "UPDATE notification SET state = 'failed', attempts = 0, next_try_ns = :now_ns, settled_ns = NULL "
@@ -204,14 +196,6 @@ def add(connection: Connection, message: NewMessage) -> bool:
     return bulk.insert(connection, "notification", _COLUMNS, [values], or_keep="key, channel") == 1
 
 
-def number_of(connection: Connection, key: str, channel: str) -> int:
-    """The number of a message."""
-    found = connection.execute(
-        text("SELECT id FROM notification WHERE key = :key AND channel = :channel"), {"key": key, "channel": channel}
-    )
-    return int(found.scalar_one())
-
-
 def change(connection: Connection, number: int, message: NewMessage) -> bool:
     """Make a message that nobody has tried yet another one; whether that was so."""
     return connection.execute(_CHANGE, {**message.row, "id": number}).rowcount == 1
@@ -221,18 +205,6 @@ def skip(connection: Connection, number: int, covers: frozenset[str], now_ns: in
     """Take back a message that nobody is sending now; it covers no more than `covers` from now on."""
     row = {"id": number, "covers": json.dumps(sorted(covers)), "now_ns": now_ns}
     return connection.execute(_SKIP, row).rowcount == 1
-
-
-def join(connection: Connection, numbers: Sequence[int], by: int) -> None:
-    """The messages that waited for a digest are told by it."""
-    for ids in bulk.portions(numbers):
-        connection.execute(_JOIN.bindparams(bindparam("ids", expanding=True)), {"ids": ids, "by": by})
-
-
-def contents(connection: Connection, numbers: Sequence[int]) -> dict[int, str]:
-    """What these messages say, by number; those that were forgotten are not in it."""
-    asked = (connection.execute(statement("message_contents"), {"message_ids": ids}) for ids in bulk.portions(numbers))
-    return {row.id: row.content for rows in asked for row in rows}
 
 
 def undelivered(connection: Connection) -> list[Undelivered]:
@@ -255,40 +227,26 @@ def release_claims(connection: Connection, is_dead: Callable[[str], bool], *, no
 
 
 def mark_sent(connection: Connection, number: int, *, now_ns: int) -> None:
-    """It was delivered, whoever has it by now; a digest with all that it told."""
+    """It was delivered, whoever has it by now."""
     connection.execute(_SENT, {"id": number, "now_ns": now_ns})
-    connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
 
 
 def mark_failed(connection: Connection, number: int, who: str, error: str, *, now_ns: int, next_ns: int | None) -> bool:
     """It could not be delivered: again at `next_ns`, or never (None). False, and nothing, where the claim was lost."""
     state = "dead" if next_ns is None else "failed"
     row = {"id": number, "who": who, "error": bulk.clean(error), "state": state, "next_try_ns": next_ns}
-    marked = connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None}).rowcount == 1
-    if marked and next_ns is None:
-        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
-    return marked
+    return connection.execute(_FAILED, {**row, "settled_ns": now_ns if next_ns is None else None}).rowcount == 1
 
 
 def give_up(connection: Connection, now_ns: int) -> int:
     """Bury messages whose senders died at every attempt; how many."""
-    buried = connection.execute(_GIVE_UP, {"now_ns": now_ns}).scalars().all()
-    for number in buried:
-        connection.execute(_SETTLE_JOINED, {"id": number, "now_ns": now_ns})
-    return len(buried)
+    return connection.execute(_GIVE_UP, {"now_ns": now_ns}).rowcount
 
 
 def keep(connection: Connection, key: str, channel: str, *, now_ns: int) -> None:
     """What a settled message says is still so: it is as if it were settled now, to the hour."""
     row = {"key": key, "channel": channel, "now_ns": now_ns, "before_ns": now_ns - _KEPT_NS}
     connection.execute(_KEEP, row)
-
-
-def bury(connection: Connection, numbers: Sequence[int], error: str, now_ns: int) -> None:
-    """Give up messages that wait for a digest, which cannot tell them."""
-    row = {"error": bulk.clean(error), "now_ns": now_ns}
-    for ids in bulk.portions(numbers):
-        connection.execute(_BURY.bindparams(bindparam("ids", expanding=True)), {**row, "ids": ids})
 
 
 def retry(connection: Connection, now_ns: int, number: int | None = None) -> int:

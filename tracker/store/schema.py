@@ -1,7 +1,7 @@
 """The state of the tables: which migration a database is at, and bringing it to the newest.
 
-Alembic and SQLModel are imported only where tables are changed: a database at SCHEMA_HEAD needs neither, and a new one
-is made by the statements in `store/ddl`, which come to the same as all migrations.
+Alembic and SQLModel are imported only to upgrade and to check: a database at SCHEMA_HEAD needs neither, and a new one
+is made by the statements of the first migration, without them.
 """
 
 from __future__ import annotations
@@ -20,11 +20,8 @@ from tracker.errors import FIRST_INGEST, HOW_TO_INSTALL, NewerStoreError, StoreE
 if TYPE_CHECKING:
     from alembic.config import Config
 
-SCHEMA_HEAD: Final = "0027"
+SCHEMA_HEAD: Final = "0001"
 """The newest migration, as its file is numbered."""
-
-DDL_END: Final = ";\n\n"
-"""What ends each statement of `ddl_file`."""
 
 ADVISORY_LOCK: Final = 0x7472_6163_6B65_72  # "tracker"
 """Of Postgres, held by who makes or changes tables."""
@@ -40,6 +37,15 @@ _TABLES: Final = {
     "AS o (name) WHERE TO_REGCLASS(o.name) IS NOT NULL",
 }
 """What tells the tables of a database, on Postgres those that `stamp` knows."""
+
+_IN_SQLITE: Final = {
+    "BIGSERIAL": "INTEGER",
+    "BYTEA": "BLOB",
+    "DOUBLE PRECISION": "DOUBLE",
+    ' COLLATE "C"': "",
+    "PARTITION BY RANGE (run_id)": "WITHOUT ROWID",
+}
+"""Words of Postgres -> what SQLite calls the same."""
 
 _NUMBER: Final = re.compile(r"\d{4}")
 
@@ -96,22 +102,37 @@ def still_known(connection: Connection, name: str) -> None:
         refuse_newer(str(found), name)
 
 
-def ddl_file(dialect: str) -> Path:
-    """The statements that make all tables of a new database; scripts/write_ddl.py writes them."""
-    return Path(__file__).parent / "ddl" / f"{dialect}.sql"
+def statements(dialect: str) -> list[str]:
+    """The statements of the first migration, which make all tables.
+
+    `0001_schema.sql` is written for Postgres. On SQLite its types have other names, and a line that ends with the
+    comment `-- sqlite` or `-- postgresql` is for that database alone.
+    """
+    lines = (migrations_folder() / "versions" / "0001_schema.sql").read_text(encoding="utf-8").splitlines()
+    other = "sqlite" if dialect == "postgresql" else "postgresql"
+    own = "\n".join(line.removesuffix(f" -- {dialect}") for line in lines if not line.endswith(f" -- {other}"))
+    if dialect == "sqlite":
+        for name, there in _IN_SQLITE.items():
+            own = own.replace(name, there)
+    return [statement.strip() for statement in own.split(";") if statement.strip()]
+
+
+def make_tables(connection: Connection) -> None:
+    """Run the first migration inside the open transaction of `connection`."""
+    from tracker.store import partitions
+
+    for statement in statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    # so that an ingest by a role that owns no table can write the first runs
+    partitions.ensure(connection, 0)
 
 
 def make(connection: Connection) -> None:
     """Make all tables at SCHEMA_HEAD inside the open transaction of `connection`, to a database without tables."""
-    from tracker.store import partitions
-
-    for statement in ddl_file(connection.dialect.name).read_text(encoding="utf-8").split(DDL_END)[:-1]:
-        connection.exec_driver_sql(statement)
+    make_tables(connection)
     columns = "version_num VARCHAR(32) NOT NULL, CONSTRAINT alembic_version_pkc PRIMARY KEY (version_num)"
     connection.exec_driver_sql(f"CREATE TABLE IF NOT EXISTS alembic_version ({columns})")
     connection.execute(text("INSERT INTO alembic_version (version_num) VALUES (:head)"), {"head": SCHEMA_HEAD})
-    # as the migrations do: who may write, but owns no table, can ingest the first runs
-    partitions.ensure(connection, 0)
 
 
 def make_or_upgrade(connection: Connection, name: str) -> None:

@@ -93,8 +93,3 @@ def alarm() -> Message:
     """What is no incident."""
     lines = ("The last run came 2026-01-01 00:00 UTC.", "Expected: every 1d.")
     return Message(event="missing_runs", key="missing_runs:gpt", workload="gpt", title="no run for 2 days", lines=lines)
-
-
-def digest() -> Message:
-    """What a channel hears once a day."""
-    return Message(event="digest", key="digest:2026-01-02", workload="", parts=(message(), recovered(), alarm()))

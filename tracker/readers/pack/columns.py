@@ -20,11 +20,8 @@ _DTYPES: Final = {"text": "<u4", "float": "<f8"}
 _INTEGER: Final = "<i8"
 _SURROGATES: Final = "surrogatepass"  # JSON may hold halves of pairs, and so may names
 _FLOATS_OF_A_STEP: Final = frozenset({"samples_per_second"})
-_LONGEST_NS: Final = 366 * 86_400 * 10**9
-"""A capture that takes a year is none: then its clock shows no date."""
 _OWN_OF_A_STEP: Final = ("step", "start_ns", "steps")
 
-OLDER_CALLS: Final = {"communication": "int", "start_ns": "ns", "elapse_ns": "ns"}
 BREAKDOWNS: Final = {
     **dict.fromkeys(_OWN_OF_A_STEP, "int"),
     **{
@@ -32,7 +29,7 @@ BREAKDOWNS: Final = {
         for name in Breakdown.__struct_fields__
     },
 }
-"""Columns -> kinds, as in ROW_COLUMNS; OLDER_CALLS: of the collective calls before schema 3."""
+"""Columns -> kinds, as in ROW_COLUMNS."""
 
 
 class BadColumn(ValueError):
@@ -52,43 +49,6 @@ def unpacked_table(kinds: Mapping[str, str], packed: Mapping[str, bytes], pool: 
     if len(lengths := {len(column) for column in table.values()}) > 1:
         raise BadColumn(f"has columns of different length ({_listed(map(str, sorted(lengths)))})")
     return table
-
-
-def older_calls(calls: Table, communication: Table, started_at_ns: int | None) -> tuple[Table, Table]:
-    """Collective calls of a pack before schema 3, whose times are those of the source's clock, as they are now; and the
-    groups, of which such a pack knows role and size alone.
-
-    Where that clock shows no date, they count from the first call.
-    """
-    row = np.asarray(calls["communication"], dtype=np.int64)
-    if len(row) and not 0 <= int(row.min()) <= int(row.max()) < len(communication["kind"]):
-        raise BadColumn("table collective_calls: refers to a row of communication that is not there")
-    named = [*zip(communication["group_role"], np.asarray(communication["group_size"]).tolist(), strict=True)]
-    groups = sorted({group for group in named if group != ("", MISSING)})
-    place = {group: number for number, group in enumerate(groups)}
-    start = np.asarray(calls["start_ns"], dtype=np.int64)
-    first = int(start.min()) if len(start) else 0
-    is_date = started_at_ns is not None and 0 <= first - started_at_ns < _LONGEST_NS
-    of_row = np.array([place.get(group, -1) for group in named], dtype=np.int64)
-    unknown = np.full(len(row), MISSING, dtype=np.int64)
-    found: Table = {
-        "communication": row,
-        "group": of_row[row],
-        "step": np.asarray(communication["step"], dtype=np.int64)[row],
-        "start_ns": start - (started_at_ns if is_date and started_at_ns is not None else first),
-        "elapse_ns": np.asarray(calls["elapse_ns"], dtype=np.int64),
-        "exposed_ns": unknown,
-        "bytes": unknown,
-        "peer": np.full(len(row), -1, dtype=np.int64),
-        "source_index": unknown,
-    }
-    sizes = np.array([size for _, size in groups], dtype=np.int64)
-    return found, {"role": [role for role, _ in groups], "size": sizes, "ranks": [""] * len(groups)}
-
-
-def unknown_numbers(like: bytes) -> bytes:
-    """A column of as many numbers as `like` has, all of them missing."""
-    return _shuffled(np.full(len(like) // np.dtype(_INTEGER).itemsize, MISSING, dtype=np.int64), _INTEGER)
 
 
 def packed_breakdowns(rows: Rows, pool: Strings) -> dict[str, bytes]:

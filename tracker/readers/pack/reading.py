@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -20,7 +20,6 @@ from tracker.profile import (
     Profile,
     Rows,
     Source,
-    Table,
 )
 from tracker.readers._source import ReadOptions, content_blocks, open_source
 from tracker.readers.pack import MAGIC, NAME, checks, columns, schema
@@ -62,7 +61,7 @@ def capture_in(record: bytes | bytearray) -> Capture:
 def _header(path: Path, record: bytes | bytearray) -> schema.Header:
     try:
         version = msgspec.msgpack.decode(record, type=schema.Version)
-        if not schema.OLDEST_SCHEMA <= version.schema <= schema.SCHEMA:
+        if version.schema != schema.SCHEMA:
             writer = ascii(version.tracker)[1:-1][:40]
             problem = f"tracker {writer} wrote it with schema {version.schema}, this one knows {schema.SCHEMA}"
             remedy = "upgrade tracker here" if version.schema > schema.SCHEMA else _AGAIN
@@ -91,35 +90,22 @@ def _capture(path: Path, record: bytes | bytearray, number: int, profile: schema
 
 
 def _rows(found: schema.CaptureRecord, pool: list[str]) -> Rows:
-    later = {name for added in schema.ADDED.values() for name in added} - found.tables.keys()
-    if found.tables.keys() != ROW_COLUMNS.keys() - later:
+    if found.tables.keys() != ROW_COLUMNS.keys():
         raise columns.BadColumn("has not the tables of a capture")
     tables = {}
     for name, kinds in ROW_COLUMNS.items():
         try:
-            packed = dict.fromkeys(kinds, b"") if name in later else found.tables[name]
-            tables[name] = columns.unpacked_table(kinds, packed, pool)
+            tables[name] = columns.unpacked_table(kinds, found.tables[name], pool)
         except columns.BadColumn as error:
             raise columns.BadColumn(f"table {name}: {error}") from error
-    collective_calls, groups = _calls(found, tables, pool)
+    calls = found.collective_calls
+    collective_calls = columns.unpacked_table(CALL_COLUMNS, calls, pool) if calls else {}
+    groups = columns.unpacked_table(GROUP_COLUMNS, found.groups, pool) if found.groups else {}
     checks.check_tables(tables, collective_calls, groups)
-    unknown = columns.unknown_numbers(found.breakdowns.get("step", b""))
-    later_columns = {name: unknown for added in schema.ADDED_TO_STEPS.values() for name in added}
-    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, {**later_columns, **found.breakdowns}, pool)
+    breakdowns = columns.unpacked_table(columns.BREAKDOWNS, found.breakdowns, pool)
     checks.check_breakdowns(breakdowns)
     overall, steps = columns.unpacked_breakdowns(breakdowns)
     return Rows(overall, steps, tables, collective_calls, groups)
-
-
-def _calls(found: schema.CaptureRecord, tables: Mapping[str, Table], pool: list[str]) -> tuple[Table, Table]:
-    """The collective calls and the groups of a capture."""
-    calls = found.collective_calls
-    if calls and "group" not in calls:
-        return columns.older_calls(
-            columns.unpacked_table(columns.OLDER_CALLS, calls, pool), tables["communication"], found.started_at_ns
-        )
-    collective_calls = columns.unpacked_table(CALL_COLUMNS, calls, pool) if calls else {}
-    return collective_calls, columns.unpacked_table(GROUP_COLUMNS, found.groups, pool) if found.groups else {}
 
 
 def _with_rows(found: schema.CaptureRecord, rows: Rows) -> Capture:

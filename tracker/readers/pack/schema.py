@@ -1,4 +1,4 @@
-"""The records of a pack, as MessagePack. SCHEMA grows whenever they, or the columns of `tracker.profile`, change."""
+"""The records of a pack, as MessagePack. They hold the columns of `tracker.profile`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,8 @@ from typing import Annotated, Final
 
 from msgspec import Meta, Struct
 
-SCHEMA: Final = 3
-OLDEST_SCHEMA: Final = 1
-ADDED: Final = {2: ("memory_allocator", "memory_peak", "memory_block")}
-"""Schema -> the tables that packs of older ones lack; they are read without rows."""
-ADDED_TO_STEPS: Final = {3: ("data_loading_idle_ns",)}
-"""Schema -> the columns of a breakdown that packs of older ones lack; nothing is known of them."""
+SCHEMA: Final = 1
+"""Grows with every change of the records from the first release on."""
 
 MAX_TEXT_BYTES: Final = 16 << 20
 """Largest size of one text, such as the name of a kernel."""
@@ -78,8 +74,8 @@ class CaptureRecord(Struct, frozen=True, forbid_unknown_fields=True):
     """See `tracker.profile.Capture`. Columns are bytes, as `columns` says.
 
     `device`: vendor and model. `breakdowns`: the columns of a step and its breakdown, the whole capture in front, as
-    step -1. `tables`: those of ROW_COLUMNS; `collective_calls`: and `groups` as in `Rows`, or
-    empty; before schema 3 calls had fewer columns, and groups were none (see `older_calls`).
+    step -1. `tables`: those of ROW_COLUMNS; `collective_calls` and `groups`: as in `Rows`, or
+    empty.
     """
 
     rank: Rank | None
@@ -101,4 +97,4 @@ class CaptureRecord(Struct, frozen=True, forbid_unknown_fields=True):
     breakdowns: dict[str, bytes]
     tables: dict[str, dict[str, bytes]]
     collective_calls: dict[str, bytes]
-    groups: dict[str, bytes] = {}
+    groups: dict[str, bytes]

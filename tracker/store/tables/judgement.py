@@ -5,18 +5,11 @@ All but the thresholds that users set follows from the rows of runs: it can be m
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import REAL, Boolean, Double, Index, Integer, UniqueConstraint
+from sqlalchemy import Boolean, Double, Index, Integer, UniqueConstraint
 from sqlmodel import Field
 
 from tracker.store.tables.base import ID, Base, Binary, digest, key, packed, real, row_id, text_key, text_value
 from tracker.store.tables.base import value as number
-
-
-def statistic() -> Any:
-    """As `real`; what SQLite calls REAL has double precision too, and was called so from the start."""
-    return Field(default=None, sa_type=Double().with_variant(REAL(), "sqlite"), nullable=True)
 
 
 class Series(Base, table=True):
@@ -48,14 +41,14 @@ class Sample(Base, table=True):
     series_id: int = key()
     value: float = Field(sa_type=Double, nullable=False)
     mean: float = Field(sa_type=Double, nullable=False)
-    sd: float | None = statistic()
-    min: float | None = statistic()
-    p10: float | None = statistic()
-    p90: float | None = statistic()
-    max: float | None = statistic()
-    calls: float | None = statistic()
-    share: float | None = statistic()
-    rank_spread: float | None = statistic()
+    sd: float | None = real()
+    min: float | None = real()
+    p10: float | None = real()
+    p90: float | None = real()
+    max: float | None = real()
+    calls: float | None = real()
+    share: float | None = real()
+    rank_spread: float | None = real()
     steps: int = Field(sa_type=Integer, nullable=False)
     intermittent: bool = Field(sa_type=Boolean, nullable=False)
 
@@ -95,19 +88,19 @@ class DiffHistory(Base, table=True):
     version_id: int = key()
     series_id: int = key()
     value: float | None = real()
-    calls: float | None = statistic()
+    calls: float | None = real()
     runs: int = Field(sa_type=Integer, nullable=False)
     rule_version: int = Field(sa_type=Integer, nullable=False)
     baseline_diff: float | None = real()
     baseline_p: float | None = real()
     baseline_q: float | None = real()
-    baseline_contribution: float | None = statistic()
+    baseline_contribution: float | None = real()
     baseline_verdict: str | None = text_value()
     calls_verdict: str | None = text_value()
     pinned_diff: float | None = real()
     pinned_p: float | None = real()
     pinned_q: float | None = real()
-    pinned_contribution: float | None = statistic()
+    pinned_contribution: float | None = real()
     pinned_verdict: str | None = text_value()
     best_version_id: int | None = number()
     best_diff: float | None = real()

@@ -258,11 +258,10 @@ MEANINGS: Final[Mapping[str, str]] = {
     # messages
     "notification.key": "what makes it the same message: line, version, direction of the incident, event, how often",
     "channel": "name of the channel in the settings file; its address is nowhere in the database",
-    "event": "opened, added, worsened, reopened, reminder, recovered, digest, missing_runs, quarantined, watcher; "
+    "event": "opened, added, worsened, reopened, reminder, recovered, missing_runs, quarantined, watcher; "
     "start: what was old when the channel was new",
     "counter": "how many messages of this event there were to this channel, this one included",
-    "notification.state": "pending, failed (tried again), waiting (for the digest of the day), sent, dead (given up), "
-    "joined (told within a digest), skipped (nobody wanted it, or it is old history)",
+    "notification.state": "pending, failed (tried again), sent, dead (given up), skipped (not wanted, or old history)",
     "severity": "info, warning or critical",
     "notification.workload": "name of the workload; empty: all",
     "notification.title": "its first line",
@@ -279,7 +278,6 @@ MEANINGS: Final[Mapping[str, str]] = {
     "claimed_until_ns": "from when on somebody else may send it: its sender is dead",
     "last_error": "why it could not be delivered, without secrets",
     "settled_ns": "when it was sent, given up, or found to be unwanted",
-    "told_by": "the digest that it is part of",
     "silence.op": "pattern of operators",
     "silence.workload": "pattern of workloads",
     "silence.device": "pattern of devices",

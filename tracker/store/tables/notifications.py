@@ -16,7 +16,6 @@ class Notification(Base, table=True):
     __table_args__ = (
         UniqueConstraint("key", "channel", name="uq_notification_key_channel"),
         Index(None, "state", "next_try_ns"),
-        Index(None, "told_by"),
     )
     id: int | None = row_id()
     key: str = text_key()
@@ -37,7 +36,6 @@ class Notification(Base, table=True):
     claimed_until_ns: int | None = value()
     last_error: str | None = text_value()
     settled_ns: int | None = value()
-    told_by: int | None = value()
 
 
 class Silence(Base, table=True):
