@@ -5,8 +5,8 @@
 
 PAGES are written whole. SECTIONS stand between `<!-- begin NAME -->` and `<!-- end NAME -->` of any other page. In a
 ```console block, lines that start with `$ ` are commands, run in order in this process at the root of the repository;
-what follows the first ` | ` is left to a shell. README.md and docs/start.md start with an empty database, the other
-pages with a copy of what docs/start.md left.
+what follows the first ` | ` is left to a shell. README.md starts with an empty database, every other page with a copy
+of what README.md left.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-START = "docs/start.md"
+START = "README.md"
 sys.path.insert(0, str(ROOT))
 
 
@@ -40,8 +40,8 @@ def commands() -> str:
     """Every command with its help."""
     parts = [
         "# Commands",
-        "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not. "
-        "`tracker diff` and `tracker findings` have more with `--fail-on`: see [automate.md](automate.md#gate-a-pipeline).",
+        "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not.\n"
+        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).",
         "\n".join(
             f"- [`{' '.join(path)}`](#{'-'.join(path)}): {summary(command, path)}" for path, command in command_tree()
         ),
@@ -83,9 +83,9 @@ def format_page(name: str) -> str:
 
     reader = readers.load(name)
     return (
-        f"# {name}\n\n{reader.TITLE[0].upper()}{reader.TITLE[1:]}.\n\n{(reader.__doc__ or '').strip()}\n\n"
-        f"Recognised by content. Where that fails: `--input-format {name}`. All formats: "
-        f"[README](../../README.md#what-it-reads). How to record: [record.md](../record.md)."
+        f"# {name}\n\n{(reader.__doc__ or '').strip()}\n\n"
+        f"Files are recognised by their content; `--input-format {name}` names the format where that fails.\n"
+        f"How to record: [record.md](../record.md). All formats: [README](../../README.md#what-it-reads)."
     )
 
 
@@ -96,16 +96,20 @@ def columns() -> str:
 
     parts = [
         "# Tables and columns",
-        "One row per run, rank, step and distinct thing, with counts and sums. Times are integer nanoseconds (absolute "
-        "ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for none); a number "
-        "that the profile does not hold is NULL, never 0.",
+        "One row per run, rank, step and distinct thing, with counts and sums. Times are integer nanoseconds\n"
+        "(absolute ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for\n"
+        "none); a number that the profile does not hold is NULL, never 0.",
     ]
     rooms = (runs, details, dimensions, judgement, findings, notifications, watch)
     for found in (each for module in rooms for each in vars(module).values()):
         table = getattr(found, "__table__", None)
         if table is None:
             continue
-        lines = [f"## {table.name}", "", first_paragraph(found.__doc__), "", "| column | type | meaning |", "|---|---|---|"]
+        lines = [
+            f"## {table.name}\n\n{first_paragraph(found.__doc__)}\n",
+            "| column | type | meaning |",
+            "|---|---|---|",
+        ]
         for column in table.columns:
             kind = str(column.type).split("(")[0].split(" COLLATE")[0].lower()
             kind += "" if column.nullable else ", not null"
@@ -322,7 +326,7 @@ def run(words: list[str], database: Path | str = "") -> str:
 
 @cache
 def started() -> tuple[Path, str]:
-    """The database that the commands of docs/start.md leave, and that page with what they print."""
+    """The database that the commands of the README leave, and the README with what they print."""
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     database = Path(folder) / "tracker.db"
@@ -331,7 +335,7 @@ def started() -> tuple[Path, str]:
 
 @contextmanager
 def start_database() -> Iterator[Path]:
-    """A copy of the database that the commands of docs/start.md leave."""
+    """A copy of the database that the commands of the README leave."""
     with tempfile.TemporaryDirectory() as folder:
         yield Path(shutil.copy(started()[0], folder))
 
@@ -343,9 +347,6 @@ def written(page: str) -> str:
     text = (ROOT / page).read_text(encoding="utf-8")
     if page == START:
         return sections_updated(started()[1])
-    if page == "README.md":
-        with tempfile.TemporaryDirectory() as folder:
-            return sections_updated(consoles_updated(text, Path(folder) / "tracker.db"))
     if _CONSOLE.search(text):
         with start_database() as database:
             text = consoles_updated(text, database)
