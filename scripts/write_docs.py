@@ -1,56 +1,204 @@
-"""Brings README.md up to date with the code: generated sections, and the output of every command it shows.
+"""Write what the code decides in README.md and docs/: whole pages, sections of pages, and the output of commands.
 
-    .venv/bin/python scripts/write_docs.py            # rewrite README.md
-    .venv/bin/python scripts/write_docs.py --check    # exit 1 and show the difference where it is out of date
+    .venv/bin/python scripts/write_docs.py            # rewrite
+    .venv/bin/python scripts/write_docs.py --check    # exit 1 and show the difference where something is out of date
 
-A generated section stands between `<!-- begin NAME -->` and `<!-- end NAME -->`; SECTIONS below says what writes it. In
-a ```console block, lines that start with `$ ` are run in order in a shell, at the root of the repository, with an empty
-database; what they print to stdout stands below them.
+PAGES are written whole. SECTIONS stand between `<!-- begin NAME -->` and `<!-- end NAME -->` of any other page. In a
+```console block, lines that start with `$ ` are commands, run in order in this process at the root of the repository;
+what follows the first ` | ` is left to a shell. README.md starts with an empty database, every other page with a copy
+of what README.md left.
 """
 
 from __future__ import annotations
 
+import atexit
 import difflib
+import io
 import json
 import os
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-README = ROOT / "README.md"
+START = "README.md"
 sys.path.insert(0, str(ROOT))
 
 
+# ---- whole pages ----
+
+
 def commands() -> str:
-    """The commands and what they are for, in the order of the work."""
+    """Every command with its help."""
+    parts = [
+        "# Commands",
+        "Results go to standard output, everything else to standard error. Exit code 0: it ran; 2: it could not.\n"
+        "With `--fail-on`, `tracker diff` and `tracker findings` have more: [gates](automate.md#gate-a-pipeline).",
+        "\n".join(
+            f"- [`{' '.join(path)}`](#{'-'.join(path)}): {summary(command, path)}" for path, command in command_tree()
+        ),
+    ]
+    for path, _ in command_tree():
+        text = run([*path, "--help"]).split("\n", 1)[1].strip("\n")
+        text = re.sub(r"\n +-h, --help +Show this message and exit\.", "", text).removesuffix("\n\nOptions:")
+        parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```")
+    return "\n\n".join(parts)
+
+
+def command_tree() -> list[tuple[tuple[str, ...], Any]]:
+    """Every command with the words that call it, in the order of the help."""
     import typer
 
     from tracker.cli import app
 
-    lines = ["| command | what it does |", "|---|---|"]
-    for path, command in walk(typer.main.get_command(app)):
-        if len(path) > 1:
-            what = command.get_short_help_str(limit=200) if len(path) == 2 else first_sentence(command.help or "")
-            lines.append(f"| `{' '.join(path)}` | {what} |")
+    def below(command: Any, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Any]]:
+        for name in command.list_commands(None) if hasattr(command, "commands") else ():
+            yield (*path, name), command.commands[name]
+            yield from below(command.commands[name], (*path, name))
+
+    return list(below(typer.main.get_command(app), ("tracker",)))
+
+
+def summary(command: Any, path: tuple[str, ...]) -> str:
+    """What a command is for, on one line: of a subcommand the first paragraph of its help."""
+    return str(command.get_short_help_str(limit=200)) if len(path) == 2 else first_paragraph(command.help or "")
+
+
+def first_paragraph(text: str) -> str:
+    """The first paragraph of a text on one line."""
+    return " ".join(text.split("\n\n", maxsplit=1)[0].split())
+
+
+def format_page(name: str) -> str:
+    """What a reader reads, in the words of its module."""
+    from tracker import readers
+
+    reader = readers.load(name)
+    return (
+        f"# {name}\n\n{(reader.__doc__ or '').strip()}\n\n"
+        f"Files are recognised by their content; `--input-format {name}` names the format where that fails.\n"
+        f"How to record: [record.md](../record.md). All formats: [README](../../README.md#what-it-reads)."
+    )
+
+
+def columns() -> str:
+    """The data dictionary: all tables of the database and their columns."""
+    from tracker.store.tables import details, dimensions, findings, judgement, notifications, runs, watch
+    from tracker.store.tables.meanings import meaning
+
+    parts = [
+        "# Tables and columns",
+        "One row per run, rank, step and distinct thing, with counts and sums. Times are integer nanoseconds\n"
+        "(absolute ones since 1970 UTC), sizes bytes. What identifies a row is never NULL (empty text, or -1, for\n"
+        "none); a number that the profile does not hold is NULL, never 0.",
+    ]
+    rooms = (runs, details, dimensions, judgement, findings, notifications, watch)
+    for found in (each for module in rooms for each in vars(module).values()):
+        table = getattr(found, "__table__", None)
+        if table is None:
+            continue
+        lines = [
+            f"## {table.name}\n\n{first_paragraph(found.__doc__)}\n",
+            "| column | type | meaning |",
+            "|---|---|---|",
+        ]
+        for column in table.columns:
+            kind = str(column.type).split("(")[0].split(" COLLATE")[0].lower()
+            kind += "" if column.nullable else ", not null"
+            lines.append(f"| `{column.name}` | {kind} | {meaning(table.name, column.name)} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def json_documents() -> str:
+    """The keys of the JSON documents and the columns of their rows, taken from real ones."""
+    import tracker
+    from tracker import doctor, reports
+
+    sample = ROOT / "tracker" / "samples" / "v01" / "run1.pt.trace.json.gz"
+    with start_database() as database, tracker.open_store(str(database)) as store:
+        results: Mapping[str, tuple[str, Any]] = {
+            "tracker show RUN": ("show", tracker.show("run:6", store=store)),
+            "tracker diff BASELINE CANDIDATE": ("diff", tracker.diff("v01", "v08", store=store)),
+            "tracker diff SIDE SIDE SIDE...": ("matrix", tracker.matrix("run:1", "run:2", "run:4", store=store)),
+            "tracker history KEY": ("history", tracker.history("step", store=store)),
+            "tracker log": ("log", tracker.log(store=store)),
+            "tracker findings": ("findings", tracker.findings(store=store)),
+            "tracker explain ID": ("explained", tracker.explain(1, store=store)),
+            "tracker calibrate VERSION": (
+                "calibration",
+                tracker.calibrate([f"run:{number}" for number in range(1, 7)], store=store, splits=1),
+            ),
+            "tracker doctor PATH": ("doctor", doctor.examine([sample])),
+        }
+        parts = [JSON_INTRODUCTION]
+        for command, (kind, result) in results.items():
+            document = json.loads(getattr(reports, f"render_{kind}")(result, "json"))
+            parts.append(f"## {command}\n\n{keys(document, result)}")
+    return "\n\n".join(parts)
+
+
+JSON_INTRODUCTION = """\
+# JSON, schema 1
+
+With `--format json`, a command prints one JSON object. Its key `schema` is 1. It changes when a key or column is
+removed or changes its meaning; new keys may come without that.
+
+- Times end in `_ns` (whole nanoseconds in `show`, means in `diff`), sizes in `_bytes`. What a profile does not hold is
+  `null`, never 0.
+- `overall` has a row per rank for the whole capture, `steps` a row per rank and step. In both, compute + exposed
+  communication + exposed copy + idle (`free_ns`) = `e2e_ns`.
+- `ops`, `kernels`, `communication` and `memory` are sums over the steps and ranks of the run. `--by step` and
+  `--by rank` keep these apart.
+- `--by module`, `phase`, `op` or `kernel` gives `tree` in place of the tables: a row per node, parents first, with
+  `node`, `parent`, `level`, `path`, calls, times and `share`. The rows of level 0 add up to the time of all operators.
+- `bottleneck` has the `class` (`input`, `host`, `mixed`, `device`, or null with the reason in `missing`), the numbers
+  behind it and the thresholds. In a diff it is an object per side, and `changed`.
+- In a diff, `diff` is candidate / baseline - 1, and `status` is `both`, `ADDED` or `REMOVED`. `judged_diff` is the
+  change over all runs, for operators, kernels and modules without the machine-wide drift (`judgement.shared`).
+  `detectable` is the smallest change that these runs would have shown. `verdict`, `q` and `reason` are null where
+  nothing was judged.
+- In `explanation`, `causes` and `rollup` are the 20 largest operators and operator names. `explained_ns` is the sum
+  over all operators, also those that filters leave out of the tables.
+- In a matrix, each row has a cell per side: `diff` against the first side; `previous_diff`, `verdict` and `q` against
+  the side before.
+
+`tracker runs` and `tracker versions` print `{"schema": 1, "runs": [...]}` and `{"schema": 1, "versions": [...]}`."""
+
+
+def keys(document: Mapping[str, Any], result: object) -> str:
+    """A table of the keys of a JSON document; `result` has the columns even of tables that are empty here."""
+    from tracker.doctor import CaptureFound, Failure, Findings, RunFormed, Unclaimed
+
+    rows_of_doctor = {"captures": CaptureFound, "runs": RunFormed, "failures": Failure, "unclaimed": Unclaimed}
+    row_types = rows_of_doctor if isinstance(result, Findings) else {}
+    lines = ["| key | holds |", "|---|---|"]
+    for key, value in document.items():
+        if key in row_types and isinstance(value, list):
+            holds = "rows: " + ", ".join(row_types[key].__struct_fields__)
+        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
+            holds = "rows: " + ", ".join(value[0])
+        elif isinstance(value, list) and hasattr(getattr(result, key, None), "columns"):
+            holds = "rows: " + ", ".join(getattr(result, key).columns)
+        elif isinstance(value, list):
+            holds = "sentences" if all(isinstance(each, str) and " " in each for each in value) else "a list"
+        elif isinstance(value, Mapping):
+            holds = ", ".join(value)
+        else:
+            holds = "text" if isinstance(value, str) else json.dumps(value)
+        lines.append(f"| `{key}` | {holds} |")
     return "\n".join(lines)
 
 
-def walk(command: Any, path: tuple[str, ...] = ("tracker",)) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Every command below `command` with the words that call it, in the order of the help."""
-    yield path, command
-    if hasattr(command, "commands"):
-        for name in command.list_commands(None):
-            yield from walk(command.commands[name], (*path, name))
-
-
-def first_sentence(text: str) -> str:
-    """The first paragraph of a help text on one line."""
-    return " ".join(text.split("\n\n", maxsplit=1)[0].split())
+# ---- sections of pages ----
 
 
 def readers() -> str:
@@ -58,7 +206,9 @@ def readers() -> str:
     from tracker import readers as room
 
     lines = ["| format | what it reads |", "|---|---|"]
-    return "\n".join([*lines, *(f"| `{name}` | {room.load(name).TITLE} |" for name in room.NAMES)])
+    return "\n".join(
+        [*lines, *(f"| [`{name}`](docs/formats/{name}.md) | {room.load(name).TITLE} |" for name in room.NAMES)]
+    )
 
 
 def reports() -> str:
@@ -69,189 +219,162 @@ def reports() -> str:
     return "\n".join([*lines, *(f"| `{name}` | `{room.suffix(name)}` | {room.title(name)} |" for name in room.NAMES)])
 
 
-def dictionary() -> str:
-    """All tables of the database and their columns: runs, their rows, the dimensions, what is judged of them."""
-    from tracker.store.tables import details, dimensions, findings, judgement, notifications, runs, watch
-    from tracker.store.tables.meanings import meaning
-
-    blocks = []
-    for found in (
-        each
-        for module in (runs, details, dimensions, judgement, findings, notifications, watch)
-        for each in vars(module).values()
-    ):
-        table = getattr(found, "__table__", None)
-        if table is None:
-            continue
-        lines = [
-            f"**`{table.name}`** {first_sentence(found.__doc__)}",
-            "",
-            "| column | type | meaning |",
-            "|---|---|---|",
-        ]
-        for column in table.columns:
-            kind = str(column.type).split("(")[0].split(" COLLATE")[0].lower() + (
-                "" if column.nullable else ", not null"
-            )
-            lines.append(f"| `{column.name}` | {kind} | {meaning(table.name, column.name)} |")
-        blocks.append("\n".join(lines))
-    return "\n\n".join(blocks)
-
-
-def json_contract() -> str:
-    """The keys of the JSON documents and the columns of their rows, taken from real ones."""
-    import tracker
-    from tracker import doctor, reports
-
-    samples = [str(ROOT / "tracker" / "samples" / label / "run1.pt.trace.json.gz") for label in ("v01", "v08")]
-    shown, compared = tracker.show(samples[0]), tracker.diff(*samples)
-    found = doctor.examine([Path(samples[0])])
-    beside = tracker.matrix(*samples, samples[0])
-    with tracker.open_store("sqlite://") as store:
-        tracker.ingest(samples[0], version="v01", workload="small_gpt", store=store)
-        kept = tracker.log(store=store)
-        followed = tracker.history("step", store=store)
-    with tracker.open_store("sqlite://") as store:
-        for label in ("v01", "v08"):
-            tracker.ingest(ROOT / "tracker" / "samples" / label, version=label, workload="small_gpt", store=store)
-        repeats = tracker.calibrate([f"run:{number}" for number in range(1, 7)], store=store, splits=1)
-    return "\n\n".join(
-        [
-            keys("tracker show RUN --format json", json.loads(reports.render_show(shown, "json")), shown),
-            keys(
-                "tracker diff BASELINE CANDIDATE --format json",
-                json.loads(reports.render_diff(compared, "json")),
-                compared,
-            ),
-            keys(
-                "tracker diff SIDE SIDE SIDE... --format json",
-                json.loads(reports.render_matrix(beside, "json")),
-                beside,
-            ),
-            keys("tracker log --format json", json.loads(reports.render_log(kept, "json")), kept),
-            keys("tracker history KEY --format json", json.loads(reports.render_history(followed, "json")), followed),
-            keys("tracker doctor PATH --format json", json.loads(reports.render_doctor(found, "json")), found),
-            keys(
-                "tracker calibrate VERSION --format json",
-                json.loads(reports.render_calibration(repeats, "json")),
-                repeats,
-            ),
-        ]
-    )
-
-
-def keys(command: str, document: Mapping[str, Any], result: object) -> str:
-    """The keys of a JSON document; `result` has the columns even of tables that are empty here."""
-    from tracker.doctor import CaptureFound, Failure, Findings, RunFormed, Unclaimed
-
-    of_doctor = {"captures": CaptureFound, "runs": RunFormed, "failures": Failure, "unclaimed": Unclaimed}
-    row_types = of_doctor if isinstance(result, Findings) else {}
-    told = {"passed_over": "number of other files", "command": "the next command, null where nothing can be ingested"}
-    lines = [f"`{command}`:", "", "| key | holds |", "|---|---|"]
-    for key, value in document.items():
-        of_rows = row_types.get(key) if isinstance(value, list) else None
-        if row_types and key in told:
-            holds = told[key]
-        elif of_rows is not None:
-            holds = "rows: " + ", ".join(of_rows.__struct_fields__)
-        elif key == "not_recognised":
-            holds = "rows: path, why"
-        elif isinstance(value, list) and value and isinstance(value[0], Mapping):
-            holds = "rows: " + ", ".join(value[0])
-        elif isinstance(value, list) and not hasattr(getattr(result, key), "columns"):
-            is_command = bool(value) and all(str(each).startswith("tracker ") for each in value)
-            is_text = all(isinstance(each, str) and " " in each for each in value)
-            holds = "commands" if is_command else "sentences" if is_text else "a list"
-        elif isinstance(value, list):
-            holds = "rows: " + ", ".join(getattr(result, key).columns)
-        else:
-            holds = ", ".join(value) if isinstance(value, Mapping) else json.dumps(value)
-        lines.append(f"| `{key}` | {holds} |")
-    return "\n".join(lines)
-
-
-def example(name: str, language: str) -> str:
-    """A file of scripts/ci, whole."""
-    path = Path("scripts") / "ci" / name
-    return f"`{path}`:\n\n```{language}\n{(ROOT / path).read_text(encoding='utf-8')}```"
-
-
 def settings() -> str:
     """The entries of the settings file, one a line."""
     from tracker.config.meanings import MEANINGS
 
-    lines = ["| Table | Entry | Meaning |", "|---|---|---|"]
+    lines = ["| table | entry | meaning |", "|---|---|---|"]
     for table, entries in MEANINGS.items():
         place = f"`{table}`" if table else "(top)"
         lines += [f"| {place} | `{name}` | {meaning} |" for name, meaning in entries.items()]
     return "\n".join(lines)
 
 
+def example(name: str, language: str) -> str:
+    """A file of scripts/ci, whole."""
+    return f"```{language}\n{(ROOT / 'scripts' / 'ci' / name).read_text(encoding='utf-8')}```"
+
+
 SECTIONS: Mapping[str, Callable[[], str]] = {
-    "commands": commands,
     "readers": readers,
     "reports": reports,
-    "json": json_contract,
-    "dictionary": dictionary,
     "settings": settings,
-    "slurm": lambda: example("slurm_epilog.sh", "sh"),
-    "github": lambda: example("github.yml", "yaml"),
-    "gitlab": lambda: example("gitlab.yml", "yaml"),
+    "slurm": partial(example, "slurm_epilog.sh", "sh"),
+    "github": partial(example, "github.yml", "yaml"),
+    "gitlab": partial(example, "gitlab.yml", "yaml"),
 }
+
+
+def pages() -> Mapping[str, Callable[[], str]]:
+    """The pages that are written whole, by their paths."""
+    from tracker.readers import NAMES
+
+    return {
+        "docs/commands.md": commands,
+        "docs/columns.md": columns,
+        "docs/json.md": json_documents,
+        **{f"docs/formats/{name}.md": partial(format_page, name) for name in NAMES},
+    }
+
+
+# ---- commands, run in this process ----
 
 _SECTION = re.compile(r"(<!-- begin (?P<name>\w+) -->\n).*?(<!-- end (?P=name) -->)", re.DOTALL)
 _CONSOLE = re.compile(r"(?P<head>```console\n)(?P<body>.*?)(?P<tail>```)", re.DOTALL)
+_COMMAND = re.compile(r"^\$ (.*)$", re.MULTILINE)
 
 
-def updated(text: str) -> str:
-    """`text` with its generated sections and the output of its commands as they are now."""
-    text = _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}\n{m[3]}", text)
-    with tempfile.TemporaryDirectory() as folder:
-        return _CONSOLE.sub(lambda m: m["head"] + played(m["body"], Path(folder)) + m["tail"], text)
+def sections_updated(text: str) -> str:
+    """`text` with its generated sections as they are now."""
+    return _SECTION.sub(lambda m: f"{m[1]}{SECTIONS[m['name']]()}\n{m[3]}", text)
 
 
-def played(body: str, folder: Path) -> str:
-    """The commands of a console block with what they print now."""
-    lines = []
-    for command in re.findall(r"^\$ (.*)$", body, re.MULTILINE):
-        output = shell(command, folder)
-        lines.append(f"$ {command}\n{output}" if output.endswith("\n") or not output else f"$ {command}\n{output}\n")
-    return "".join(lines)
+def consoles_updated(text: str, database: Path | str) -> str:
+    """`text` with the output of its commands as they print it now, one after the other on one database."""
+
+    def played(block: re.Match[str]) -> str:
+        lines = []
+        for line in _COMMAND.findall(block["body"]):
+            output = shell(line, database)
+            lines.append(f"$ {line}\n{output}" + ("" if not output or output.endswith("\n") else "\n"))
+        return block["head"] + "".join(lines) + block["tail"]
+
+    return _CONSOLE.sub(played, text)
 
 
-def shell(command: str, folder: Path | None = None) -> str:
-    """What `command` prints to stdout at the root of the repository; `folder` keeps the database between commands."""
-    with tempfile.TemporaryDirectory() as scratch:
-        tracker = Path(scratch) / "tracker"
-        tracker.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tracker "$@"\n')
-        tracker.chmod(0o755)
-        environment = {
-            "PATH": f"{scratch}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "TRACKER_DB": str((folder or Path(scratch)) / "tracker.db"),
-            "HOME": scratch,
-            "LC_ALL": "C.UTF-8",
-        }
-        # The demo script would install tracker; here it is at hand.
-        command = command.replace("sh scripts/demo.sh", "tracker demo")
-        done = subprocess.run(  # noqa: PLW1510
-            ["sh", "-c", command], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300
-        )
-    if done.returncode:
-        raise SystemExit(f"$ {command}\nexit {done.returncode}\n{done.stderr}")
+def shell(line: str, database: Path | str) -> str:
+    """What a command line prints to standard output; what follows its first pipe is run by a shell."""
+    command, _, rest = line.partition(" | ")
+    # The demo script would install tracker into .venv; here it is at hand.
+    output = run(shlex.split(command.replace("sh scripts/demo.sh", "tracker demo")), database)
+    if not rest:
+        return output
+    done = subprocess.run(["sh", "-c", rest], input=output, capture_output=True, text=True, check=False)
+    if done.returncode or not done.stdout:
+        raise SystemExit(f"$ {line}\nnothing is left of this by {rest!r}:\n{output}")
     return done.stdout
 
 
+def run(words: list[str], database: Path | str = "") -> str:
+    """What `tracker WORDS` prints to standard output; another exit code than 0 ends this program."""
+    from tracker.cli import main
+
+    assert words[0] == "tracker", words
+    out, err, code = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO(), None
+    folder, arguments, environment = Path.cwd(), sys.argv, dict(os.environ)
+    with tempfile.TemporaryDirectory() as home, redirect_stdout(out), redirect_stderr(err):
+        sys.argv = words
+        own = {name: value for name, value in environment.items() if not name.startswith(("TRACKER_", "XDG_"))}
+        os.environ.clear()
+        os.environ.update({**own, "HOME": home, "TRACKER_DB": str(database or Path(home) / "tracker.db")})
+        os.environ.pop("COLUMNS", None)
+        os.chdir(ROOT)
+        try:
+            main()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            os.chdir(folder)
+            os.environ.clear()
+            os.environ.update(environment)
+            sys.argv = arguments
+    out.flush()
+    if code:
+        raise SystemExit(f"{shlex.join(words)}: exit {code}\n{err.getvalue()}")
+    return out.buffer.getvalue().decode()  # type: ignore[attr-defined]
+
+
+@cache
+def started() -> tuple[Path, str]:
+    """The database that the commands of the README leave, and the README with what they print."""
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    database = Path(folder) / "tracker.db"
+    return database, consoles_updated((ROOT / START).read_text(encoding="utf-8"), database)
+
+
+@contextmanager
+def start_database() -> Iterator[Path]:
+    """A copy of the database that the commands of the README leave."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(shutil.copy(started()[0], folder))
+
+
+def written(page: str) -> str:
+    """What a page should hold, by its path below the root."""
+    if page in pages():
+        return f"<!-- Made by scripts/write_docs.py from the code: change it there. -->\n\n{pages()[page]()}\n"
+    text = (ROOT / page).read_text(encoding="utf-8")
+    if page == START:
+        return sections_updated(started()[1])
+    if _CONSOLE.search(text):
+        with start_database() as database:
+            text = consoles_updated(text, database)
+    return sections_updated(text)
+
+
+def all_pages() -> list[str]:
+    """The README and every page of docs/, those that are still to be written included."""
+    found = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")}
+    return ["README.md", *sorted(found | set(pages()))]
+
+
 def main() -> None:
-    """Rewrite README.md, or with --check only say whether it is up to date."""
-    before = README.read_text(encoding="utf-8")
-    after = updated(before)
-    if "--check" not in sys.argv[1:]:
-        README.write_text(after, encoding="utf-8")
-    elif before != after:
-        sys.stdout.writelines(
-            difflib.unified_diff(before.splitlines(True), after.splitlines(True), "README.md", "as it should be")
-        )
+    """Rewrite all pages, or with --check only show what is out of date."""
+    stale = False
+    for page in all_pages():
+        path, after = ROOT / page, written(page)
+        before = path.read_text(encoding="utf-8") if path.exists() else ""
+        if before == after:
+            continue
+        stale = True
+        if "--check" in sys.argv[1:]:
+            lines = difflib.unified_diff(before.splitlines(True), after.splitlines(True), page, "as it should be")
+            sys.stdout.writelines(lines)
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(after, encoding="utf-8")
+    if stale and "--check" in sys.argv[1:]:
         sys.exit(1)
 
 

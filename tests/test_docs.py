@@ -1,20 +1,44 @@
-"""README.md is true: its tables come from the code, and its commands print what stands below them."""
+"""README.md and docs/ are true: generated pages are up to date, and what the pages name exists."""
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import pytest
+import typer
 
+from tracker.cli import app
+from tracker.config.entries import read as read_settings
 from tracker.profile import ROW_COLUMNS
 from tracker.store.tables import metadata
 from tracker.store.tables.meanings import MEANINGS
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MOST_BYTES_OF_README = 12_000
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+OF_OTHER_PROGRAMS = {"--seed"}
+"""Options that stand in the text by themselves and are not those of a command of tracker."""
+
+every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+
+
+@cache
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+def prose_of(page: Path) -> str:
+    return FENCE.sub("", text_of(page))
+
+
+def blocks_of(page: Path, *languages: str) -> list[str]:
+    return [body for language, body in FENCE.findall(text_of(page)) if language in languages]
 
 
 @pytest.fixture(scope="module")
@@ -25,32 +49,142 @@ def write_docs():
     return module
 
 
-@pytest.mark.parametrize("name", ["commands", "readers", "reports", "json", "dictionary"])
-def test_generated_section_is_up_to_date(write_docs, name):
-    section = re.search(rf"<!-- begin {name} -->\n(.*?)\n<!-- end {name} -->", README, re.DOTALL)
-    assert section, f"README.md has no section {name}"
-    assert section[1] == write_docs.SECTIONS[name](), "run scripts/write_docs.py"
+def test_pages_are_up_to_date(write_docs):
+    """One test for all: most pages start with the database that one of them fills."""
+    stale = [page for page in write_docs.all_pages() if write_docs.written(page) != text_of(ROOT / page)]
+    assert not stale, "run scripts/write_docs.py"
 
 
-def test_every_generated_section_is_in_the_readme(write_docs):
-    assert re.findall(r"<!-- begin (\w+) -->", README) == re.findall(r"<!-- end (\w+) -->", README)
-    assert sorted(re.findall(r"<!-- begin (\w+) -->", README)) == sorted(write_docs.SECTIONS)
+def test_every_generated_section_stands_on_one_page(write_docs):
+    text = "\n".join(map(prose_of, PAGES))
+    names = re.findall(r"^<!-- begin (\w+) -->$", text, re.MULTILINE)
+    assert sorted(names) == sorted(write_docs.SECTIONS)
+    assert re.findall(r"^<!-- end (\w+) -->$", text, re.MULTILINE) == names
 
 
-def test_commands_print_what_the_readme_shows(write_docs, tmp_path):
-    """The blocks build on each other, so they are played in order on one database."""
-    blocks = re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    assert blocks
-    for block in blocks:
-        assert block == write_docs.played(block, tmp_path), "run scripts/write_docs.py"
+def test_readme_stays_one_page():
+    assert (ROOT / "README.md").stat().st_size <= MOST_BYTES_OF_README
 
 
-def test_python_example_runs(write_docs, capsys, monkeypatch):
+# ---- links ----
+
+
+@cache
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that GitHub gives the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@every_page
+def test_every_relative_link_resolves(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        if re.match(r"https?://", target):
+            continue
+        name, _, anchor = target.partition("#")
+        place = (page.parent / name).resolve() if name else page
+        assert place.is_file(), target
+        assert place.is_relative_to(ROOT), target
+        assert not anchor or anchor in anchors_of(place), target
+
+
+def test_every_page_is_linked_from_another_one():
+    linked = {
+        (page.parent / target.partition("#")[0]).resolve()
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page))
+        if target.partition("#")[0]
+    }
+    assert not set(PAGES) - linked - {ROOT / "README.md"}
+
+
+# ---- commands, options, files ----
+
+
+def command_tree(command, path=("tracker",)):
+    yield path, {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    for name, below in getattr(command, "commands", {}).items():
+        yield from command_tree(below, (*path, name))
+
+
+COMMANDS = dict(command_tree(typer.main.get_command(app)))
+OPTIONS = set().union(*COMMANDS.values()) | {"--help", "-h"}
+
+
+def unknown_words(line: str) -> list[str]:
+    """The commands and options of tracker in a line of code that do not exist."""
+    unknown = []
+    line = re.sub(r"\s# .*|\$\([^)]*\)", "", line)
+    for call in re.findall(r"(?:^ *|[$;|&({:-] *|\b(?:do|exec|see) )tracker ([a-z-].*)", line):
+        words = [word.strip("\"'`,.()") for word in re.split(r" \| | -- |;|&&|\)|\bor\b", call)[0].split()]
+        path = ("tracker",)
+        while words and (*path, words[0]) in COMMANDS:
+            path = (*path, words.pop(0))
+        if path == ("tracker",) and not words[0].startswith("-"):
+            unknown.append(f"tracker {words[0]}")
+        names = {word.partition("=")[0] for word in words if re.match(r"--?[a-z]", word)}
+        unknown += [f"{' '.join(path)} {name}" for name in names - COMMANDS[path] - {"--help", "-h"}]
+    return unknown
+
+
+def test_unknown_commands_and_options_are_found():
+    assert unknown_words("$ tracker diff v1 v2 --only overall | tail -n 1") == []
+    assert unknown_words("for run in 1 2; do tracker run --profiles p -- python train.py --epochs 1; done") == []
+    assert unknown_words("see tracker frobnicate") == ["tracker frobnicate"]
+    assert unknown_words("tracker runs edit 4 --colour=red") == ["tracker runs edit --colour"]
+
+
+@every_page
+def test_every_command_and_option_exists(page):
+    if page.name == "commands.md":
+        return  # it is the help itself
+    spans = re.findall(r"`([^`\n]+)`", prose_of(page))
+    indented = re.findall(r"^    (.*)$", prose_of(page), re.MULTILINE)
+    fenced = "\n".join(blocks_of(page, "console", "sh", "yaml", "ini")).splitlines()
+    assert [word for line in (*spans, *indented, *fenced) for word in unknown_words(line)] == []
+    alone = {name for span in spans if span.startswith("-") for name in re.findall(r"(?:^| )(--?[a-z][\w-]*)", span)}
+    assert alone <= OPTIONS | OF_OTHER_PROGRAMS
+
+
+@every_page
+def test_every_file_that_is_named_exists(page):
+    for path in re.findall(r"`((?:tracker|tests|scripts|migrations|docs)/[\w./]+)`", text_of(page)):
+        assert (ROOT / path).exists() or "NAME" in path or path == "tracker/spool", path
+
+
+@every_page
+def test_no_private_place_is_named(page):
+    assert not re.search(r"(?<![\w.}])/(?:work|root|home|tmp)\b", text_of(page))
+    assert sys.prefix not in text_of(page)
+
+
+# ---- examples ----
+
+
+@every_page
+def test_python_examples_are_python(page):
+    for block in blocks_of(page, "python"):
+        ast.parse(block)
+
+
+@every_page
+def test_settings_examples_are_settings(page, tmp_path):
+    for block in blocks_of(page, "toml"):
+        path = tmp_path / "tracker.toml"
+        path.write_text(block)
+        read_settings(path)
+
+
+def test_python_example_runs(capsys, monkeypatch):
     monkeypatch.chdir(ROOT)
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    exec(compile(example, "README.md", "exec"), {})
+    (example,) = blocks_of(ROOT / "docs" / "python.md", "python")
+    exec(compile(example, "python.md", "exec"), {})
     out = capsys.readouterr().out
-    assert "aten::mul" in out and "finding_id" in out
+    assert "aten::mul" in out
+    assert "finding_id" in out
+
+
+# ---- the data dictionary ----
 
 
 def test_every_column_has_a_meaning_and_every_meaning_a_column():
@@ -67,13 +201,3 @@ def test_every_column_has_a_meaning_and_every_meaning_a_column():
 def test_every_column_of_the_contract_is_in_the_data_dictionary(table):
     columns = {column.name.removesuffix("_id") for column in metadata.tables[table].columns}
     assert set(ROW_COLUMNS[table]) - {"group_role", "group_size"} <= columns
-
-
-def test_every_file_that_the_readme_names_exists():
-    for path in re.findall(r"`((?:tracker|tests|scripts|migrations)/[\w./]+)`", README):
-        assert (ROOT / path.rstrip("/")).exists() or "NAME" in path, path
-
-
-def test_readme_names_no_private_place():
-    assert not re.search(r"/work\b", README)
-    assert sys.prefix not in README

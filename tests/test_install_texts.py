@@ -19,8 +19,8 @@ SPLIT = re.compile(r"[\"']\s*\n\s*f?[\"']")  # of one text that the source has o
 
 
 def texts():
-    places = [ROOT / "README.md", ROOT / "pyproject.toml", *(ROOT / ".ci").glob("*")]
-    places += [path for name in ("tracker", "scripts", "migrations") for path in (ROOT / name).rglob("*")]
+    places = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "pyproject.toml", *(ROOT / ".ci").glob("*")]
+    places += [path for name in ("docs", "tracker", "scripts", "migrations") for path in (ROOT / name).rglob("*")]
     return [path for path in places if path.is_file() and path.suffix in KINDS]
 
 

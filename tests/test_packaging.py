@@ -62,6 +62,7 @@ def test_wheel_holds_everything_that_runs(built):
         }
         assert wanted, (folder, pattern)
         assert wanted <= names, f"the wheel lacks {sorted(wanted - names)}"
+    assert [name for name in names if name.endswith(".dist-info/licenses/LICENSE")]
     assert not [name for name in names if name.startswith("tests/") or "__pycache__" in name]
 
 
@@ -93,7 +94,8 @@ def test_source_distribution_holds_everything(built):
         names = {name.partition("/")[2] for name in archive.getnames()}
     for folder, pattern in (*PARTS, ("tests", "*.py"), ("scripts", "*.sh"), ("scripts", "*.py"), ("scripts", "*.yml")):
         assert set(files(folder, pattern)) <= names
-    assert {"README.md", "pyproject.toml"} <= names
+    assert set(files("docs", "*.md")) <= names
+    assert {"README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml"} <= names
 
 
 @pytest.mark.slow

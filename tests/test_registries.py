@@ -13,6 +13,7 @@ from tracker import readers, reports
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMPARE = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
 
 
 def names_of(room, prefix=""):
@@ -97,9 +98,9 @@ def test_no_two_reports_share_a_suffix():
 
 @pytest.mark.parametrize("name", readers.NAMES)
 def test_readme_lists_the_reader(name):
-    assert f"| `{name}` | {readers.load(name).TITLE} |" in README, "run scripts/write_docs.py"
+    assert f"| [`{name}`](docs/formats/{name}.md) | {readers.load(name).TITLE} |" in README, "run scripts/write_docs.py"
 
 
 @pytest.mark.parametrize("name", reports.NAMES)
-def test_readme_lists_the_report(name):
-    assert f"| `{name}` | `{reports.suffix(name)}` | {reports.title(name)} |" in README, "run scripts/write_docs.py"
+def test_docs_list_the_report(name):
+    assert f"| `{name}` | `{reports.suffix(name)}` | {reports.title(name)} |" in COMPARE, "run scripts/write_docs.py"

@@ -1,9 +1,8 @@
 #!/bin/sh
-# For the Epilog of slurmd, which runs as root on each node when a job has ended: what its hooks queued there is
-# delivered, also where Slurm ended the deliverer with the job. It never fails and never waits: a failing epilog would
-# drain the node. TRACKER: the full path of the program. Slurm gives an epilog nothing of the job's own variables: the
-# TRACKER_DB, TRACKER_CONFIG and TRACKER_SPOOL of this script (export them here, as the jobs have them) go before those
-# of the user's own login.
+# For the Epilog of slurmd, which runs as root on each node when a job has ended. It delivers what the hooks of the job
+# queued there, also where Slurm ended the delivery with the job. It never fails and never waits: a failing epilog would
+# drain the node. TRACKER: the full path of the program. Slurm passes no variable of the job to an epilog. Export
+# TRACKER_DB, TRACKER_CONFIG and TRACKER_SPOOL here, as the jobs have them; they win over those of the login of the user.
 TRACKER="${TRACKER:-/opt/tracker/bin/tracker}"
 [ -n "$SLURM_JOB_USER" ] || exit 0
 

@@ -233,7 +233,7 @@ ReportFormat = Annotated[
     Format | None,
     typer.Option(
         "--format",
-        help="How to write it: text for people, json for scripts (schema 1, see the README), markdown for a pull "
+        help="How to write it: text for people, json for scripts (schema 1: docs/json.md), markdown for a pull "
         "request, csv for a spreadsheet, xlsx for the whole workbook (needs -o); of diff and findings also junit (test "
         "results for GitLab and Jenkins), github (annotations of a workflow), prometheus (a textfile for "
         "node_exporter). Default: text.",

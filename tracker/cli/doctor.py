@@ -28,7 +28,7 @@ def doctor(
     ],
     format: Annotated[
         DoctorFormat,
-        typer.Option("--format", help="How to write it: text for people, json for scripts (schema 1, see the README)."),
+        typer.Option("--format", help="How to write it: text for people, json for scripts (schema 1: docs/json.md)."),
     ] = DoctorFormat.TEXT,
     input_format: options.InputFormat = None,
     flow_category: options.FlowCategory = None,

@@ -20,7 +20,7 @@ class StatusFormat(StrEnum):
 def status(
     format: Annotated[
         StatusFormat,
-        typer.Option("--format", help="How to write it: text for people, json for scripts (schema 1, see the README)."),
+        typer.Option("--format", help="How to write it: text for people, json for scripts (schema 1: docs/json.md)."),
     ] = StatusFormat.TEXT,
     db: options.Database = None,
 ) -> None:

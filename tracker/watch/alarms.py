@@ -114,7 +114,7 @@ def _tell_of_shut(work: Work) -> None:
             kind="quarantined",
             workload="",
             title=f"{work.host} cannot take what jobs queued",
-            lines=(f"{place}: {problem}", "How jobs of several users share a spool: TRACKER_SPOOL in the README"),
+            lines=(f"{place}: {problem}", "How jobs of several users share a queue: docs/automate.md"),
         )
         _alarm(work, alarm)
 

@@ -1,7 +1,8 @@
 """Exports of NVIDIA Nsight Systems: `nsys export --type sqlite`, schemas of 2019 to 2026.
 
 One capture per process and device that worked, so that one file can hold several ranks. A report that was not
-exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it.
+exported (`.nsys-rep`, `.qdrep`) is refused with the command that exports it. NVTX ranges name steps (`step 12`), phases
+and modules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Text that `nsys stats` and `nsys profile --stats=true` print: sums per kernel, copy, API function and NVTX range.
 
 Three styles: of 2019 (`CUDA Kernel Statistics (nanoseconds)`), of 2021 (`CUDA Kernel Statistics:`) and since
-(`** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):`). Other output around the tables does no harm.
+(`** CUDA GPU Kernel Summary (cuda_gpu_kern_sum):`). Other output around the tables does no harm. The text holds
+sums of the whole capture, no steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Packed profiles (`run.trk`): the rows that `tracker pack` read from profiles, and what was said of these.
+"""Packed profiles (`run.trk`): the rows that `tracker pack` made of profiles, with their labels.
 
 A `.trk` is gzip over the line `tracker-pack` and records, each a big-endian uint32 of its length and so many bytes of
 MessagePack: first a `Header` (see `schema`), then one `CaptureRecord` per capture, in the order of the header, then

@@ -2,7 +2,7 @@
 
 What `Profiler(timer_only=True)` prints, and the benchmark logs of PaddleClas, PaddleSeg, PaddleDetection, PaddleNLP and
 of its Transformer, plain or coloured, since 2020. One log is one capture; each of its lines is a step row, the first
-one, in which the model warms up, included.
+one, in which the model warms up, included. The number of a log is the median of its lines.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """PyTorch profiler (Kineto) traces: `*.pt.trace.json`, plain or gzip, as exported from 2020 to today.
 
-A trace is an object with `traceEvents`, or in the earliest exports the bare list of events. One capture per host
-process and device.
+Of NVIDIA, AMD and CPU runs. A trace is an object with `traceEvents`, or in the earliest exports the bare list of
+events. One capture per host process and device.
 """
 
 from __future__ import annotations

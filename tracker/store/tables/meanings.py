@@ -1,4 +1,4 @@
-"""What every column means, in words: the data dictionary of the README is written from this.
+"""What every column means, in words: docs/columns.md is written from this.
 
 A column of one name means the same in every table, except where `table.column` says otherwise.
 """
