@@ -2,6 +2,7 @@
 # nothing. It needs a Python 3.11 or newer with the module venv; PYTHON=/path/to/python names one.
 set -eu
 cd "$(dirname "$0")/.."
+unset PYTHONDONTWRITEBYTECODE  # the tests start hundreds of processes, which would all compile every module
 
 usable() {
     "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1

@@ -25,6 +25,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from functools import cache, partial
+from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +47,13 @@ def commands() -> str:
             f"- [`{' '.join(path)}`](#{'-'.join(path)}): {summary(command, path)}" for path, command in command_tree()
         ),
     ]
-    for path, _ in command_tree():
-        text = run([*path, "--help"]).split("\n", 1)[1].strip("\n")
-        text = re.sub(r"\n +-h, --help +Show this message and exit\.", "", text).removesuffix("\n\nOptions:")
-        parts.append(f"## {' '.join(path)}\n\n```text\n{text}\n```")
+    for path, command in command_tree():
+        context = command.context_class(command, info_name=" ".join(path))
+        usage = command.get_usage(context).removeprefix("Usage: ")
+        usage = f"```text\n{' '.join(usage.split())}\n\n{cleandoc(command.help or '')}\n```".replace("\b\n", "")
+        records = [each.get_help_record(context) for each in command.get_params(context) if each.name != "help"]
+        options = [f"- `{name}`: {' '.join(text.split())}".removesuffix(": ") for name, text in filter(None, records)]
+        parts.append(f"## {' '.join(path)}\n\n{usage}" + ("\n\n" + "\n".join(options) if options else ""))
     return "\n\n".join(parts)
 
 

@@ -1,6 +1,9 @@
-"""Stores for tests: every test that takes `store` runs once on SQLite and once on a real Postgres server.
+"""Stores for tests, how much is run, and what it costs.
 
-Slow tests run only with TRACKER_TESTS=all.
+The default run is to be fast: tests marked `slow` are left out, the stores are on SQLite, and on Postgres too where SQL
+or locking is tested (tests/store, tests/load, the marker `postgres`), and a property is tried on a few examples.
+TRACKER_TESTS=all, for the night, runs everything on both databases; =oldest what holds with the oldest libraries too;
+=explore looks for new examples.
 """
 
 from __future__ import annotations
@@ -10,22 +13,34 @@ import shutil
 import signal
 import tempfile
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from sqlalchemy import create_engine, text
 
+from tests.budgets import CPU_SECONDS
 from tracker.store import Store, open_store
 
 DATABASES = ("sqlite", "postgres")
+RUN = os.environ.get("TRACKER_TESTS", "")
+TESTS = Path(__file__).parent
 
-# The same examples every time, so that a run that failed fails again; TRACKER_TESTS=explore looks for new ones.
-settings.register_profile("repeatable", derandomize=True, database=None, deadline=None)
-settings.register_profile("explore", max_examples=1000, deadline=None)
-settings.load_profile("explore" if os.environ.get("TRACKER_TESTS") == "explore" else "repeatable")
+# The same examples every time, so that a run that failed fails again.
+settings.register_profile(
+    "fixed", derandomize=RUN != "explore", database=None, deadline=None, print_blob=True, stateful_step_count=30,
+    max_examples={"all": 200, "explore": 1000}.get(RUN, 20),
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
+)  # fmt: skip
+settings.load_profile("fixed")
+
+
+def slow(parameter: object) -> object:
+    """A parameter that is tried at night."""
+    return pytest.param(parameter, marks=pytest.mark.slow)
 
 
 class PostgresServer:
@@ -160,12 +175,51 @@ def count_rows(store: Store) -> dict[str, int]:
     return {name: count for name, count in counts.items() if count}
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Slow tests run only with TRACKER_TESTS=all; with =oldest those run that hold with the oldest libraries too."""
-    chosen = os.environ.get("TRACKER_TESTS")
-    left_out = {"slow": "TRACKER_TESTS=all runs it", "newest": "its text is that of newer libraries"}
-    for name in {"all": (), "oldest": ("slow", "newest")}.get(chosen or "", ("slow",)):
-        skip = pytest.mark.skip(reason=f"{name}: {left_out[name]}")
-        for item in items:
-            if item.get_closest_marker(name):
-                item.add_marker(skip)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if not _is_run(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if _is_run(item)]
+
+
+def _is_run(item: pytest.Item) -> bool:
+    if RUN == "all":
+        return True
+    if item.get_closest_marker("slow") or (RUN == "oldest" and item.get_closest_marker("newest")):
+        return False
+    parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    on_postgres = "postgres" in (parameters.get("database_url"), parameters.get("empty_url"))
+    return not on_postgres or _folder(item.nodeid) in ("store", "load") or bool(item.get_closest_marker("postgres"))
+
+
+def _folder(nodeid: str) -> str:
+    """The folder of tests/ that a test is in, or its file; `doctests` for those of the package."""
+    parts = nodeid.split("::", maxsplit=1)[0].split("/")
+    return parts[1] if parts[0] == "tests" else "doctests"
+
+
+cpu_seconds: Counter[str] = Counter()
+"""Of the folders of tests/, with the processes that they started and waited for."""
+
+_cpu_key = pytest.StashKey[float]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    report = yield
+    now = sum(os.times()[:4])
+    report.cpu_seconds = now - item.config.stash.get(_cpu_key, now)
+    item.config.stash[_cpu_key] = now
+    return report
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    cpu_seconds[_folder(report.nodeid)] += getattr(report, "cpu_seconds", 0.0)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Prints what each folder cost beside its budget; a run of everything that costs far more fails."""
+    terminalreporter.section("CPU seconds of each folder, and its budget")
+    for name, seconds in cpu_seconds.most_common():
+        terminalreporter.write_line(f"{seconds:7.1f} {CPU_SECONDS.get(name, 0):5}  {name}")
+    terminalreporter.write_line(f"{sum(cpu_seconds.values()):7.1f} {sum(CPU_SECONDS.values()):5}  all")

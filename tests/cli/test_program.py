@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,47 +24,47 @@ def run(code: str, *words: str | Path) -> subprocess.CompletedProcess[str]:
 
 
 IMPORTED = """
-import sys
+import json, sys
 from tracker.cli import main
-try:
-    main()
-finally:
-    print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
+for words in json.loads(sys.argv[1]):
+    sys.argv = ["tracker", *words]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code
+print(*sorted({name.partition(".")[0] for name in sys.modules}), file=sys.stderr)
 """
 
 
-def imported(*words: str | Path) -> set[str]:
-    done = run(IMPORTED, *words)
+def imported(db: Path, *commands: Sequence[str | Path]) -> set[str]:
+    """What one process imports that runs these commands."""
+    done = run(IMPORTED, json.dumps([[*map(str, words), "--db", str(db)] for words in commands]))
     assert done.returncode == 0, done.stderr
     return set(done.stderr.split())
 
 
+def ingests(folder: Path) -> list[tuple[str | Path, ...]]:
+    traces = [write_trace(folder / f"{n}.pt.trace.json", start_us=n * 10_000_000) for n in (1, 2)]
+    return [("ingest", trace, "--version", f"v{n}", "--workload", "w") for n, trace in enumerate(traces, start=1)]
+
+
 @pytest.mark.newest  # before 0.26 typer imports rich
 def test_the_first_ingests_of_a_database_import_nothing_that_is_slow(tmp_path):
-    db = tmp_path / "t.db"
-    for number in (1, 2):
-        trace = write_trace(tmp_path / f"{number}.pt.trace.json", start_us=number * 10_000_000)
-        words = "ingest", trace, "--version", "v1", "--workload", f"w{number}", "--db", db
-        assert imported(*words) & SLOW == set()
+    assert imported(tmp_path / "t.db", *ingests(tmp_path)) & SLOW == set()
 
 
 @pytest.mark.newest  # before 0.26 typer imports rich
 def test_lists_import_nothing_that_is_slow_and_show_imports_pandas_when_it_gets_there(tmp_path):
-    db = tmp_path / "t.db"
-    imported("ingest", write_trace(tmp_path / "a.pt.trace.json"), "--version", "v1", "--workload", "w", "--db", db)
-    for words in (("runs",), ("runs", "--workload", "w", "--format", "json"), ("versions",), ("thresholds",)):
-        assert imported(*words, "--db", db) & SLOW == set()
-    assert imported("show", "v1", "--db", db) & SLOW - {"rich"} == {"pandas"}
+    lists = [("runs",), ("runs", "--workload", "w", "--format", "json"), ("versions",), ("thresholds",)]
+    assert imported(tmp_path / "t.db", *ingests(tmp_path), *lists) & SLOW == set()
+    assert imported(tmp_path / "t.db", ("show", "v1")) & SLOW - {"rich"} == {"pandas"}
 
 
 def test_a_diff_imports_nothing_that_is_slow(tmp_path):
-    db = tmp_path / "t.db"
-    for number in (1, 2):
-        trace = write_trace(tmp_path / f"{number}.pt.trace.json", start_us=number * 10_000_000)
-        imported("ingest", trace, "--version", f"v{number}", "--workload", "w", "--db", db)
     everything = "overall,operator,kernel,communication,memory,module,api,counter"
-    for words in ((), ("--only", everything), ("--by", "module"), ("--format", "json"), ("--workload", "w")):
-        assert imported("diff", "v1", "v2", "--db", db, *words) & SLOW - {"rich"} == set()
+    options = ((), ("--only", everything), ("--by", "module"), ("--format", "json"), ("--workload", "w"))
+    diffs = [("diff", "v1", "v2", *words) for words in options]
+    assert imported(tmp_path / "t.db", *ingests(tmp_path), *diffs) & SLOW - {"rich"} == set()
 
 
 AFTER_READING = """

@@ -6,7 +6,7 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.factories import capture, record, save
@@ -238,7 +238,6 @@ ops = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(ops=ops, ranks=st.integers(1, 2))
 def test_the_rows_of_level_0_are_all_the_time_there_is(ops, ranks):
     """Law: whatever the tree, what is in it and what is in none of its modules is the time of all ops, to the ns."""

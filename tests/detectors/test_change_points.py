@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracker.detectors import change_points, vote
@@ -121,19 +121,16 @@ series = st.integers(0, 2**32 - 1).map(
 )
 
 
-@settings(max_examples=40)
 @given(series, st.floats(1e-9, 1e12))
 def test_the_unit_does_not_matter(values, unit):
     assert change_points(values) == change_points(values * unit)
 
 
-@settings(max_examples=40)
 @given(series)
 def test_up_or_down_makes_no_difference(values):
     assert change_points(values) == change_points(1e4 / values)
 
 
-@settings(max_examples=40)
 @given(series)
 def test_changes_are_in_order_and_three_runs_apart(values):
     found = change_points(values)

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.detectors import slow
@@ -220,7 +220,6 @@ def _random_table(seed):
 tables = st.integers(0, 2**32 - 1).map(_random_table)
 
 
-@settings(max_examples=50)
 @given(tables)
 def test_swapping_the_sides_mirrors_every_verdict(sides):
     there, back = judge(*sides), judge(*sides[::-1])
@@ -230,7 +229,6 @@ def test_swapping_the_sides_mirrors_every_verdict(sides):
     assert there["q"].to_numpy() == pytest.approx(back["q"].to_numpy(), nan_ok=True, abs=1e-9)
 
 
-@settings(max_examples=50)
 @given(tables, st.floats(1e-9, 1e12))
 def test_the_unit_does_not_matter(sides, unit):
     one, other = judge(*sides), judge(*[side * unit for side in sides])
@@ -238,7 +236,6 @@ def test_the_unit_does_not_matter(sides, unit):
     assert one["q"].to_numpy() == pytest.approx(other["q"].to_numpy(), nan_ok=True, rel=1e-4, abs=1e-12)
 
 
-@settings(max_examples=50)
 @given(tables, st.randoms(use_true_random=False))
 def test_the_order_of_series_does_not_matter(sides, random):
     order = list(range(len(sides[0])))
@@ -248,7 +245,6 @@ def test_the_order_of_series_does_not_matter(sides, random):
     assert one["p"].to_numpy()[order] == pytest.approx(other["p"].to_numpy(), nan_ok=True, rel=1e-6)
 
 
-@settings(max_examples=50)
 @given(tables, st.floats(0.2, 5.0), st.integers(0, 100))
 def test_a_factor_on_one_run_changes_no_verdict_but_the_centre(sides, factor, which):
     baseline, candidate = sides
@@ -265,7 +261,6 @@ def test_a_factor_on_one_run_changes_no_verdict_but_the_centre(sides, factor, wh
     assert other["center"][0] - one["center"][0] == pytest.approx(moved, abs=1e-9)
 
 
-@settings(max_examples=50)
 @given(tables)
 def test_q_is_never_below_p_and_grows_with_it(sides):
     table = judge(*sides).dropna(subset="p")
@@ -274,7 +269,6 @@ def test_q_is_never_below_p_and_grows_with_it(sides):
         assert direction.sort_values("p")["q"].is_monotonic_increasing
 
 
-@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1))
 def test_the_slow_and_obvious_way_says_the_same(seed):
     draw = np.random.default_rng(seed)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from contextlib import ExitStack
 from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -20,9 +19,6 @@ from tracker.judgement.follow.following import Follower
 from tracker.judgement.follow.state import moved
 from tracker.judgement.judging import Values
 from tracker.store.dimensions import digest_of
-
-few = settings(max_examples=40 if os.environ.get("TRACKER_TESTS") == "all" else 10, deadline=None)
-more = settings(max_examples=300 if os.environ.get("TRACKER_TESTS") == "all" else 40, deadline=None)
 
 FOLLOW = "tracker.judgement.follow"
 SHORT = {
@@ -151,7 +147,6 @@ def run_by_run(line, data, steps):
     return short
 
 
-@few
 @given(lines(), st.data())
 def test_run_by_run_from_checkpoints_is_the_same_as_from_nothing(line, data):
     run_by_run(of_ops(line), data, st.integers(1, 2))
@@ -209,7 +204,6 @@ def long_lines(draw):
     return values, np.cumsum([0, *later]).tolist()
 
 
-@more
 @given(long_lines(), st.data())
 def test_what_is_kept_of_older_runs_is_all_that_they_are_needed_for(line, data):
     """By rules that look back less far: most checkpoints stand for runs that nobody reads again."""

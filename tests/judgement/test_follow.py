@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 
 import numpy as np
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tracker.detectors.life import OPEN, TRANSITIONS, Acted
@@ -14,7 +13,6 @@ from tracker.judgement.follow import UserAction, WatchedRun, follow, watched_of
 from tracker.judgement.judging import Values
 
 MS = 1e6
-few = settings(max_examples=40 if os.environ.get("TRACKER_TESTS") == "all" else 10, deadline=None)
 
 
 @st.composite
@@ -71,7 +69,6 @@ def chain_holds(tracked):
     assert len(told) == len(set(told))
 
 
-@few
 @given(lines())
 def test_the_same_runs_give_the_same_findings_one_open_per_series_sign_and_change(line):
     found = follow(watch(line))
@@ -83,7 +80,6 @@ def test_the_same_runs_give_the_same_findings_one_open_per_series_sign_and_chang
         chain_holds(one)
 
 
-@few
 @given(lines(), st.data())
 def test_a_later_version_changes_nothing_that_was_said_of_those_before_it(line, data):
     versions = line[2]
@@ -94,7 +90,6 @@ def test_a_later_version_changes_nothing_that_was_said_of_those_before_it(line, 
         assert whole[(*one.key, one.first)][: len(one.transitions)] == one.transitions
 
 
-@few
 @given(lines(), st.data())
 def test_users_may_do_anything_at_any_time(line, data):
     """No order of actions and runs leads to a state that the life does not know, and what is ended stays so."""

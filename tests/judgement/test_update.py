@@ -42,6 +42,7 @@ def findings(store) -> pd.DataFrame:
     ].reset_index(drop=True)
 
 
+@pytest.mark.postgres
 def test_a_slower_op_is_regressed_and_the_others_are_not(store):
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.2}, start=3)
@@ -79,6 +80,7 @@ def test_one_new_run_makes_a_suspect_and_the_next_ones_a_finding(store):
     same_table(findings(store), "version name runs verdict\n v2 op07 3 REGRESSED")
 
 
+@pytest.mark.postgres
 def test_doing_it_again_changes_nothing(store):
     runs(store, "v1")
     runs(store, "v2", {"op07": 1.2}, start=3)
@@ -135,6 +137,7 @@ def test_a_version_whose_runs_are_gone_is_forgotten_and_the_next_one_looks_past_
     assert count_rows(store)["judged"] == 2
 
 
+@pytest.mark.postgres
 def test_relabelling_moves_what_rests_on_a_run(store):
     runs(store, "v1")
     moved = runs(store, "v2", {"op07": 1.2}, start=3)
@@ -188,6 +191,7 @@ def test_runs_of_before_there_were_samples_get_them(store):
     same_table(findings(store), "version name verdict\n v2 op07 REGRESSED")
 
 
+@pytest.mark.postgres
 def test_two_that_judge_at_once_write_each_version_once(store, database_url):
     from concurrent.futures import ThreadPoolExecutor
 

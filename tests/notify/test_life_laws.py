@@ -6,7 +6,6 @@ from collections import Counter
 from dataclasses import dataclass, field
 from unittest.mock import patch
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import replace
@@ -228,5 +227,4 @@ class Life(RuleBasedStateMachine):
         assert live <= told
 
 
-Life.TestCase.settings = settings(max_examples=20, stateful_step_count=30, deadline=None)
 TestLife = Life.TestCase

@@ -17,6 +17,8 @@ from tracker.store import notifications, open_store
 
 SETTINGS = alerts(channels=("team", "other"))
 
+pytestmark = pytest.mark.postgres  # claims are locks
+
 
 def put(store, count=1, settings=SETTINGS, now_ns=NOW):
     """`count` messages to each channel that hears of alarms."""

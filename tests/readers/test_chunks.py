@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.readers import reference_reader
@@ -46,7 +46,6 @@ TAIL = st.dictionaries(st.sampled_from(["INFO", "metadata", "z"]), NESTED | st.l
 
 
 @pytest.mark.parametrize("compiled", [True, False])
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     events=st.lists(EVENT, min_size=1, max_size=8),
     head=TAIL,
@@ -70,7 +69,6 @@ def test_any_chunk_size_reads_what_json_reads(compiled, events, head, tail, bare
     assert found.steps == expected.steps
 
 
-@settings(max_examples=60, deadline=None)
 @given(events=st.lists(EVENT, min_size=1, max_size=4), cut=st.floats(0, 1), chunk_bytes=st.integers(1, 200))
 def test_any_cut_is_an_error_or_its_whole_events(events, cut, chunk_bytes):
     text = json.dumps({"traceEvents": events}).encode()

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
@@ -338,7 +338,6 @@ def events(draw):
 
 
 @compiled
-@settings(max_examples=300, deadline=None)
 @given(
     happened=st.lists(events(), min_size=1, max_size=12),
     indent=st.sampled_from([None, 0, 3]),

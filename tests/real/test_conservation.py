@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import RUN
 from tests.real import data
 from tracker import reports
 from tracker.compare import show
@@ -18,7 +18,7 @@ from tracker.intake import ingest
 from tracker.results import ShowOptions
 from tracker.store import open_store
 
-ALL = os.environ.get("TRACKER_TESTS") == "all"
+ALL = RUN == "all"
 KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
+from tests.conftest import RUN
 from tests.packs import everything
 from tests.real import data
 from tracker import readers
 from tracker.intake import IngestOptions, Sidecar, ingest, pack
 from tracker.store import open_store
 
-ALL = os.environ.get("TRACKER_TESTS") == "all"
+ALL = RUN == "all"
 _EACH = 2
 """So many of the captures of a folder and format are tried, unless TRACKER_TESTS=all."""
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import RUN
 from tests.real import data
 from tracker import readers, timeline
 from tracker.profile import MISSING, NO_STEP, Rows
@@ -34,7 +34,7 @@ def traces() -> list[str]:
     """Every GPU trace, and of the many alike CPU traces a few; all of them with TRACKER_TESTS=all."""
     root = data.folder()
     cpu = sorted(root.glob("torch_cpu/**/*.json.gz"))
-    if os.environ.get("TRACKER_TESTS") != "all":
+    if RUN != "all":
         few = ("ddp_gloo_2ranks/baseline_run1", "with_stack", "nightly_gpt/v01_run1", "nightly_gpt/v11_run2")
         cpu = [path for path in cpu if any(name in str(path) for name in few)]
     return [str(path.relative_to(root)) for path in (*sorted(root.glob("pytorch/**/*.json.gz")), *cpu)]

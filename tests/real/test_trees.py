@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 import pandas as pd
 import pytest
 
+from tests.conftest import RUN
 from tests.real import data
 from tracker.compare import show
 from tracker.intake import ingest
@@ -14,7 +13,7 @@ from tracker.results import ShowOptions
 from tracker.store import open_store
 
 BY = ("module", "phase", "op", "kernel")
-ALL = os.environ.get("TRACKER_TESTS") == "all"
+ALL = RUN == "all"
 TIMES = ("host_total_ns", "device_total_ns")
 SELF = ("host_self_ns", "device_self_ns")
 FOLDERS = ["nsys", "paddle/cpu_captures", "paddle/summary_text", "cann", "ascend"]

@@ -3,7 +3,7 @@
 import csv
 import io
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
@@ -46,7 +46,6 @@ def test_a_name_that_looks_like_a_formula_is_disarmed_and_a_negative_number_is_n
     assert rows[1]["delta_ns"] == "-3000000.0"
 
 
-@settings(max_examples=50, deadline=None)
 @given(st.text())
 def test_any_name_is_one_field_of_one_line(name):
     ops = builders.frame("ops", [builders.op(name, "", 1, 2)])

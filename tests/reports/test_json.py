@@ -3,7 +3,7 @@
 import json
 
 import pandas as pd
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
@@ -116,7 +116,6 @@ def test_a_section_that_was_not_asked_for_has_no_key():
     assert document["explanation"]["answer"].startswith("v42 is slower")
 
 
-@settings(max_examples=30, deadline=None)
 @given(st.lists(st.text(), min_size=1, max_size=5), st.integers(min_value=0, max_value=2**63 - 1))
 def test_names_and_integers_come_back_as_they_were(names, time_ns):
     ops = builders.shown().ops.head(1)

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reports import builders
@@ -86,7 +86,6 @@ def test_a_run_has_its_summary_as_headline():
     )
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text())
 def test_escaped_text_is_one_line_without_markup(text):
     escaped = escape(text)

@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
@@ -167,7 +167,6 @@ def test_grain_columns_stand_first():
     assert line_of(text, "rank 1, step 7").startswith("rank 1, step 7  aten::mm")
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.text(), st.integers(min_value=1, max_value=40))
 def test_shortened_text_fits_and_short_text_stays(text, width):
     short = shorten(text, width)

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import text
 
@@ -27,7 +27,6 @@ few = st.one_of(st.just(MISSING), st.integers(0, 5))
 # the second and third context are called from elsewhere, or are another op, in some steps: no profile has that
 of_a_step = st.tuples(st.integers(-1, 1), st.integers(0, len(OPS) - 1), few, few, few, few, few)
 trees = st.dictionaries(st.tuples(st.integers(-1, 3), st.integers(0, 2)), of_a_step, max_size=10)
-on_both = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def columns(rows):
@@ -42,7 +41,6 @@ def rows_of(contexts):
                     *contexts.numbers.tolist(), strict=True))  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(*[st.one_of(st.integers(-1, 2), whole)] * 4, *[whole] * len(NUMBERS))))
 def test_rows_are_packed_to_bytes_and_back(rows):
     assert sorted(rows_of(unpacked(packed(columns(rows))))) == sorted(rows)
@@ -116,7 +114,6 @@ def tuples(frame):
     return list(frame.astype(object).where(frame.notna(), None).itertuples(index=False, name=None))
 
 
-@on_both
 @given(
     captures=st.tuples(trees, trees),
     ranks=st.sampled_from([None, [], [0], [1, 7]]),

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 import pandas as pd
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -19,9 +19,6 @@ times = st.one_of(st.just(MISSING), st.integers(0, 10**15))
 keys = st.tuples(names, st.sampled_from(["", "[2]"]), st.sampled_from(["", "A_0"]))
 kernel_rows = st.dictionaries(
     st.tuples(st.integers(-1, 3), keys, st.sampled_from(["gemm", "relu"])), st.tuples(times, times), max_size=12
-)
-on_both = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], print_blob=True
 )
 
 
@@ -54,7 +51,6 @@ def made(rank, rows, order=1):
     return replace(base, rows=replace(base.rows, tables=tables))
 
 
-@on_both
 @given(rows=st.tuples(kernel_rows, kernel_rows))
 def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
     saved = save_run(
@@ -71,7 +67,6 @@ def test_totals_are_kept_from_capture_to_query_at_every_grain(store, rows):
     assert inside["calls"].sum() == sum(1 for own in rows for step, _, _ in own if step >= 0)
 
 
-@on_both
 @given(rows=kernel_rows)
 def test_the_order_of_rows_does_not_matter(store, rows):
     frames = []
@@ -81,7 +76,6 @@ def test_the_order_of_rows_does_not_matter(store, rows):
     assert frames[0].equals(frames[1])
 
 
-@on_both
 @given(values=st.lists(st.integers(-(2**63) + 1, 2**63 - 1), min_size=1, max_size=5))
 def test_every_int64_but_missing_comes_back_exactly(store, values):
     base = capture()
@@ -93,7 +87,6 @@ def test_every_int64_but_missing_comes_back_exactly(store, values):
     assert frame["allocated_bytes"].to_numpy(dtype=np.int64).tolist() == values
 
 
-@on_both
 @given(name=st.text(max_size=30))
 def test_every_text_can_be_stored_and_is_told_apart(store, name):
     other = f"{name}."

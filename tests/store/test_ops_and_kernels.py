@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from sqlalchemy import text
@@ -50,7 +50,6 @@ kernel_rows = st.dictionaries(
     max_size=12,
 )
 grains = st.sampled_from([(), ("rank",), ("step",), ("stage",), ("stage", "rank", "step")])
-on_both = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def with_tables(rank, **tables):
@@ -150,7 +149,6 @@ def assert_in_order(frame, largest, key, by):
     assert order == sorted(order)
 
 
-@on_both
 @given(ranks=st.tuples(op_rows, op_rows), by=grains, in_steps=st.booleans())
 def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_ops(rank, rows) for rank, rows in enumerate(ranks)]
@@ -160,7 +158,6 @@ def test_ops_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     assert_in_order(frame, ["device_self_ns", "host_self_ns"], OP, by)
 
 
-@on_both
 @given(ranks=st.tuples(kernel_rows, kernel_rows), by=grains, in_steps=st.booleans())
 def test_kernels_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     captures = [with_kernels(rank, rows) for rank, rows in enumerate(ranks)]
@@ -170,7 +167,6 @@ def test_kernels_are_the_groups_of_their_rows(store, ranks, by, in_steps):
     assert_in_order(frame, ["total_ns"], KERNEL, by)
 
 
-@on_both
 @given(ranks=st.tuples(op_rows, op_rows), in_steps=st.booleans())
 def test_ops_are_the_same_where_the_database_does_not_sum_them_up(store, ranks, in_steps):
     captures = [with_ops(rank, rows) for rank, rows in enumerate(ranks)]
@@ -179,7 +175,6 @@ def test_ops_are_the_same_where_the_database_does_not_sum_them_up(store, ranks, 
     pd.testing.assert_frame_equal(frame, queries.ops(store, [run_id], in_steps=in_steps))
 
 
-@on_both
 @given(ranks=st.tuples(kernel_rows, kernel_rows), in_steps=st.booleans())
 def test_kernels_are_the_same_where_the_database_does_not_sum_them_up(store, ranks, in_steps):
     captures = [with_kernels(rank, rows) for rank, rows in enumerate(ranks)]

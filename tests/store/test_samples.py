@@ -7,7 +7,7 @@ from statistics import mean, median
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -19,7 +19,6 @@ from tracker.store import runs as edits
 from tracker.store.samples import refresh
 
 FORMATS = ["torch_profiler"]
-on_both = settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def samples(store, run_id=1, kind=None):
@@ -204,7 +203,6 @@ times = st.one_of(st.integers(0, 3), st.integers(10**3, 10**12), st.just(MISSING
 steps_of_a_rank = st.dictionaries(st.integers(-1, 4), st.dictionaries(names, times, max_size=4), max_size=5)
 
 
-@on_both
 @given(ranks=st.lists(st.tuples(st.sampled_from([None, 0, 1]), steps_of_a_rank), min_size=1, max_size=4))
 def test_they_are_what_a_slow_reckoning_from_the_detail_rows_gives(store, ranks):
     number = len(ranks)

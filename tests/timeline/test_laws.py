@@ -6,7 +6,7 @@ import random
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import asdict
 
@@ -167,7 +167,6 @@ def breakdowns(rows: Rows) -> list[Breakdown]:
     return [rows.overall, *(step.breakdown for step in rows.steps)]
 
 
-@settings(max_examples=150, deadline=None)
 @given(captures())
 def test_the_parts_of_the_breakdown_add_up_to_the_ns(made):
     for part in breakdowns(made.built()):
@@ -176,7 +175,6 @@ def test_the_parts_of_the_breakdown_add_up_to_the_ns(made):
         assert min(value for value in asdict(part).values() if isinstance(value, int)) >= 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(captures(with_device=True))
 def test_device_time_is_conserved(made):
     events = made.events()
@@ -197,7 +195,6 @@ def test_device_time_is_conserved(made):
     assert (ops["device_total_ns"] >= ops["device_self_ns"]).all()
 
 
-@settings(max_examples=100, deadline=None)
 @given(captures())
 def test_steps_and_what_lies_outside_of_them_make_up_the_capture(made):
     rows = made.built()
@@ -210,7 +207,6 @@ def test_steps_and_what_lies_outside_of_them_make_up_the_capture(made):
     assert sum(per_step.values()) + outside == rows.overall.kernel_total_ns
 
 
-@settings(max_examples=100, deadline=None)
 @given(captures())
 def test_host_time_is_conserved(made):
     ops = made.events().ops
@@ -234,13 +230,11 @@ def plain(rows: Rows) -> Any:
     return rows.overall, rows.steps, tables, {k: list(map(int, v)) for k, v in rows.collective_calls.items()}
 
 
-@settings(max_examples=100, deadline=None)
 @given(captures(), st.integers(0, 10**6))
 def test_the_order_of_the_input_never_matters(made, seed):
     assert plain(made.built()) == plain(made.shuffled(random.Random(seed)).built())
 
 
-@settings(max_examples=50, deadline=None)
 @given(captures())
 def test_every_table_has_the_columns_of_the_contract_in_equal_length(made):
     rows = made.built()

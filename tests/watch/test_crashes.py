@@ -130,7 +130,7 @@ def play_all(crasher, copied, database_url, tmp_path, *, every: int) -> int:
 
 
 def test_a_round_survives_being_killed_at_some_steps(crasher, copied, database_url, tmp_path):
-    assert play_all(crasher, copied, database_url, tmp_path, every=11) > 100
+    assert play_all(crasher, copied, database_url, tmp_path, every=50) > 100
 
 
 @pytest.mark.slow

@@ -78,6 +78,7 @@ def states(store) -> set[str]:
     return {entry.state for entry in inbox.entries(store)}
 
 
+@pytest.mark.postgres
 def test_two_watchers_ingest_each_profile_once(store, folder, environ, tmp_path):
     names = [f"gpt/v{number}/{letter}.json" for number in range(3) for letter in "abcd"]
     for at, name in enumerate(names):
@@ -120,6 +121,7 @@ def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_go
     assert len(queries.runs(store)) == 1
 
 
+@pytest.mark.postgres
 def test_a_watcher_that_was_killed_is_followed_at_once(store, folder, environ, tmp_path):
     folder.profile("gpt/v1/a.json")
     first = started(environ, log=tmp_path / "log")
@@ -150,6 +152,7 @@ def test_the_settings_are_read_again_and_a_bad_file_changes_nothing(store, folde
     assert ended(watcher)[0] == 0
 
 
+@pytest.mark.postgres
 def test_a_watcher_outlives_the_loss_of_its_database(database_url, folder, watcher, tmp_path, request):
     """The connections of a server break off; a file is moved away."""
     log = tmp_path / "log"
