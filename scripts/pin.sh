@@ -11,5 +11,5 @@ compile() {
     "$folder/bin/uv" pip compile --quiet --upgrade --universal --python-version 3.11 --no-annotate \
         --custom-compile-command "sh scripts/pin.sh" pyproject.toml "$@"
 }
-compile --extra plot --extra dask --extra test --output-file scripts/constraints.txt
-compile --extra plot --extra oldest --resolution lowest-direct --output-file scripts/oldest.txt
+compile --extra dask --extra test --output-file scripts/constraints.txt
+compile --extra oldest --resolution lowest-direct --output-file scripts/oldest.txt

@@ -30,7 +30,7 @@ def installs_by_name(text):
 
 @pytest.mark.parametrize(
     "text",
-    ["pip install tracker", "pip install 'tracker[plot]'", "pip install --upgrade tracker", "uv tool install tracker",
+    ["pip install tracker", "pip install 'tracker[dask]'", "pip install --upgrade tracker", "uv tool install tracker",
      'remedy="pip install "\n    "tracker"', "uvx tracker demo"],
 )  # fmt: skip
 def test_install_by_name_is_found(text):

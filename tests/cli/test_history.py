@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import subprocess
-from xml.etree import ElementTree
 
 import pytest
 from openpyxl import load_workbook
@@ -64,27 +63,11 @@ def test_history_goes_to_all_formats(tracker, db, tmp_path):
     assert len(charted._charts) == 1
 
 
-def test_history_is_drawn(tracker, db, tmp_path):
-    done = tracker("history", "step", "--db", db, "--plot", tmp_path / "step.svg")
-    assert done.err == f"written: {tmp_path / 'step.svg'}\n"
-    drawing = ElementTree.parse(tmp_path / "step.svg").getroot()
-    texts = [element.text for element in drawing.iter("{http://www.w3.org/2000/svg}text")]
-    assert "step (of the run as a whole)" in texts
-    assert {"v01", "v08"} <= set(texts)
-
-
-def test_history_is_drawn_as_png(tracker, db, tmp_path):
-    pytest.importorskip("PIL", reason="Pillow, the extra plot, is not installed")
-    assert tracker("history", "step", "--db", db, "--plot", tmp_path / "step.png").code == 0
-    assert (tmp_path / "step.png").read_bytes().startswith(b"\x89PNG")
-
-
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
         ((), "nothing is named"),
         (("nosuch",), "no series is called 'nosuch'"),
-        (("step", "--plot", "step.gif"), "no drawing ends in .gif"),
         (("--top", "3"), "no version is pinned"),
         (("step", "--device", "H100"), "there is no device 'H100'; there is cpu"),
         (("*", "--kind", "nosuch"), "Invalid value for '--kind'"),
@@ -95,13 +78,6 @@ def test_a_question_without_an_answer_is_one_line(tracker, db, words, problem):
     assert (done.code, done.out) == (2, "")
     assert problem in done.err
     assert done.err.count("\n") == 1
-
-
-def test_png_without_its_library_says_what_to_do(tracker, db, tmp_path, monkeypatch):
-    monkeypatch.setattr("tracker.reports._plot.find_spec", lambda name: None)
-    done = tracker("history", "step", "--db", db, "--plot", tmp_path / "step.png")
-    assert (done.code, done.out) == (2, "")
-    assert "pip install pillow" in done.err
 
 
 def test_top_needs_a_pin_and_lists_what_drifted_most(tracker, db):

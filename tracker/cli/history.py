@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -82,14 +81,6 @@ def history(
     device: Annotated[
         str | None, typer.Option(metavar="MODEL", help="Only runs on this hardware model. Default: any.")
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Also draw it: FILE.svg, or FILE.png (needs pip install pillow). Default: no drawing.",
-            show_default=False,
-        ),
-    ] = None,
     format: options.ReportFormat = None,
     output: options.Output = None,
     db: options.Database = None,
@@ -103,23 +94,19 @@ def history(
     \b
     Example:
       tracker history aten::addmm
-      tracker history step --plot step.svg
       tracker history 'aten::*norm*' --kind op --format xlsx -o norms.xlsx
       tracker history --top 20
     """
     from tracker import config as configuration
     from tracker import judgement, reports
     from tracker.cli import _store
-    from tracker.cli._output import check_file, plan, screen, tell, write_file
+    from tracker.cli._output import plan, screen, tell
     from tracker.errors import UsageError
     from tracker.results import HistoryOptions
 
     if key is None and top is None and module is None:
         raise UsageError("nothing is named", remedy="give a name such as step, a pattern, --module or --top N")
     delivery = plan(format, output, f"history_{key or module or 'top'}", "history")
-    if plot is not None:
-        reports.check_plot(plot.suffix)
-        check_file(plot)
     chosen = HistoryOptions(
         key=key,
         workload=workload,
@@ -133,11 +120,7 @@ def history(
     )
     with _store.reading(configuration.load(db)) as store:
         found = judgement.history(store, options=chosen)
-    if plot is not None:
-        write_file(plot, reports.render_plot(found, plot.suffix, tell=tell))
     look = screen()
     delivery.deliver(
         lambda wanted: reports.render_history(found, wanted.value, width=look.width, color=look.color, tell=tell)
     )
-    if plot is not None:
-        tell(f"written: {plot}")

@@ -108,21 +108,6 @@ def render_calibration(calibration: Calibration, format: str = "text", **look: U
     return _render("calibration", calibration, format, **look)
 
 
-def render_plot(history: History, suffix: str, *, tell: Callable[[str], None] = warnings.warn) -> str | bytes:
-    """A drawing of series over versions: SVG text for `.svg`, bytes for `.png`. `tell`: as in `render_diff`."""
-    from tracker.reports import _plot
-
-    check_plot(suffix)
-    return _plot.render(history, suffix.lower(), tell)
-
-
-def check_plot(suffix: str) -> None:
-    """UsageError where no drawing with this ending can be made here."""
-    from tracker.reports import _plot
-
-    _plot.check(suffix.lower())
-
-
 def render_doctor(findings: Findings, format: str = "text", **look: Unpack[Look]) -> str | bytes:
     """The document of what `tracker doctor` found, as `text` or `json`; result as in `render_diff`."""
     if format not in ("text", "json"):

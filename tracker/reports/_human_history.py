@@ -281,5 +281,4 @@ def hint(history: History) -> str:
     series = records(history.series)
     if len(series) > 1:
         return f"Details: {command('tracker', 'history', str(series[0]['series_id']))}"
-    wanted = ("tracker", "history", str(series[0]["series_id"]), "--plot", "history.svg")
-    return f"Details: {command(*wanted)}"
+    return f"Runs and environment: {command('tracker', 'history', str(series[0]['series_id']), '-o', 'history.xlsx')}"
