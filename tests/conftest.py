@@ -217,9 +217,21 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     cpu_seconds[_folder(report.nodeid)] += getattr(report, "cpu_seconds", 0.0)
 
 
+def _over_budget() -> list[str]:
+    """Folders that cost twice what they may: machines differ, and vary."""
+    return [name for name, seconds in cpu_seconds.items() if seconds > 2 * CPU_SECONDS.get(name, 1)]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The default run of all tests fails where a folder costs twice its budget."""
+    is_whole = not RUN and session.config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if is_whole and not hasattr(session.config, "workerinput") and _over_budget() and session.exitstatus == 0:
+        session.exitstatus = 1
+
+
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Prints what each folder cost beside its budget; a run of everything that costs far more fails."""
     terminalreporter.section("CPU seconds of each folder, and its budget")
-    for name, seconds in cpu_seconds.most_common():
-        terminalreporter.write_line(f"{seconds:7.1f} {CPU_SECONDS.get(name, 0):5}  {name}")
-    terminalreporter.write_line(f"{sum(cpu_seconds.values()):7.1f} {sum(CPU_SECONDS.values()):5}  all")
+    for name, seconds in [*cpu_seconds.most_common(), ("all", sum(cpu_seconds.values()))]:
+        budget = CPU_SECONDS.get(name, 1) if name != "all" else sum(CPU_SECONDS.values())
+        mark = "  too much: make it cheaper, or mark a part of it slow" if name in _over_budget() else ""
+        terminalreporter.write_line(f"{seconds:7.1f} {budget:5}  {name}{mark}")

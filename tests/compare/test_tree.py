@@ -238,20 +238,21 @@ ops = st.lists(
 )  # fmt: skip
 
 
-@given(ops=ops, ranks=st.integers(1, 2))
-def test_the_rows_of_level_0_are_all_the_time_there_is(ops, ranks):
+@given(
+    ops=ops, ranks=st.integers(1, 2), word=st.sampled_from(TREES),
+    grains=st.sampled_from([(), ("rank",), ("rank", "step")]),
+)  # fmt: skip
+def test_the_rows_of_level_0_are_all_the_time_there_is(ops, ranks, word, grains):
     """Law: whatever the tree, what is in it and what is in none of its modules is the time of all ops, to the ns."""
     made = [(name, ns, {"module": module, "phase": phase}) for name, ns, module, phase in ops]
     launched = [("k", ns, {"op": {"name": name, "module": module, "phase": phase}}) for name, ns, module, phase in ops]
     with open_store("sqlite://") as store:
         save(store, ranks=ranks, steps=2, ops=made, kernels=launched)
         whole = 2 * ranks * sum(ns for _, ns, _, _ in ops)
-        for word in TREES:
-            for grains in ((), ("rank",), ("rank", "step")):
-                found = tree(store, word, *grains)
-                assert found[found["level"] == 0]["device_total_ns"].sum() == whole
-                above = found.set_index("node")["device_total_ns"]
-                inner = found[found["level"] > 0].groupby("parent")["device_total_ns"].sum()
-                assert (inner <= above.reindex(inner.index)).all()
-            per_step = diff(store, "v1", "v1", options=DiffOptions(by=(word,))).tree
-            assert per_step[per_step["level"] == 0]["baseline_ns"].sum() == pytest.approx(whole / 2 / ranks)
+        found = tree(store, word, *grains)
+        assert found[found["level"] == 0]["device_total_ns"].sum() == whole
+        above = found.set_index("node")["device_total_ns"]
+        inner = found[found["level"] > 0].groupby("parent")["device_total_ns"].sum()
+        assert (inner <= above.reindex(inner.index)).all()
+        per_step = diff(store, "v1", "v1", options=DiffOptions(by=(word,))).tree
+        assert per_step[per_step["level"] == 0]["baseline_ns"].sum() == pytest.approx(whole / 2 / ranks)

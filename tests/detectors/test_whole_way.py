@@ -71,6 +71,7 @@ def test_of_versions_of_one_run_they_are_dated_to_the_first_one():
     assert (found.recall, found.misdated) == (1.0, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("versions", "runs"), [(20, 1), (20, 2), (8, 5)])
 def test_little_noise_alone_is_hardly_ever_news_and_never_of_the_step(versions, runs):
     alarms = false_alarms(NOISES["normal 1 %"], versions, runs, seeds=range(1))

@@ -204,6 +204,7 @@ def long_lines(draw):
     return values, np.cumsum([0, *later]).tolist()
 
 
+@pytest.mark.slow
 @given(long_lines(), st.data())
 def test_what_is_kept_of_older_runs_is_all_that_they_are_needed_for(line, data):
     """By rules that look back less far: most checkpoints stand for runs that nobody reads again."""
@@ -233,6 +234,7 @@ def long_line(count=130):
     return values, (np.arange(count) // 3).tolist()
 
 
+@pytest.mark.slow
 def test_a_long_line_is_read_in_part_and_says_the_same():
     """By the rules as they are."""
     line, known, before = long_line(), None, {}

@@ -38,6 +38,7 @@ def found_of(levels, runs_per_version, seed):
     return [one for one in follow(watch((times, np.full((24, count), 4.0), versions))) if one.row == 3]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("runs_per_version", [1, 2, 3])
 def test_no_two_findings_begin_with_one_run(runs_per_version):
     """A database holds one finding per series, direction, change and first run."""

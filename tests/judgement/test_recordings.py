@@ -114,6 +114,7 @@ def test_a_suspicion_waits_for_runs_recorded_alike(store):
     assert (step["state"], step["candidate_runs"]) == ("new", "6 9 10")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_the_order_in_which_runs_come_makes_no_difference(order):
     """Of each version one run first, then the others in any order: the findings are the same."""

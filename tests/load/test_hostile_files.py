@@ -170,6 +170,7 @@ def test_impossible_end_in_a_database_of_ascend(limited, tmp_path, end):
     assert "TASK" in limited.refused(ascend_databases.write_capture(tmp_path, tables))
 
 
+@pytest.mark.slow
 def test_name_of_ten_megabytes(limited, tmp_path):
     path = torch(tmp_path, traces.op(LONG, 10, 7))
     assert limited.taken(path, "SELECT COUNT(*), SUM(calls) FROM op") == [(2, 2)]

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import RUN
 
 
 def folder() -> Path:
     """The folder of shared captures, there or not."""
     beside = Path(__file__).resolve().parents[3] / "shared"
     return Path(os.environ.get("TRACKER_SHARED", beside)) / "data"
+
+
+def some(captures: Iterable[Path]) -> list[str]:
+    """The names of captures: at night of all, else of the smallest of each set (`pytorch/two_ranks_nccl`)."""
+    smallest: dict[tuple[str, ...], Path] = {}
+    every = sorted(captures)
+    for one in sorted(every, key=lambda capture: capture.stat().st_size):
+        smallest.setdefault(one.relative_to(folder()).parts[:2], one)
+    return [str(one.relative_to(folder())) for one in every if RUN == "all" or one in smallest.values()]
 
 
 def path(name: str) -> Path:

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import RUN
 from tests.real import data
 from tracker import reports
 from tracker.compare import show
@@ -18,18 +17,11 @@ from tracker.intake import ingest
 from tracker.results import ShowOptions
 from tracker.store import open_store
 
-ALL = RUN == "all"
 KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 
 
 def captures() -> list[str]:
-    """Every capture of pytorch/, and of the repeats in torch_cpu/ one each unless TRACKER_TESTS=all."""
-    root = data.folder()
-    found = sorted(
-        str(path.relative_to(root)) for kind in ("pytorch", "torch_cpu") for path in (root / kind).rglob("*.gz")
-    )
-    repeats = [name for name in found if "nightly_gpt" in name or "repeats_gpt" in name]
-    return [name for name in found if ALL or name not in repeats or name in (repeats[0], repeats[-1])]
+    return data.some(path for kind in ("pytorch", "torch_cpu") for path in (data.folder() / kind).rglob("*.gz"))
 
 
 def raw_events(path: Path) -> list[dict[str, Any]]:

@@ -76,6 +76,7 @@ def test_the_explanation_adds_up(pair):
     assert split.tolist() == pytest.approx(both["delta_ns"].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pair", PAIRS)
 def test_sql_and_the_slow_way_agree(pair):
     names = [data.path(name) for name in PAIRS[pair]]

@@ -16,7 +16,6 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import RUN
 from tests.real import data
 from tracker import readers, timeline
 from tracker.profile import MISSING, NO_STEP, Rows
@@ -31,13 +30,7 @@ Event = dict[str, Any]
 
 
 def traces() -> list[str]:
-    """Every GPU trace, and of the many alike CPU traces a few; all of them with TRACKER_TESTS=all."""
-    root = data.folder()
-    cpu = sorted(root.glob("torch_cpu/**/*.json.gz"))
-    if RUN != "all":
-        few = ("ddp_gloo_2ranks/baseline_run1", "with_stack", "nightly_gpt/v01_run1", "nightly_gpt/v11_run2")
-        cpu = [path for path in cpu if any(name in str(path) for name in few)]
-    return [str(path.relative_to(root)) for path in (*sorted(root.glob("pytorch/**/*.json.gz")), *cpu)]
+    return data.some(path for kind in ("pytorch", "torch_cpu") for path in data.folder().glob(f"{kind}/**/*.json.gz"))
 
 
 def ns(value: Any) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from tests.conftest import RUN
+from tests.conftest import slow
 from tests.real import data
 from tracker.compare import show
 from tracker.intake import ingest
@@ -13,13 +13,13 @@ from tracker.results import ShowOptions
 from tracker.store import open_store
 
 BY = ("module", "phase", "op", "kernel")
-ALL = RUN == "all"
 TIMES = ("host_total_ns", "device_total_ns")
 SELF = ("host_self_ns", "device_self_ns")
-FOLDERS = ["nsys", "paddle/cpu_captures", "paddle/summary_text", "cann", "ascend"]
-FOLDERS += ["pytorch"] if ALL else ["pytorch/two_ranks_nccl", "pytorch/h100_vs_mi300"]
-_ONE_IN = {"paddle/cpu_captures": 3}
-"""Where the captures are repeats of one thing: every n-th run, unless TRACKER_TESTS=all."""
+FOLDERS = [
+    "nsys/a100_transformer", "paddle/summary_text", "paddle/cpu_captures/baseline_run1", "cann",
+    "ascend/run_2025-01/db/level1", "ascend/transformer_4ranks_pp2_dp2", "pytorch/two_ranks_nccl",
+    *map(slow, ("nsys", "paddle", "ascend", "pytorch")),
+]  # fmt: skip
 
 
 def below(tree: pd.DataFrame, column: str, kinds: tuple[str, ...] = ()) -> pd.Series:
@@ -63,7 +63,7 @@ def test_every_tree_adds_up_to_the_whole(folder: str):
     seen = 0
     with open_store("sqlite://") as store:
         done = ingest(store, [data.path(folder)], version="v1", workload="w")
-        for result in done[:: 1 if ALL else _ONE_IN.get(folder, 1)]:
+        for result in done:
             shown = {by: show(store, f"run:{result.run_id}", options=ShowOptions(by=(by,))) for by in BY}
             trees = {by: found.tree for by, found in shown.items() if found.tree is not None and len(found.tree)}
             for by, tree in trees.items():

@@ -50,6 +50,7 @@ def test_diffs_of_each_night_end_as_it_is_labelled(grown):
     assert grown.wrong_codes("diff") == []
 
 
+@pytest.mark.slow
 def test_repeats_as_versions_of_five_runs_are_no_news(days):
     alarms = whole_way.false_alarms(days, 8, 5)
     assert (alarms.operators, alarms.steps, alarms.verdicts, alarms.incidents) == (0, 0, 0, 0)

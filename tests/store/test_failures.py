@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 from tests.factories import save
 from tracker.compare import show
 from tracker.errors import StoreError
-from tracker.store import findings, notifications, open_store, queries
+from tracker.store import findings, open_store, queries
 from tracker.store.failures import explain, is_connection_lost, is_crowded
 
 QUOTE = 'value "too many connections" of a note'
@@ -63,9 +63,6 @@ def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
     assert queries.series_diffs(store, many).empty
     with store.begin() as connection:
         assert findings.incident_events(connection, many) == {}
-        notifications.join(connection, many, 1)
-        notifications.bury(connection, many, "too old", 1)
-        assert notifications.contents(connection, many) == {}
 
 
 @pytest.mark.parametrize("names", [("mm",), ("aa", "mm")])
