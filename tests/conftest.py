@@ -1,7 +1,7 @@
 """Stores for tests, how much is run, and what it costs.
 
 The default run is to be fast: tests marked `slow` are left out, the stores are on SQLite, and on Postgres too where SQL
-or locking is tested (tests/store, tests/load, the marker `postgres`), and a property is tried on a few examples.
+or locking is tested (tests/store, the marker `postgres`), and a property is tried on a few examples.
 TRACKER_TESTS=all, for the night, runs everything on both databases; =oldest what holds with the oldest libraries too;
 =explore looks for new examples.
 """
@@ -39,8 +39,9 @@ settings.load_profile("fixed")
 
 
 def slow(parameter: object) -> object:
-    """A parameter that is tried at night."""
-    return pytest.param(parameter, marks=pytest.mark.slow)
+    """A parameter, or a tuple of some, that is tried at night."""
+    values = parameter if isinstance(parameter, tuple) else (parameter,)
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 class PostgresServer:
@@ -189,7 +190,7 @@ def _is_run(item: pytest.Item) -> bool:
         return False
     parameters = item.callspec.params if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
     on_postgres = "postgres" in (parameters.get("database_url"), parameters.get("empty_url"))
-    return not on_postgres or _folder(item.nodeid) in ("store", "load") or bool(item.get_closest_marker("postgres"))
+    return not on_postgres or _folder(item.nodeid) == "store" or bool(item.get_closest_marker("postgres"))
 
 
 def _folder(nodeid: str) -> str:

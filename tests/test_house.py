@@ -36,7 +36,7 @@ ROOMS = {
     "tracker/watch": (1_770, 12),
     "migrations": (510, 3),
     "scripts": (3_047, 12),
-    "tests": (48_426, 334),
+    "tests": (48_484, 334),
 }
 """Room -> lines and files of Python and SQL."""
 

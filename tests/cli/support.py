@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,10 +26,8 @@ class Done:
         return Done(self.code, *(_NAMED.sub(r"\1", text) for text in (self.out, self.err)))
 
 
-def content(database: Path) -> list[str]:
-    """All that a SQLite database says, to see whether anything changed."""
-    connection = sqlite3.connect(database)
-    try:
-        return list(connection.iterdump())
-    finally:
-        connection.close()
+def content(database: Path) -> dict[str, list[tuple[object, ...]]]:
+    """All rows of a SQLite database by table, to see whether anything changed."""
+    with closing(sqlite3.connect(database)) as connection:
+        tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()
+        return {name: connection.execute(f'SELECT * FROM "{name}"').fetchall() for (name,) in tables}

@@ -33,6 +33,7 @@ def test_calibrate_says_how_small_a_change_can_be_told(tracker, repeated):
     assert "the rule is quiet" in lines[-1]
 
 
+@pytest.mark.slow
 def test_calibrate_goes_to_all_formats(tracker, repeated, tmp_path):
     words = ("calibrate", "base", "--db", repeated, "--splits", "5")
     found = json.loads(tracker(*words, "--format", "json").out)

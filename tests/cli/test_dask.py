@@ -87,6 +87,7 @@ def archive(tmp_path):
     return tmp_path / "archive"
 
 
+@pytest.mark.slow
 def test_a_backfill_over_two_workers_is_the_same_as_one_here(store, address, archive):
     told = []
     options = {"version": "v1", "workload": "toy"}
@@ -101,6 +102,7 @@ def test_a_backfill_over_two_workers_is_the_same_as_one_here(store, address, arc
     assert [(done, total) for _, done, total in told] == [(number, 13) for number in range(1, 14)]
 
 
+@pytest.mark.slow
 def test_both_workers_read(address, tmp_path):
     from distributed import Client
 
@@ -114,6 +116,7 @@ def test_both_workers_read(address, tmp_path):
     assert all(after[worker].user > before[worker].user for worker in before)
 
 
+@pytest.mark.slow
 def test_paths_are_stored_as_they_were_given(address, archive, monkeypatch):
     monkeypatch.chdir(archive.parent)
     with cluster(address) as read_with, open_store("sqlite://") as there, open_store("sqlite://") as here:
@@ -125,6 +128,7 @@ def test_paths_are_stored_as_they_were_given(address, archive, monkeypatch):
         assert everything(there) == everything(here)
 
 
+@pytest.mark.slow
 def test_the_first_bad_profile_in_order_is_the_error_and_nothing_is_written(address, archive):
     for name in ("run2", "run4"):
         bad = archive / name / "rank0.pt.trace.json.gz"
@@ -155,6 +159,7 @@ def test_the_command_ends_as_it_does_without_a_cluster(tracker, address, archive
     assert here.code == 2
 
 
+@pytest.mark.slow
 def test_keep_going_takes_the_others_as_without_a_cluster(tracker, address, archive, tmp_path):
     """Two of twelve traces are cut; beside them is a log that no reader takes."""
     for name in ("run0", "run4"):
@@ -202,6 +207,7 @@ class Read(OfDyingWorkers):
         return self.content
 
 
+@pytest.mark.slow
 def test_keep_going_passes_over_what_workers_die_of(store, archive):
     deadly = archive / "run2" / "rank1.pt.trace.json.gz"
 
@@ -218,6 +224,7 @@ def test_keep_going_passes_over_what_workers_die_of(store, archive):
         ingest(store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=read_with))
 
 
+@pytest.mark.slow
 def test_keep_going_ends_where_the_cluster_is_at_fault(address, archive, monkeypatch):
     monkeypatch.setattr("tracker.intake.cluster.RULES", (1, 10**6))
     with cluster(address) as read_with, open_store("sqlite://") as store:
@@ -226,6 +233,7 @@ def test_keep_going_ends_where_the_cluster_is_at_fault(address, archive, monkeyp
             ingest(store, [archive], version="v1", workload="toy", options=options)
 
 
+@pytest.mark.slow
 def test_a_worker_that_dies_is_replaced_by_the_other(address, archive):
     """Its supervisor starts it anew; what it was reading is read again."""
     pids = sorted(workers_of(address).values())
@@ -236,6 +244,7 @@ def test_a_worker_that_dies_is_replaced_by_the_other(address, archive):
     assert len(workers_of(address)) == 2
 
 
+@pytest.mark.slow
 def test_a_file_that_workers_do_not_see_is_an_error_that_says_so(address, tmp_path):
     path = write_trace(tmp_path / "a.pt.trace.json")
     with cluster(address) as read_with:
@@ -261,6 +270,7 @@ def test_a_worker_with_another_tracker_is_refused(address, archive, monkeypatch)
         ingest(store, [archive], version="v1", workload="toy", options=IngestOptions(read_with=read_with))
 
 
+@pytest.mark.slow
 def test_neither_scheduler_nor_worker_needs_tracker_to_say_that_it_lacks(trace, tmp_path, tracker):
     # Python looks into the folder where it was started: one with a package `tracker` that is none of ours
     (tmp_path / "tracker").mkdir()
@@ -326,6 +336,7 @@ def test_what_is_no_scheduler_is_not_waited_for(reply, scheme, tracker, trace, t
     )
 
 
+@pytest.mark.slow
 def test_a_worker_is_no_scheduler(tracker, trace, address, tmp_path):
     worker = min(workers_of(address))
     done = tracker("ingest", trace["v01"], "--db", tmp_path / "new.db", "--dask", worker)
@@ -335,6 +346,7 @@ def test_a_worker_is_no_scheduler(tracker, trace, address, tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("ended", "patience_s", "said"),
     [

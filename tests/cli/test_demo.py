@@ -17,6 +17,7 @@ def test_demo_prints_a_real_diff_and_what_to_do_next(tracker, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_demo_keeps_its_database_on_request(tracker, tmp_path):
     kept = tmp_path / "demo.db"
     assert tracker("demo", "--keep", kept).code == 0
@@ -41,6 +42,7 @@ def test_interrupted_program_ends_without_a_traceback(tracker, db, monkeypatch):
     assert "Traceback" not in done.err
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_ends_the_program_quietly():
     command = f"'{sys.executable}' -m tracker demo | head -n 1"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)

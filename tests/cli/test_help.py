@@ -182,6 +182,7 @@ def test_help_makes_no_classes_of_results():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [path[1] for path, _ in COMMANDS if len(path) == 2])
 def test_a_command_that_is_put_together_alone_is_the_same_as_among_all(name):
     def told(of):

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import slow
+
 PROCESS_OF_A_GROUP = Path(__file__).parents[1] / "data" / "torch_profiler" / "cpu_gloo_rank1.pt.trace.json"
 SHOW_KEYS = {"schema", "run", "overall", "steps", "ops", "kernels", "communication", "memory"}
 DIFF_KEYS = {
@@ -200,7 +202,7 @@ def test_unknown_section_is_a_usage_error(tracker, db):
     assert "operator" in done.err
 
 
-@pytest.mark.parametrize("format", ["text", "json", "markdown", "csv", "xlsx"])
+@pytest.mark.parametrize("format", ["json", "xlsx", *map(slow, ("text", "markdown", "csv"))])
 def test_output_goes_to_a_file_beside_the_text_on_screen(tracker, db, tmp_path, format):
     on_screen = tracker("diff", "v01", "v08", "--db", db).out
     done = tracker("diff", "v01", "v08", "--db", db, "--format", format, "-o", tmp_path / "report")

@@ -43,6 +43,7 @@ def test_rows_that_are_not_shown_are_summed_up(tracker, db):
     assert f"… and {len(rows) - 2:,} more" in text
 
 
+@pytest.mark.slow
 def test_a_diff_shows_its_tree_in_every_format(tracker, db, tmp_path):
     words = ("diff", "v01", "v08", "--by", "op", "--depth", "2", "--db", db)
     assert "Ops by change of host time, per step and rank" in tracker(*words).out

@@ -48,6 +48,7 @@ def test_change_points_are_found_and_dated(dated):
     assert found.false_series == 0
 
 
+@pytest.mark.slow
 def test_looking_after_every_run_raises_hardly_a_false_alarm(dated):
     told = sum(len(gates.replayed(unchanged)) for unchanged, _, _ in dated[:20])
     assert told <= 1  # 20 x 60 runs: 0.1 per 100 runs

@@ -16,6 +16,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from tests.conftest import slow
 from tests.hooks.jobs import ROOT, calls, command, environ, real_tracker, until
 from tests.test_sidecar import beside, trace
 from tracker.hooks import places, spool
@@ -144,7 +145,7 @@ def again(folder: Path) -> list[Path]:
     return made
 
 
-JOBS = pytest.mark.parametrize("job", [github, gitlab])
+JOBS = pytest.mark.parametrize("job", [github, slow(gitlab)])
 
 
 @JOBS
@@ -160,7 +161,9 @@ def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes
         assert len(queries.runs(store)) == 4
 
 
-@pytest.mark.parametrize(("job", "now", "ends"), [(github, "v08", 1), (github, "v01", 0), (gitlab, "v08", 1)])
+@pytest.mark.parametrize(
+    ("job", "now", "ends"), [(github, "v08", 1), slow((github, "v01", 0)), slow((gitlab, "v08", 1))]
+)
 def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now, ends):
     """v08 writes its GELU out by hand, which takes longer than it did in v01."""
     checkout = Checkout(tmp_path, now)
@@ -184,6 +187,7 @@ def test_the_gate_ends_the_job_and_says_why_where_people_look(tmp_path, job, now
         )
 
 
+@pytest.mark.slow
 def test_a_further_push_changes_the_comment_of_the_one_before_and_no_other(tmp_path):
     checkout = Checkout(tmp_path)
     with checkout.store() as store:

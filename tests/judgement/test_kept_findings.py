@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 from unittest.mock import patch
 
+import pytest
 from sqlalchemy import text
 
 from tests.judgement.made import runs
@@ -131,6 +132,7 @@ def whole_again(store):
     return table(store)
 
 
+@pytest.mark.slow
 def test_what_ended_stays_as_it_is_where_less_than_the_line_is_read(store):
     """By rules that look back less far: op07 is slower for good, op09 for one version, op11 in one run; some runs have
     stacks. Then a run is excluded, and what ended long ago is called invalid.

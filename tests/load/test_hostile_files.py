@@ -77,6 +77,7 @@ def torch(folder, *events):
     return traces.write(folder, [traces.op("aten::mm", 1, 2), *events])
 
 
+@pytest.mark.slow
 def test_gzip_bomb_is_refused_at_the_limit(limited, tmp_path):
     path = tmp_path / "a.pt.trace.json.gz"
     with gzip.open(path, "wb", 9) as file:

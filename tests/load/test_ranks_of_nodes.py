@@ -71,5 +71,6 @@ def test_200_ranks_of_16_processes_over_20_connections(world, store, crowded_url
     form_one_run(world, store, crowded_url(20), ranks=200, processes=16)
 
 
+@pytest.mark.slow
 def test_more_processes_than_connections_wait_for_each_other(world, store, crowded_url):
     form_one_run(world, store, crowded_url(2), ranks=16, processes=6)

@@ -141,6 +141,7 @@ def test_copies_taken_out_of_the_queue_belong_to_the_op_that_put_them_there(expo
     assert np.isin(events.device.correlation, flow).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("export", EXPORTS)
 def test_captures_with_equal_files_beside_them_are_not_taken_for_one_another(store, export):
     """All captures of a job write the same profiler_metadata.json."""

@@ -75,6 +75,7 @@ def rows_of(name):
         return list(csv.DictReader(text))
 
 
+@pytest.mark.slow
 def test_every_shared_file_has_at_most_one_claimant():
     root = data.path("cann").parent
     for path in sorted(root.rglob("*")):

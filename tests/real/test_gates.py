@@ -15,6 +15,7 @@ def made(tmp_path_factory):
     return gates.make_series(tool, base, tmp_path_factory.mktemp("made"), clean=10, slow=5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("factor", "recall"), [(1.1, 0.6), (1.2, 0.8)])
 def test_slower_kernels_of_a_real_trace_are_found_and_little_else(made, factor, recall):
     scored = gates.score(made, factor)
@@ -24,6 +25,7 @@ def test_slower_kernels_of_a_real_trace_are_found_and_little_else(made, factor, 
     assert scored.operators > 100
 
 
+@pytest.mark.slow
 def test_repeats_of_one_version_give_at_most_one_finding_over_all_consecutive_windows(repeats):
     assert len(gates.found_in_windows(repeats)) <= 1
 

@@ -51,6 +51,7 @@ def aten_calls(frame, side):
 # -- GPU against NPU
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mapped", [False, True])
 @pytest.mark.parametrize("match", ["shape", "name"])
 def test_totals_of_gpu_and_npu_add_up_whatever_is_mapped(match, mapped):

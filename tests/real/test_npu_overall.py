@@ -145,6 +145,7 @@ def test_the_chip_with_one_kind_of_core_splits_its_time_by_the_work_of_the_cube(
     assert {"Cast", "Mul", "TransData"} <= set(both["type"]) and set(both["status"]) == {"both"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("candidate", ["run:1", "run:1:rank0", "run:1:rank2"])
 def test_ranks_of_which_only_collectives_are_known_leave_kernels_operators_and_rest_alone(candidate):
     """Ranks 1 and 3 were read without their kernels; what is known of 0 and 2 adds up by itself."""

@@ -256,6 +256,7 @@ def test_every_line_of_a_log_is_read(name):
     assert one.labels["workload"] in ("ResNet50", "bert-base-uncased")
 
 
+@pytest.mark.slow
 def test_all_logs_come_in_with_one_call_and_versions_stand_in_order_of_their_dates():
     with open_store("sqlite://") as store:
         results = ingest(store, [data.path("paddle/logs")])

@@ -10,6 +10,8 @@ from tests.real import data, whole_way
 from tests.real.gates import INJECTED, LABELS, nightly_versions
 from tests.real.nights import CODES, as_versions, made_story, nights
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def grown():
@@ -50,13 +52,11 @@ def test_diffs_of_each_night_end_as_it_is_labelled(grown):
     assert grown.wrong_codes("diff") == []
 
 
-@pytest.mark.slow
 def test_repeats_as_versions_of_five_runs_are_no_news(days):
     alarms = whole_way.false_alarms(days, 8, 5)
     assert (alarms.operators, alarms.steps, alarms.verdicts, alarms.incidents) == (0, 0, 0, 0)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(("versions", "runs"), [(40, 1), (20, 2)])
 def test_repeats_as_versions_are_hardly_ever_news_and_never_of_the_step(days, versions, runs):
     alarms = whole_way.false_alarms(days, versions, runs, seeds=(None, 1, 2, 3))
@@ -70,7 +70,6 @@ def test_large_slow_downs_of_real_operators_are_found_and_dated(days):
     assert found.misdated == 0, found
 
 
-@pytest.mark.slow
 def test_most_slow_downs_of_real_operators_are_found_and_little_else(days):
     found = {ratio: whole_way.slow_downs(days, ratio, runs=3, seeds=range(8)) for ratio in (0.1, 0.2, 0.5)}
     assert [found[ratio].recall >= least for ratio, least in ((0.1, 0.4), (0.2, 0.8), (0.5, 0.9))] == [True] * 3, found

@@ -59,6 +59,7 @@ def test_importing_the_registry_loads_no_heavy_library():
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(reports.__file__).parents[2])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("format", reports.NAMES)
 @pytest.mark.parametrize("section", SECTIONS)
 def test_every_section_can_be_chosen_alone_even_without_rows(format, section):

@@ -108,6 +108,7 @@ def test_a_signal_ends_a_watcher_at_once_and_on_record(store, folder, watcher, t
     assert (tmp_path / "log").read_text().splitlines()[-1].endswith("Z watcher: ended")
 
 
+@pytest.mark.slow
 def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_goes_on(store, folder, environ, tmp_path):
     long_one(folder)
     watcher = started(environ, log=tmp_path / "log")
@@ -190,6 +191,7 @@ def test_a_watcher_of_an_older_program_ends_when_its_database_is_upgraded(store,
     assert last.endswith("; upgrade tracker: pip install . in a clone of it, or pip install FILE.whl")
 
 
+@pytest.mark.slow
 def test_a_locked_database_does_not_keep_a_watcher_from_ending(tmp_path, folder):
     """SQLite waits for a minute inside of its own code, where Python hears no signal."""
     database = tmp_path / "tracker.db"
@@ -207,6 +209,7 @@ def test_a_locked_database_does_not_keep_a_watcher_from_ending(tmp_path, folder)
     assert os.path.exists(database)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_locked", [False, True])
 def test_a_single_round_that_a_signal_ends_is_no_success(tmp_path, folder, is_locked):
     """Also where the database is locked, and the process ends although its round does not."""
