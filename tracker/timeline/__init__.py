@@ -16,7 +16,7 @@ from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.communication import communication_tables
-from tracker.timeline.contexts import op_tree_table
+from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
 from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
@@ -63,10 +63,11 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
         begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
         blocks = blocks_of(joined)
+        work = context_work(joined)
         tables: dict[str, Table] = {
             "op_key": _op_key_table(joined),
             "kernel_key": kernels.keys,
-            "op_tree": op_tree_table(joined),
+            "op_tree": op_tree_table(joined, work),
             "kernel": kernels.rows,
             "kernel_metric": kernels.metrics,
             "counter": counter_table(joined),
@@ -76,7 +77,7 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
             **communication,
         }
         overall, steps = breakdowns(joined)
-        tables["op"] = op_table(joined, called_from())
+        tables["op"] = op_table(joined, work, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
     kept = {name: tables[name] for name in ROW_COLUMNS}
