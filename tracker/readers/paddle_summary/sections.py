@@ -17,11 +17,11 @@ HEADING: Final = re.compile(
 )
 _UNIT: Final = re.compile(r"\s*Time unit:\s*(?P<unit>s|ms|us|ns)\s*")
 _RULE: Final = re.compile(r"\s*-[-\s]*")
-_THREAD: Final = re.compile(r"\s*-{3,}\s*Thread: .*?-{3,}\s*")
+_THREAD: Final = re.compile(r"\s*-{3,}\s*Thread: .*?-{3,}+\s*")
 _PEAK: Final = re.compile(r"\s*Peak (?P<which>Allocated|Reserved) Memory: (?P<bytes>\d{1,18})\s*")
-_CELL: Final = re.compile(r"(?P<name>\S.*?)(?: {2,}(?P<cells>\S.*))")
-_ROW_OF_SPREADS: Final = re.compile(r"(?P<name>\S.*?) {2,}(?P<calls>\d{1,18}|-) {2,}(?P<cells>\S.*)")
-_SPREAD_TITLE: Final = re.compile(r"(?P<where>\w[\w ]*?) Total / Avg / Max / Min / Ratio ?\(%\)")
+_CELL: Final = re.compile(r"(?P<name>\S.*?)(?<! ) {2,}+(?P<cells>.*)")
+_ROW_OF_SPREADS: Final = re.compile(r"(?P<name>\S.*?)(?<! ) {2,}+(?P<calls>\d{1,18}|-) {2,}+(?P<cells>.*)")
+_SPREAD_TITLE: Final = re.compile(r"(?P<where>\w[\w ]*) Total / Avg / Max / Min / Ratio ?\(%\)")
 _SLASH: Final = re.compile(r" ?/ ?")
 _PERCENT: Final = re.compile(r"\d{1,3}(?:\.\d{1,6})?")
 _INDENT: Final = 2
@@ -183,7 +183,7 @@ class _Parser:
             return  # text between the heading and the table
         if self._is_header(line):
             return
-        if not line.startswith(" ") and not re.search(r" {2,}\S", line):
+        if not line.startswith(" ") and "  " not in line.rstrip():
             self.sections.shortened.append(self._title)  # a remark of whoever shortened the table
             return
         try:
