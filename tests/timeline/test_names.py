@@ -212,7 +212,8 @@ def test_the_type_of_an_npu_kernel_says_its_category(kernel, category):
 
 
 @pytest.mark.parametrize(
-    "piece", [" ", "(", "<", "_", "0", "a", "_0", "(a", "[clone ", "[lambda()", "_GLOBAL__N__a", "mm_", "alltoall", ".kd"]
+    "piece",
+    [" ", "(", "<", "_", "0", "a", "_0", "(a", "[clone ", "[lambda()", "_GLOBAL__N__a", "mm_", "alltoall", ".kd"],
 )
 @pytest.mark.parametrize("start", ["", "triton_poi_", "hcom_a_"])
 def test_a_name_of_200_000_characters_takes_no_time(start, piece):

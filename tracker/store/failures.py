@@ -74,6 +74,8 @@ def explain(error: Exception, name: str, secrets: Collection[str] = ()) -> Store
     `error`: also a Damaged of the bytes that it gave. `name`: the database, for the message. `secrets` are taken out of
     whatever the driver said.
     """
+    if isinstance(error, OverflowError):  # SQLite's driver refuses it, and its text names no number
+        return StoreError(f"{name}: a number is beyond 64 bits", remedy="give or export a smaller one")
     if isinstance(error, Damaged):
         return StoreError(f"{name}: {error.what} are damaged", remedy=error.remedy)
     cause: Any = error.orig if isinstance(error, DBAPIError) else error

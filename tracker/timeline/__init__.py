@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.profile import OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.profile import MISSING, OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline import stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
@@ -29,6 +29,9 @@ from tracker.timeline.ops import op_table
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
+LARGEST_SUM = 2.0**60
+"""Of times (36 years, in ns) and bytes of one rank."""
+
 
 def build(capture: Capture) -> Capture:
     """The capture with its events summed to rows and dropped.
@@ -40,11 +43,22 @@ def build(capture: Capture) -> Capture:
         return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")
+    _check_sums(capture.events)
     settings = dict(capture.settings)
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
     return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
+
+
+def _check_sums(events: Events) -> None:
+    """OverflowError where 64 bits do not hold what the times or bytes of the events add up to."""
+    spans = (events.ops, events.launches, events.device, events.extras.collective_tasks)
+    sums = [float((table.end_ns - table.start_ns).sum(dtype=np.float64)) for table in spans]
+    for sizes in (events.device.bytes, events.collectives.bytes, events.allocations.bytes):
+        sums.append(float(np.abs(sizes[sizes != MISSING], dtype=np.float64).sum()))
+    if max(sums) >= LARGEST_SUM:
+        raise OverflowError("the times or bytes of its events add up to more than 64 bits hold")
 
 
 def rows_of(events: Events, started_ns: int | None = None) -> Rows:

@@ -54,7 +54,11 @@ _BACKWARD: Final = re.compile(r"backward|backprop|bwd|(?<!wino)grad|wrw|stridedb
 _OP_RULES: Final = tuple(
     (re.compile(pattern), category)
     for pattern, category in (
-        (r"mm_(?:all_?reduce|reduce_?scatter)|all_?gather_(?:base_)?mm|alltoall\w{0,99}mm(?:_|$)|mm_\w{0,99}alltoall", _MC2),
+        (
+            r"mm_(?:all_?reduce|reduce_?scatter)|all_?gather_(?:base_)?mm|alltoall\w{0,99}mm(?:_|$)"
+            r"|mm_\w{0,99}alltoall",
+            _MC2,
+        ),
         (r"paged?_?attention|paged_attn", _PAGE),
         (
             r"flash_?attention|flash_?attn|flash2attn|fusion_attention|efficient_attention|fused_attention"

@@ -17,14 +17,14 @@ class Slots(Struct, frozen=True):
     code: I64
     _ids: I64
     _code_count: int
-    _first_step: int
+    _steps: I64
 
     def __len__(self) -> int:
         return len(self.step)
 
     def at(self, step: I64, code: I64) -> I64:
         """The slot of each pair; the pair must have one."""
-        return np.searchsorted(self._ids, (step - self._first_step) * self._code_count + code)
+        return np.searchsorted(self._ids, np.searchsorted(self._steps, step) * self._code_count + code)
 
     def summed(self, slot: I64, values: I64) -> I64:
         """Sum of `values` per slot, exact."""
@@ -39,6 +39,6 @@ class Slots(Struct, frozen=True):
 
 def slots_of(pairs: Sequence[tuple[I64, I64]], code_count: int) -> Slots:
     """The slots of all given (step, code) pairs; codes are below `code_count`."""
-    first_step = min((int(step.min(initial=0)) for step, _ in pairs), default=0)
-    ids = each_once(np.concatenate([(step - first_step) * code_count + code for step, code in pairs]))
-    return Slots(ids // code_count + first_step, ids % code_count, ids, code_count, first_step)
+    steps = each_once(np.concatenate([step for step, _ in pairs]))
+    ids = each_once(np.concatenate([np.searchsorted(steps, step) * code_count + code for step, code in pairs]))
+    return Slots(steps[ids // code_count], ids % code_count, ids, code_count, steps)

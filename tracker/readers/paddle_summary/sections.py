@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from tracker.errors import SourceError
 from tracker.readers import _paddle
+from tracker.readers._times import MAX_OF_ONE
 
 HEADING: Final = re.compile(
     r"\s*-{3,}\s*(?P<title>[A-Z][A-Za-z ]*? Summary)(?: - Place\((?P<place>[^)]*)\))?\s*-{3,}\s*"
@@ -234,9 +235,12 @@ class _Parser:
         said = dict(zip(self._columns[1:], cells, strict=True))
         if said.get("Type") == "Allocated":  # the rows of type Reserved say what the allocator took from the system
             row = Allocated(
-                name, int(said["Allocation Count"]), int(said["Allocation Size"]), int(said["Increased Size"])
+                name, _whole(said["Allocation Count"]), _whole(said["Allocation Size"]), _whole(said["Increased Size"])
             )
-            self.sections.memory.setdefault(self._place, []).append(row)
+            rows = self.sections.memory.setdefault(self._place, [])
+            if any(row.name == name for row in rows):
+                raise ValueError("a second row with this name")
+            rows.append(row)
 
     def _spread_row(self, line: str) -> Row:
         match = _ROW_OF_SPREADS.fullmatch(line.strip())
@@ -275,4 +279,11 @@ class _Parser:
 
 
 def _count(text: str) -> int | None:
-    return None if text == "-" else int(text)
+    return None if text == "-" else _whole(text)
+
+
+def _whole(text: str) -> int:
+    number = int(text) if len(text) <= 20 else MAX_OF_ONE + 1
+    if abs(number) > MAX_OF_ONE:
+        raise ValueError(f"{text[:40]} is beyond the range of counts and sizes")
+    return number
