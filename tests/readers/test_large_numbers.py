@@ -48,7 +48,7 @@ def test_a_number_of_any_size_is_refused_at_once(number):
 def test_a_cell_beyond_64_bits_is_an_error_or_a_skipped_row(store, tmp_path, duration):
     path = tmp_path / "kernel_details.csv"
     path.write_text(KERNELS.format(duration=duration))
-    with pytest.raises(SourceError, match="kernel_details.csv: row 3"):
+    with pytest.raises(SourceError, match=r"kernel_details\.csv: row 3"):
         ingested(store, path)
     assert ingested(store, path, skip_bad_rows=True) == 1
 
