@@ -15,7 +15,7 @@ from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.hooks import spool
 from tracker.intake.spooled import ATTEMPTS
 from tracker.store import inbox, leases, queries
-from tracker.watch import retry, status, take
+from tracker.watch import retry, rounds, status, take
 from tracker.watch.take import in_order
 
 
@@ -335,3 +335,22 @@ def test_a_run_that_was_relabelled_is_not_taken_back_by_its_folder(world, store)
     assert world.after(SETTLED).round() == {"gpt/v1/run": "quarantined"}
     assert "tracker runs edit 1 --version v1" in world.entries()["gpt/v1/run"].reason
     assert json.dumps(world.runs()) == '[["gpt", "v1-fixed"]]'
+
+
+def test_a_next_try_that_lies_years_ahead_is_due_now(world, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    world.after(SETTLED).look()
+    real = intake.ingest
+
+    def refuse(*_, **__):
+        world.now_ns += 1000 * DAY
+        raise SourceError("a.json", "", "cannot be read") from OSError(errno.EIO, "")
+
+    monkeypatch.setattr(intake, "ingest", refuse)
+    rounds.ingest(world.work)
+    assert world.states() == {"gpt/v1/a.json": "ready"}
+    monkeypatch.setattr(intake, "ingest", real)
+    world.now_ns -= 1000 * DAY
+    rounds.ingest(world.work)
+    assert world.states() == {"gpt/v1/a.json": "ingested"}

@@ -193,7 +193,7 @@ def is_ready(entry: Mapping[str, Any], now_ns: int) -> bool:
     if not entry.get("wait_for") or os.path.exists(str(entry["wait_for"])):
         return True
     queued_ns = entry.get("queued_at_ns")
-    return isinstance(queued_ns, int) and now_ns - queued_ns > WAITED_NS
+    return isinstance(queued_ns, int) and abs(now_ns - queued_ns) > WAITED_NS  # or the clock of the job was ahead
 
 
 @contextmanager

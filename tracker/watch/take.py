@@ -69,7 +69,9 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
     due = [
         entry
         for entry in inbox.entries(work.store, open_only=True)
-        if entry.state in ("ready", "working") and entry.next_try_ns <= now and (entry.host, entry.folder) in places
+        if entry.state in ("ready", "working")
+        and (entry.host, entry.folder) in places
+        and not now < entry.next_try_ns <= now + _PAUSES_MINUTES[-1] * NS_PER_MINUTE  # or our own clock went back
     ]
 
     def begun() -> Iterator[Callable[[], None]]:
