@@ -227,6 +227,30 @@ def test_an_entry_that_cannot_be_read_is_not_given_up(store, tmp_path, folder, m
     assert (left.entry, left.why, left.is_barred) == (entry, "cannot be read (Permission denied)", True)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_root_reads_nothing_for_another_user(memory_store, tmp_path, folder):
+    entry = add(folder, labelled(tmp_path))
+    os.chown(entry, 65534, 65534)
+    assert take_spooled(memory_store, folder) == []
+    (left,) = waiting(folder)
+    assert (left.profile, left.is_barred) == ("", True)
+    assert left.why == "cannot be read (root takes no entry of user 65534: take it as that user)"
+
+
+@pytest.mark.parametrize("attempts", [-1, 10**12])
+def test_an_entry_of_impossible_attempts_keeps_no_other_waiting(memory_store, tmp_path, folder, attempts):
+    profile = labelled(tmp_path)
+    add(folder, profile, attempts=attempts)
+    add(folder, profile)
+    done = take_spooled(memory_store, folder)
+    assert sorted((one.given_up, one.run_ids) for one in done) == [(False, (1,)), (True, ())]
+
+
+def test_the_end_of_a_profile_queued_years_ahead_is_not_waited_for(memory_store, tmp_path, folder):
+    add(folder, labelled(tmp_path), wait_for=str(tmp_path / "never"), queued_at_ns=10**18 * 8)
+    assert [one.run_ids for one in take_spooled(memory_store, folder)] == [(1,)]
+
+
 def test_those_that_were_tried_least_come_first(store: Store, tmp_path: Path, folder: Path):
     add(folder, tmp_path / "often", attempts=3)
     add(folder, tmp_path / "once", attempts=1, now_ns=2)

@@ -25,6 +25,7 @@ MAX_BYTES: Final = 64 * 1024**3
 
 # Seconds start at ten: parts of a step of 1.2 s would lose their digits.
 _TIME_UNITS = ((10 * NS_PER_S, NS_PER_S, "s"), (NS_PER_MS, NS_PER_MS, "ms"), (NS_PER_US, NS_PER_US, "us"), (1, 1, "ns"))
+_TOO_LARGE_US: Final = (1 << 63) // NS_PER_US
 _VENDORS: Final = ("huawei", "ascend", "nvidia", "amd", "intel")
 _SIZE_UNITS = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"), (1, "B"))
 
@@ -33,23 +34,23 @@ def us_to_ns(text: str | bytes | int | float) -> int:
     """Microseconds as the profiler wrote them, in ns, exact to the last digit.
 
     Text is parsed as a decimal, since a double cannot hold `1736413971558972.912`; pass floats only below 2**52 ns.
-    Half a nanosecond rounds to even. Raises ValueError for anything that is not a finite number.
+    Half a nanosecond rounds to even. Raises ValueError for anything that is not a number, or beyond 64 bits.
 
     >>> us_to_ns("1736413971558972.912")
     1736413971558972912
     >>> us_to_ns(7)
     7000
     """
-    if isinstance(text, int):
+    if isinstance(text, int) and abs(text) < _TOO_LARGE_US:
         return text * NS_PER_US
     if isinstance(text, bytes):
         text = text.decode("ascii", "replace")
     try:
-        value = Decimal(repr(text) if isinstance(text, float) else text.strip())
+        value = Decimal(text.strip() if isinstance(text, str) else repr(text))
     except InvalidOperation as error:
         raise ValueError(f"{text!r} is not a number of microseconds") from error
-    if not value.is_finite():
-        raise ValueError(f"{text!r} is not a finite number of microseconds")
+    if not value.is_finite() or not -_TOO_LARGE_US < value < _TOO_LARGE_US:
+        raise ValueError(f"{text!r} is not a finite number of microseconds that 64-bit nanoseconds hold")
     return int((value * NS_PER_US).to_integral_value())
 
 

@@ -256,3 +256,11 @@ def test_the_rows_of_level_0_are_all_the_time_there_is(ops, ranks, word, grains)
         assert (inner <= above.reindex(inner.index)).all()
         per_step = diff(store, "v1", "v1", options=DiffOptions(by=(word,))).tree
         assert per_step[per_step["level"] == 0]["baseline_ns"].sum() == pytest.approx(whole / 2 / ranks)
+
+
+def test_a_tree_of_a_thousand_levels_is_shown_to_a_depth(store: Store):
+    chain = [(f"op{depth}", 1, {"parent": f"op{depth - 1}"}) for depth in range(1, 1100)]
+    save(store, ops=[("op0", 1), *chain], kernels=[])
+    found = tree(store, "op")
+    assert len(found) == 200
+    assert found["path"].iloc[2] == "op0 > op1 > op2"

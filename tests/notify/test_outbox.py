@@ -55,6 +55,16 @@ def test_what_fails_is_tried_again_after_1_5_30_120_and_120_minutes_and_then_giv
     assert deliver(store, now + 365 * DAY, Box()) == Delivered()
 
 
+def test_what_a_clock_wrote_that_was_years_ahead_is_due_now(store):
+    put(store, now_ns=NOW + 1000 * DAY)
+    assert deliver(store, NOW, Box()) == Delivered(sent=1)
+    put(store)
+    deliver(store, NOW, lambda channel, message: "it answered 500")
+    with store.begin() as connection:
+        connection.execute(sql("UPDATE notification SET next_try_ns = :at WHERE state = 'failed'"), {"at": NOW + DAY})
+    assert deliver(store, NOW, Box()) == Delivered(sent=1)
+
+
 def test_what_was_given_up_can_be_tried_again(store):
     put(store, 2)
     for step in range(6):

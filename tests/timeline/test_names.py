@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tracker.timeline import CATEGORIES, canonical_name
 from tracker.timeline.categories import category_of_kernel, category_of_op, category_of_type
+from tracker.timeline.collective_names import is_communication, op_says
 
 SAME = (
     # Nsight Systems and PyTorch's profiler write one kernel of one build
@@ -206,3 +209,19 @@ TYPES = {
 def test_the_type_of_an_npu_kernel_says_its_category(kernel, category):
     assert category_of_type(*kernel) == category
     assert category is None or category in CATEGORIES
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [" ", "(", "<", "_", "0", "a", "_0", "(a", "[clone ", "[lambda()", "_GLOBAL__N__a", "mm_", "alltoall", ".kd"],
+)
+@pytest.mark.parametrize("start", ["", "triton_poi_", "hcom_a_"])
+def test_a_name_of_200_000_characters_takes_no_time(start, piece):
+    name = start + piece * (200_000 // len(piece)) + "x"
+    begun = time.process_time()
+    canonical_name(name, npu=True)
+    category_of_kernel(name, "")
+    category_of_op(name)
+    category_of_type(name, "")
+    is_communication(name, says=op_says(name))
+    assert time.process_time() - begun < 1.0

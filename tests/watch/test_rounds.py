@@ -36,6 +36,14 @@ def test_a_lease_is_one_watchers_until_it_ends_or_is_given_back(store):
     assert take("a", end + 5, undone_since_ns=end + 4)
 
 
+def test_a_lease_of_a_clock_that_was_years_ahead_holds_nothing(store):
+    years = 1000 * 24 * 3600 * SECOND
+    assert leases.take(store, "nightly", "a", now_ns=years)
+    assert leases.take(store, "nightly", "b", now_ns=0)
+    leases.release(store, "nightly", "b", done_ns=years)
+    assert leases.take(store, "nightly", "b", now_ns=0, undone_since_ns=0)
+
+
 def test_a_lease_that_is_renewed_does_not_end(store):
     watchers.begin(store, "a", "node1", 1, "1.0", every_ns=None, now_ns=0)
     assert leases.take(store, "judge", "a", now_ns=0)

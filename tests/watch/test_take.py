@@ -5,17 +5,20 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 
 import pytest
 
 from tests.test_intake import write_trace
-from tests.watch.world import DAY, MINUTE, SETTLED, World
+from tests.watch.world import DAY, HOUR, MINUTE, SETTLED, World
 from tracker import intake, judgement
+from tracker.config import Watch
 from tracker.errors import SourceError, StoreError, TrackerError, UsageError
 from tracker.hooks import spool
+from tracker.intake import spooled
 from tracker.intake.spooled import ATTEMPTS
 from tracker.store import inbox, leases, queries
-from tracker.watch import retry, status, take
+from tracker.watch import retry, rounds, status, take
 from tracker.watch.take import in_order
 
 
@@ -335,3 +338,52 @@ def test_a_run_that_was_relabelled_is_not_taken_back_by_its_folder(world, store)
     assert world.after(SETTLED).round() == {"gpt/v1/run": "quarantined"}
     assert "tracker runs edit 1 --version v1" in world.entries()["gpt/v1/run"].reason
     assert json.dumps(world.runs()) == '[["gpt", "v1-fixed"]]'
+
+
+def test_a_next_try_that_lies_years_ahead_is_due_now(world, monkeypatch):
+    world.profile("gpt/v1/a.json")
+    world.look()
+    world.after(SETTLED).look()
+    real = intake.ingest
+
+    def refuse(*_, **__):
+        world.now_ns += 1000 * DAY
+        raise SourceError("a.json", "", "cannot be read") from OSError(errno.EIO, "")
+
+    monkeypatch.setattr(intake, "ingest", refuse)
+    rounds.ingest(world.work)
+    assert world.states() == {"gpt/v1/a.json": "ready"}
+    monkeypatch.setattr(intake, "ingest", real)
+    world.now_ns -= 1000 * DAY
+    rounds.ingest(world.work)
+    assert world.states() == {"gpt/v1/a.json": "ingested"}
+
+
+def test_a_profile_that_takes_too_long_is_given_up_and_the_next_one_comes_in(local, monkeypatch):
+    local.profile("gpt/v1/a.json")
+    local.profile("gpt/v2/b.json")
+    real, limits = intake.ingest, iter([50_000_000, HOUR])
+
+    def hang(store, paths, **options):
+        if paths[0].name == "a.json":
+            re.search("(a*)*b", "a" * 100)  # for ever, within one call of C
+        return real(store, paths, **options)
+
+    monkeypatch.setattr(intake, "ingest", hang)
+    monkeypatch.setattr(Watch, "limit_ns", property(lambda _: next(limits)))
+    assert local.settle() == {"gpt/v1/a.json": "quarantined", "gpt/v2/b.json": "ingested"}
+    (said,) = local.lines("quarantined")
+    assert said == (
+        "gpt/v1/a.json: reading it took longer than 30m; raise watch.limit in the settings, or ingest it alone"
+    )
+
+
+def test_a_queued_profile_that_takes_too_long_is_put_off(local, tmp_path, monkeypatch):
+    place = tmp_path / "spool"
+    spool.add(str(place), {"profile": str(local.profile("a.json"))}, now_ns=1)
+    local.work.spools = lambda: [place]
+    monkeypatch.setattr(spooled, "ingest_of_job", lambda *_, **__: re.search("(a*)*b", "a" * 100))
+    monkeypatch.setattr(Watch, "limit_ns", 50_000_000)
+    rounds.ingest(local.work)
+    (said,) = local.lines("put off")
+    assert "reading it took longer than 30m" in said

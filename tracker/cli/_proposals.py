@@ -9,6 +9,7 @@ import shlex
 from functools import cache
 from typing import Any
 
+from tracker.errors import StoreError
 from tracker.units import printable
 
 _MENTION = re.compile(r" (?:shows?|and|does)\b|\W*$|[),;:]")
@@ -43,9 +44,11 @@ def _words() -> str:
     from tracker.store import urls
 
     shown = _Named.text
-    if "://" in shown:
+    try:
         url = urls.parse_url(shown)
         shown = urls.name_of(url) if urls.secrets_of(url) else shown
+    except StoreError:
+        shown = "URL"  # it may hold a password
     return f"--db {shlex.quote(printable(shown))}"
 
 

@@ -18,6 +18,8 @@ NUMBERS: Final = ("calls", "op_calls", "host_total_ns", "host_self_ns", "device_
 """What `Numbers` holds, in order."""
 CALLS, OP_CALLS, HOST_TOTAL, HOST_SELF, DEVICE_TOTAL, DEVICE_SELF = range(len(NUMBERS))
 _JOINTS: Final = {"module": "/"}
+MAX_DEPTH: Final = 200
+"""Levels of a tree that are shown; what lies deeper is in the totals of the rows above."""
 
 
 class Leaf(Struct, frozen=True):
@@ -80,13 +82,14 @@ class Tree(Struct):
 
     def path(self, node: int) -> str:
         """The names down to a row: `GPT_0/Block_0 > aten::mm [[2, 3], [3, 4]]`."""
-        kind, name, shapes = self.names[node]
-        text = f"{name} {shapes}" if shapes else name
-        above = self.parents[node]
-        if above < 0:
-            return text
-        joint = _JOINTS.get(kind, " > ") if self.names[above][0] == kind else " > "
-        return f"{self.path(above)}{joint}{text}"
+        parts: list[str] = []
+        while node >= 0:
+            kind, name, shapes = self.names[node]
+            parts.append(f"{name} {shapes}" if shapes else name)
+            node = self.parents[node]
+            if node >= 0:
+                parts.append(_JOINTS.get(kind, " > ") if self.names[node][0] == kind else " > ")
+        return "".join(reversed(parts))
 
 
 def grown(leaves: Iterable[Leaf], counted: Mapping[tuple[Group, tuple[Name, ...]], Value], tree: Tree) -> None:
@@ -129,7 +132,10 @@ def plus(first: Value, second: Value) -> Value:
 
 
 def ordered(tree: Tree, size: Mapping[int, tuple[float, ...]], depth: int | None) -> list[tuple[int, int]]:
-    """The rows in `size` with their levels, below each row those in it, the largest first; at most `depth` levels."""
+    """The rows in `size` with their levels, below each row those in it, the largest first; at most `depth` levels, and
+    never more than MAX_DEPTH.
+    """
+    deepest = MAX_DEPTH if depth is None else min(depth, MAX_DEPTH)
     found: list[tuple[int, int]] = []
 
     def ranked(nodes: Sequence[int]) -> list[int]:
@@ -141,6 +147,6 @@ def ordered(tree: Tree, size: Mapping[int, tuple[float, ...]], depth: int | None
     while waiting:
         node, level = waiting.pop()
         found.append((node, level))
-        if depth is None or level + 1 < depth:
+        if level + 1 < deepest:
             waiting += [(child, level + 1) for child in ranked(tree.children[node])]
     return found

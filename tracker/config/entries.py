@@ -10,6 +10,7 @@ Everything is optional. A complete file:
     [watch]
     every = "1m"                     # how often the folders are looked at
     settled = "2m"                   # a profile is complete when size and time stood still this long
+    limit = "30m"                    # a profile that takes longer to read is given up
     keep = "90d"                     # how long what was watched and sent stays on record
 
     [[watch.folders]]
@@ -61,7 +62,7 @@ from tracker.errors import SourceError
 from tracker.units import MAX_BYTES, age_ns
 
 _TIMES: Final = {
-    "watch": ("every", "settled", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
+    "watch": ("every", "settled", "limit", "keep"), "prune": ("older_than",), "alerts": ("wait", "interval", "repeat")
 }  # fmt: skip
 _LONGEST: Final = "5200w"
 """A century: what is added to now stays a moment that a database can hold."""
@@ -108,6 +109,7 @@ class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
 
     every: str = "1m"
     settled: str = "2m"
+    limit: str = "30m"
     keep: str = "90d"
     folders: tuple[Folder, ...] = ()
 
@@ -120,6 +122,11 @@ class Watch(Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     def settled_ns(self) -> int:
         """A profile is complete when it stood still this long."""
         return age_ns(self.settled)
+
+    @property
+    def limit_ns(self) -> int:
+        """A profile that takes longer to ingest is given up."""
+        return age_ns(self.limit)
 
     @property
     def keep_ns(self) -> int:

@@ -13,6 +13,7 @@ MEANINGS: Final[Mapping[str, Mapping[str, str]]] = {
     "[watch]": {
         "every": "time between two looks at the folders",
         "settled": "a profile is complete when its size and time stood still this long",
+        "limit": "a profile that takes longer to ingest is given up, and the next one is read",
         "keep": "how long what was watched and sent stays on record",
     },
     "[[watch.folders]]": {

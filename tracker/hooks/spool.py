@@ -167,10 +167,15 @@ def entries(spool: str) -> list[str]:
 
 
 def content(entry: str) -> bytes:
-    """What an entry holds. OSError where another one put a link, a pipe, which would be waited at, or a device."""
+    """What an entry holds. OSError where another one put a link, a pipe, which would be waited at, or a device; and
+    for root where it is another user's, or may be: it could name what that user may not read.
+    """
     with open(entry, "rb", opener=_as_it_is) as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EPERM, "Not a file", entry)
+        if os.geteuid() == 0 and (found.st_uid != 0 or not is_own(found)):
+            raise OSError(errno.EPERM, f"root takes no entry of user {found.st_uid}: take it as that user", entry)
         return file.read()
 
 
@@ -193,7 +198,7 @@ def is_ready(entry: Mapping[str, Any], now_ns: int) -> bool:
     if not entry.get("wait_for") or os.path.exists(str(entry["wait_for"])):
         return True
     queued_ns = entry.get("queued_at_ns")
-    return isinstance(queued_ns, int) and now_ns - queued_ns > WAITED_NS
+    return isinstance(queued_ns, int) and abs(now_ns - queued_ns) > WAITED_NS  # or the clock of the job was ahead
 
 
 @contextmanager

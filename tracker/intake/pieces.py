@@ -10,6 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from tracker import config, readers, timeline
+from tracker.errors import SourceError
 from tracker.intake import sidecar
 from tracker.intake.devices import parse_device, spelled
 from tracker.intake.sidecar import NOTHING, Sidecar
@@ -125,16 +126,19 @@ def pieces_of(
     profile: Profile, place: str, options: IngestOptions, *, said: Sidecar | None, warnings: Sequence[str] = ()
 ) -> list[Piece]:
     """The captures of a profile that lies at `place`, with rows; the first one bears the warnings."""
-    return [
-        Piece(
-            _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
-            profile.format,
-            (*profile.warnings, *warnings) if number == 0 else (),
-            place,
-            said,
-        )
-        for number, capture in enumerate(profile.captures)
-    ]
+    try:
+        return [
+            Piece(
+                _with(timeline.build(capture), said or NOTHING, options.otherwise, is_first=number == 0),
+                profile.format,
+                (*profile.warnings, *warnings) if number == 0 else (),
+                place,
+                said,
+            )
+            for number, capture in enumerate(profile.captures)
+        ]
+    except OverflowError as error:
+        raise SourceError(place, "", str(error), remedy="export the profile again") from error
 
 
 def _with(capture: Capture, said: Sidecar, otherwise: Sidecar, *, is_first: bool) -> Capture:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -38,6 +38,9 @@ _LONGEST_PAUSE_NS: Final = NS_PER_DAY
 _REMEDY: Final = "see what wrote it; the profile can be ingested by its path"
 
 
+_Count = Annotated[int, msgspec.Meta(ge=0)]
+
+
 class Entry(Struct, frozen=True, kw_only=True):
     """The content of an entry: see `tracker.hooks.spool.add`. `said`: as options of the ingest; `otherwise`: as
     `IngestOptions.otherwise`. `wait_for`: a file that is there once the profile is complete. `error`: of the last try.
@@ -49,7 +52,7 @@ class Entry(Struct, frozen=True, kw_only=True):
     host: str = ""
     database: str = ""
     queued_at_ns: int = 0
-    attempts: int = 0
+    attempts: _Count = 0
     tried_at_ns: int = 0
     wait_for: str | None = None
     error: str = ""
@@ -224,7 +227,7 @@ def _next_ns(entry: Entry) -> int:
     """An entry is not tried again before; 0: now."""
     if not entry.attempts:
         return 0
-    return entry.tried_at_ns + min(_FIRST_PAUSE_NS << (entry.attempts - 1), _LONGEST_PAUSE_NS)
+    return entry.tried_at_ns + min(_FIRST_PAUSE_NS << min(entry.attempts - 1, ATTEMPTS), _LONGEST_PAUSE_NS)
 
 
 def _elsewhere(entry: Entry) -> bool:

@@ -71,20 +71,26 @@ class Contexts(Struct, frozen=True):
         """All ops that ran."""
         return {row.name for row in self.rows}
 
-    def shapes_of(self, name: str) -> set[str]:
-        """The shapes of the first input of an op that has one, as far as they are known."""
-        return {shape for row in self.rows if row.name == name for shape in _FIRST_SHAPE.findall(row.input_shapes)[:1]}
+    def shapes(self) -> dict[str, set[str]]:
+        """Op -> the shapes of its first input that has one, as far as they are known."""
+        found: dict[str, set[str]] = {}
+        for row in self.rows:
+            found.setdefault(row.name, set()).update(_FIRST_SHAPE.findall(row.input_shapes)[:1])
+        return found
 
     def parents(self, names: Collection[str], parts: Collection[str]) -> dict[str, dict[str, float]]:
         """Op -> parent -> part of its calls, 0 to 1; `parts`: ops that are no parents, but parts of a change."""
         above = {row.node: row for row in self.rows}
+        outermost: dict[Node, Context] = {}  # of those seen: the one around it that parts alone lie between
         found: dict[str, dict[str, float]] = {}
         for row in self.rows:
+            inner, parent = row, above.get(row.above)
+            while parent is not None and parent.name in parts:
+                inner = outermost.get(parent.node, parent)
+                parent = above.get(inner.above)
+            outermost[row.node] = inner
             if row.name in names:
-                outermost = row
-                while (parent := above.get(outermost.above)) is not None and parent.name in parts:
-                    outermost = parent
-                at = self.modules.get(outermost.name, TOP_LEVEL) if parent is None else parent.name
+                at = self.modules.get(inner.name, TOP_LEVEL) if parent is None else parent.name
                 own = found.setdefault(row.name, {})
                 own[at] = own.get(at, 0.0) + row.calls
         for own in found.values():
@@ -155,7 +161,8 @@ def replacements(before: Contexts, after: Contexts, changes: Mapping[str, Calls]
         if changed:
             parent = max(changed, key=lambda at: (abs(changed[at]), at))
             by_parent.setdefault(parent, {})[name] = changed[parent]
-    shapes = {name: before.shapes_of(name) | after.shapes_of(name) for name in moved}
+    shapes0, shapes1 = before.shapes(), after.shapes()
+    shapes = {name: shapes0.get(name, set()) | shapes1.get(name, set()) for name in moved}
     found = [_fitting(parent, own, shapes) for parent, own in sorted(by_parent.items())]
     return tuple(one for one in found if one is not None)
 

@@ -64,7 +64,7 @@ def preview(store: Store, alerts: Alerts, *, now_ns: int) -> list[tuple[str, Mes
 
 
 def _as_due(message: NewMessage, now_ns: int) -> Undelivered:
-    return Undelivered(0, message.channel, frozenset(message.incidents), message.content, now_ns, 0, None)
+    return Undelivered(0, message.channel, frozenset(message.incidents), message.content, now_ns, now_ns, 0, None)
 
 
 def _readable(content: str) -> Message | None:

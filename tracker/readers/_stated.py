@@ -41,8 +41,8 @@ _FLAGS: Final = ("fp8", "pure_fp16", "bf16", "fp16", "amp")
 _ANY_NAME: Final = "|".join(name.replace("_", "[-_ ]") for name in sorted(_KEY_OF, key=len, reverse=True))
 # --name 4   name=4   name: 4   'name': 4   'name', '4'   name ........ 4   | NAME | 4 |, and a column of blanks
 _PAIR: Final = re.compile(
-    rf"(?:(?P<dashes>(?<![\w-])--)|(?<![A-Za-z0-9_-]))(?P<path>(?:[A-Za-z]\w*\.)*)(?P<name>{_ANY_NAME})(?![A-Za-z0-9_])['\"]?"
-    r"(?P<between> *[=:] ?| *\.{3,} *|, ?(?=['\"])| *\| *| {1,60}| *:? *$)['\"]?(?:torch\.|paddle\.)?"
+    rf"(?:(?P<dashes>(?<![\w-])--)|(?<![A-Za-z0-9_-]))(?P<path>(?:[A-Za-z]\w{{0,63}}\.){{0,16}})(?P<name>{_ANY_NAME})(?![A-Za-z0-9_])['\"]?"
+    r"(?P<between> *[=:] ?| *\.{3,} *|, ?(?=['\"])| *\| *| {1,60}| *+:? *+$)['\"]?(?:torch\.|paddle\.)?"
     r"(?P<value>[A-Za-z0-9][\w.-]*)?",
     re.IGNORECASE,
 )
@@ -60,7 +60,7 @@ _DTYPES: Final = {
 _OF_OTHERS: Final = re.compile(r"eval|valid|\bval\b|test|infer|predict", re.IGNORECASE)
 """Parts of settings that are not those of the training."""
 
-_SECTION: Final = re.compile(r"(?P<indent> *)['\"]?(?P<name>[A-Za-z][\w-]*)['\"]? ?: *[\[{]?\s*$")
+_SECTION: Final = re.compile(r"(?P<indent> *)['\"]?(?P<name>[A-Za-z][\w-]*)['\"]? ?: *+[\[{]?\s*+$")
 _INFO: Final = re.compile(r"^.{0,120}?\b(?:INFO|DEBUG)\b[^:\]]{0,40}[:\]] ?")
 _PARENT: Final = re.compile(r"(\w+)['\"]?\s*[:=]\s*[\w.]*[\[{(]\s*$")
 
@@ -250,7 +250,7 @@ def _is_inside_others(line: str, at: int) -> bool:
             depth += 1
         elif line[place] in "([{":
             if depth == 0:
-                parent = _PARENT.search(line[: place + 1])
+                parent = _PARENT.search(line[max(0, place - 200) : place + 1])
                 return parent is not None and _OF_OTHERS.search(parent[1]) is not None
             depth -= 1
     return False

@@ -25,7 +25,7 @@ _PREFIX_BYTES: Final = re.compile(
     rb"^(?:\[(?:rank|default) ?\d{1,6}\](?:: ?| )|\[\d{1,6},\d{1,6}\]<std(?:out|err)>:?|\d{1,6}: )",
     re.IGNORECASE | re.MULTILINE,
 )
-_NEW_LINE: Final = re.compile(rb"\r*\n|\r")
+_NEW_LINE: Final = re.compile(rb"\r+\n?|\n")
 _TRACE: Final = re.compile(
     rb'"(?:traceEvents|schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds|displayTimeUnit)"\s*:'
 )

@@ -13,7 +13,7 @@ from tracker.reports._human import Column, Table
 from tracker.units import MISSING_TEXT, printable
 
 GAP: Final = 2
-_WORD: Final = re.compile(r"\s*\S+\s*")
+_WORD: Final = re.compile(r"\s*+\S+\s*")
 _WIDE: Final = 24  # an elastic column keeps at least this, before columns fold
 _NARROW: Final = 26  # and this, before columns are left out
 _LEAST: Final = 8
@@ -88,7 +88,7 @@ def wrapped(text: str, width: int) -> list[str]:
     ['all of ', 'it was ', 'wrapped']
     """
     lines = [""]
-    for word in _WORD.findall(text):
+    for word in _WORD.findall(text) if text.strip() else []:
         size = cell_len(word.rstrip())
         if cell_len(lines[-1]) + size <= width:
             lines[-1] += word

@@ -176,7 +176,7 @@ class Store:
     def _explained(self) -> Iterator[None]:
         try:
             yield
-        except (DBAPIError, Damaged, self._driver_error) as error:
+        except (DBAPIError, Damaged, OverflowError, self._driver_error) as error:
             known = explain(error, self.url, self._secrets)
             if known is None:
                 raise

@@ -17,6 +17,7 @@ _SQLITE: Final = (
     ("disk i/o", "the disk cannot be read or written", "check the disk, then tracker db check"),
     ("malformed", "the file is damaged", "restore it from a copy"),
     ("not a database", "it is not a SQLite database", "name another database with --db"),
+    ("int too large to convert", "a number is beyond 64 bits", "give or export a smaller one"),
     ("unable to open", "it cannot be opened", "check that its folder exists and that you may write there"),
 )
 """Part of SQLite's message, what is wrong, what to do."""
@@ -141,6 +142,9 @@ def _explain_postgres(cause: Any, name: str, text: str) -> StoreError | None:
     code = "53300" if is_crowded(cause) else cause.sqlstate
     first = text.splitlines()[0] if text else "no reason given"
     if code is None:
+        if "invalid connection option" in text:  # its name is not shown: it may be a part of a password
+            problem = "the query of the URL has an option that is none"
+            return StoreError(f"{name}: {problem}", remedy="see the parameters of libpq")
         if type(cause).__name__ not in {"OperationalError", "ConnectionTimeout"}:
             return None
         remedy = "check that it is up, and the host, port, user and database of the URL"

@@ -17,13 +17,18 @@ LIFETIME_NS: Final = 120 * 10**9
 not for the queue, so that a lease is lost only where a single write takes so long.
 """
 
+_AHEAD_NS: Final = 10 * LIFETIME_NS
+"""A moment further ahead was written by a clock that was: it holds nothing, and nothing was done then."""
+
 _TAKE: Final = text(
     "INSERT INTO lease (name, owner, taken_ns, heartbeat_ns, expires_ns) "
     "VALUES (:name, :owner, :now_ns, :now_ns, :expires_ns) "
     "ON CONFLICT (name) DO UPDATE SET owner = excluded.owner, taken_ns = excluded.taken_ns, "
     "heartbeat_ns = excluded.heartbeat_ns, expires_ns = excluded.expires_ns "
-    "WHERE (lease.owner = excluded.owner OR lease.expires_ns <= excluded.taken_ns) "
-    "AND (lease.done_ns IS NULL OR CAST(:undone_since_ns AS BIGINT) IS NULL OR lease.done_ns <= :undone_since_ns)"
+    "WHERE (lease.owner = excluded.owner OR lease.expires_ns <= excluded.taken_ns "
+    "OR lease.expires_ns > :ahead_ns) "
+    "AND (lease.done_ns IS NULL OR CAST(:undone_since_ns AS BIGINT) IS NULL OR lease.done_ns <= :undone_since_ns "
+    "OR lease.done_ns > :ahead_ns)"
 )
 _RENEW: Final = text(
     "UPDATE lease SET heartbeat_ns = :now_ns, expires_ns = :expires_ns WHERE owner = :owner AND expires_ns > 0"
@@ -53,7 +58,7 @@ def take_within(
     """`take`, inside the open transaction."""
     values = {
         "name": name, "owner": owner, "now_ns": now_ns, "expires_ns": now_ns + LIFETIME_NS,
-        "undone_since_ns": undone_since_ns,
+        "undone_since_ns": undone_since_ns, "ahead_ns": now_ns + _AHEAD_NS,
     }  # fmt: skip
     return connection.execute(_TAKE, values).rowcount == 1
 

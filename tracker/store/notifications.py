@@ -29,10 +29,17 @@ _REMEMBERED: Final = 16_384
 """Lists of names that are kept decoded, from one look to the next."""
 
 _WAITS: Final = "state IN ('pending', 'failed')"
-_FREE: Final = "(claimed_until_ns IS NULL OR claimed_until_ns <= :now_ns)"
+AHEAD_NS: Final = 3 * 3600 * 10**9
+"""Longer than any pause between two tries, and any claim: what lies further ahead was written by a clock that was."""
+
+_FREE: Final = f"(claimed_until_ns IS NULL OR claimed_until_ns NOT BETWEEN :now_ns + 1 AND :now_ns + {AHEAD_NS})"
+_DUE: Final = (
+    f"(next_try_ns <= :now_ns OR created_ns > :now_ns + {AHEAD_NS} "
+    f"OR (attempts > 0 AND next_try_ns > :now_ns + {AHEAD_NS}))"
+)
 _CLAIM: Final = text(
     "UPDATE notification SET claimed_by = :who, claimed_until_ns = :until_ns, attempts = attempts + 1 "  # noqa: S608 own
-    f"WHERE id = :id AND {_WAITS} AND {_FREE} AND next_try_ns <= :now_ns AND attempts < {MOST_ATTEMPTS}"
+    f"WHERE id = :id AND {_WAITS} AND {_FREE} AND {_DUE} AND attempts < {MOST_ATTEMPTS}"
 )
 _CLAIMED: Final = text(
     f"SELECT DISTINCT claimed_by FROM notification WHERE {_WAITS} AND claimed_until_ns > :now_ns"  # noqa: S608 own
@@ -147,14 +154,17 @@ class Undelivered(Struct, frozen=True):
     channel: str
     incidents: frozenset[str]
     content: str | None
+    created_ns: int
     next_try_ns: int
     attempts: int
     claimed_until_ns: int | None
 
     def is_due(self, now_ns: int) -> bool:
         """Whether it may be tried now."""
-        free = self.claimed_until_ns is None or self.claimed_until_ns <= now_ns
-        return free and self.next_try_ns <= now_ns and self.attempts < MOST_ATTEMPTS
+        ahead_ns = now_ns + AHEAD_NS
+        is_free = self.claimed_until_ns is None or not now_ns < self.claimed_until_ns <= ahead_ns
+        is_late = self.created_ns > ahead_ns or (self.attempts > 0 and self.next_try_ns > ahead_ns)
+        return is_free and (is_late or self.next_try_ns <= now_ns) and self.attempts < MOST_ATTEMPTS
 
 
 class Silence(Struct, frozen=True):

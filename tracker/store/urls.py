@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
@@ -14,6 +15,9 @@ from tracker.errors import StoreError
 
 _SERVER: Final = ("host", "port")
 """Parts of a Postgres URL's query that say where the server is, the folder of its socket for example."""
+
+_MEANT_AS_URL: Final = re.compile(r"[^/:@]:[^/@]*@|(?:^|/)postgres(?:ql)?(?:\+\w+)?:")
+"""What stands in a URL and hardly in a path: a password, or the name of a server's protocol."""
 
 _SECRETS: Final = ("password", "sslpassword")
 """Parts of a Postgres URL's query that nobody may see."""
@@ -29,11 +33,16 @@ def parse_url(text: str) -> URL:
     """
     remedy = "write postgresql://USER@HOST/NAME, sqlite:///PATH, or the path of a SQLite file"
     if "://" not in text:
-        return URL.create("sqlite", database=str(Path(os.path.expanduser(text)).absolute()))
+        path = Path(os.path.expanduser(text)).absolute()
+        if _MEANT_AS_URL.search(text) and not path.exists():
+            raise StoreError("the database URL has no '://'", remedy=remedy)
+        return URL.create("sqlite", database=str(path))
     try:
         url = make_url(text)
     except (ArgumentError, ValueError) as error:
         raise StoreError("the database URL cannot be read", remedy=remedy) from error
+    if "@" in (url.host or ""):
+        raise StoreError("the database URL has more than one '@'", remedy="write that of a password as %40")
     kind = url.drivername.partition("+")[0]
     if kind in {"postgresql", "postgres"}:
         return url.set(drivername="postgresql+psycopg")

@@ -10,13 +10,13 @@ from contextlib import ExitStack
 import numpy as np
 from msgspec.structs import replace
 
-from tracker.profile import OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
+from tracker.profile import MISSING, OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline import stacks
 from tracker.timeline.api import api_table
 from tracker.timeline.breakdown import breakdowns
 from tracker.timeline.categories import CATEGORIES
 from tracker.timeline.communication import communication_tables
-from tracker.timeline.contexts import op_tree_table
+from tracker.timeline.contexts import context_work, op_tree_table
 from tracker.timeline.counters import counter_table
 from tracker.timeline.joined import Joined, join
 from tracker.timeline.kernels import kernel_tables
@@ -29,6 +29,9 @@ from tracker.timeline.ops import op_table
 
 __all__ = ["CATEGORIES", "RULES_VERSION", "build", "canonical_name", "rows_of"]
 
+LARGEST_SUM = 2.0**60
+"""Of times (36 years, in ns) and bytes of one rank."""
+
 
 def build(capture: Capture) -> Capture:
     """The capture with its events summed to rows and dropped.
@@ -40,11 +43,22 @@ def build(capture: Capture) -> Capture:
         return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")
+    _check_sums(capture.events)
     settings = dict(capture.settings)
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
     started_ns = None if capture.started_at_ns is None else capture.started_at_ns - capture.clock_zero_ns
     return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
+
+
+def _check_sums(events: Events) -> None:
+    """OverflowError where 64 bits do not hold what the times or bytes of the events add up to."""
+    spans = (events.ops, events.launches, events.device, events.extras.collective_tasks)
+    sums = [float((table.end_ns - table.start_ns).sum(dtype=np.float64)) for table in spans]
+    for sizes in (events.device.bytes, events.collectives.bytes, events.allocations.bytes):
+        sums.append(float(np.abs(sizes[sizes != MISSING], dtype=np.float64).sum()))
+    if max(sums) >= LARGEST_SUM:
+        raise OverflowError("the times or bytes of its events add up to more than 64 bits hold")
 
 
 def rows_of(events: Events, started_ns: int | None = None) -> Rows:
@@ -63,10 +77,11 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
         calls, groups = communication.pop("collective_calls"), communication.pop("groups")
         begun_ns = np.asarray(calls["start_ns"]) - (joined.first_ns if started_ns is None else started_ns)
         blocks = blocks_of(joined)
+        work = context_work(joined)
         tables: dict[str, Table] = {
             "op_key": _op_key_table(joined),
             "kernel_key": kernels.keys,
-            "op_tree": op_tree_table(joined),
+            "op_tree": op_tree_table(joined, work),
             "kernel": kernels.rows,
             "kernel_metric": kernels.metrics,
             "counter": counter_table(joined),
@@ -76,7 +91,7 @@ def rows_of(events: Events, started_ns: int | None = None) -> Rows:
             **communication,
         }
         overall, steps = breakdowns(joined)
-        tables["op"] = op_table(joined, called_from())
+        tables["op"] = op_table(joined, work, called_from())
         tables["memory_peak"] = peak_table(joined, blocks, called_from())
         tables["memory_block"] = largest_table(joined, blocks, called_from())
     kept = {name: tables[name] for name in ROW_COLUMNS}

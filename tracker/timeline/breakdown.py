@@ -148,9 +148,7 @@ def host_collectives(joined: Joined) -> I64:
     annotated = is_collective & (ops.is_annotation == 1)
     if annotated.any():
         is_collective = annotated
-    rows = np.flatnonzero(is_collective)
-    kept = [row for row in rows.tolist() if not any(is_collective[above] for above in joined.tree.ancestors(row))]
-    return np.array(kept, dtype=np.int64)
+    return np.flatnonzero(is_collective & ~joined.tree.lies_in_equal(is_collective.astype(np.int64)))
 
 
 def _unions_and_e2e(joined: Joined, whole: Whole, chosen: Chosen) -> tuple[Unions, int]:

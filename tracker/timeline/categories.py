@@ -54,7 +54,11 @@ _BACKWARD: Final = re.compile(r"backward|backprop|bwd|(?<!wino)grad|wrw|stridedb
 _OP_RULES: Final = tuple(
     (re.compile(pattern), category)
     for pattern, category in (
-        (r"mm_(?:all_?reduce|reduce_?scatter)|all_?gather_(?:base_)?mm|alltoall\w*mm(?:_|$)|mm_\w*alltoall", _MC2),
+        (
+            r"mm_(?:all_?reduce|reduce_?scatter)|all_?gather_(?:base_)?mm|alltoall\w{0,99}mm(?:_|$)"
+            r"|mm_\w{0,99}alltoall",
+            _MC2,
+        ),
         (r"paged?_?attention|paged_attn", _PAGE),
         (
             r"flash_?attention|flash_?attn|flash2attn|fusion_attention|efficient_attention|fused_attention"
@@ -90,7 +94,7 @@ _KERNEL_RULES: Final = tuple(
             _FLASH,
         ),
         # what cudnn and MIOpen have beside convolutions and matrix products
-        (r"cudnn::(?:bn_|softmax|pooling|reduce|ops::)|miopen.*(?:batch_?norm|bn|softmax|pooling)", _VECTOR),
+        (r"cudnn::(?:bn_|softmax|pooling|reduce|ops::)|miopen.{0,99}(?:batch_?norm|bn|softmax|pooling)", _VECTOR),
         (
             r"conv[123]d|convolv|convolution|_conv_|^conv|scudnn|hcudnn|(?<!\d)dgrad|wgrad|fprop|winograd|igemm_(?:fwd|bwd|wrw)"
             r"|im2d2col|im2col|col2im|nchwtonhwc|nhwctonchw|miopenconv|miopensp3|naive_conv|cask_cudnn"
@@ -116,9 +120,9 @@ _KERNEL_RULES: Final = tuple(
 _TYPE_RULES: Final = tuple(
     (re.compile(pattern), category)
     for pattern, category in (
-        (r"allgather\w*matmul|matmul\w*(?:reducescatter|allreduce|alltoall)|alltoall\w*matmul", _MC2),
+        (r"allgather\w{0,99}matmul|matmul\w{0,99}(?:reducescatter|allreduce|alltoall)|alltoall\w{0,99}matmul", _MC2),
         (r"pagedattention", _PAGE),
-        (r"flashattention|inferattention|selfattention|unpad\w*attention", _FLASH),
+        (r"flashattention|inferattention|selfattention|unpad\w{0,99}attention", _FLASH),
         (r"^tensormove|sdma", _MOVE),
         (r"conv[123]d|convolution|deconv|depthwiseconv|^conv(?!ert)", _CONVOLUTION),
         (r"matmul|gemm", _MATMUL),

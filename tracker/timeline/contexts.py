@@ -7,7 +7,8 @@ from msgspec import Struct
 
 from tracker.profile import I64, MISSING, Table
 from tracker.timeline.joined import Joined
-from tracker.timeline.slots import Slots, launching_chains, slots_of, slots_with_device_work
+from tracker.timeline.slots import Slots, slots_of
+from tracker.timeline.tree import rows_by_depth, summed_up
 
 NO_PARENT = -1
 
@@ -15,34 +16,64 @@ NO_PARENT = -1
 class Contexts(Struct, frozen=True):
     """Distinct paths of op keys. A context keeps its number in every step; a parent has a smaller one.
 
-    `of_op`: the context of each op. `no_op`, `unlinked`: those of the pseudo-ops, which are always there.
+    `of_op`: the context of each op. `depth`: 0 for roots. `no_op`, `unlinked`: those of the pseudo-ops, which are
+    always there.
     """
 
     of_op: I64
     parent: I64
     op_key: I64
+    depth: I64
     no_op: int
     unlinked: int
 
 
-def op_tree_table(joined: Joined) -> Table:
+class ContextWork(Struct, frozen=True):
+    """Device work per step and context, as it rises through the contexts around a launch.
+
+    `slots`: those in which an op starts or a device event runs, and in each step those of the contexts around them.
+    Per slot, `own_ns`: of what the op itself launched; `total_ns`, `count`: of all that was launched in it or below.
+    """
+
+    contexts: Contexts
+    slots: Slots
+    own_ns: I64
+    total_ns: I64
+    count: I64
+
+
+def context_work(joined: Joined) -> ContextWork:
+    """The device work of all contexts; time and memory go with the slots, however deep ops nest."""
+    contexts = contexts_of(joined)
+    launched = joined.op >= 0
+    of_event = np.where(joined.launch >= 0, contexts.no_op, contexts.unlinked)
+    of_event[launched] = contexts.of_op[joined.op[launched]]
+    slots = _with_parents(
+        slots_of([(joined.op_step, contexts.of_op), (joined.step, of_event)], len(contexts.parent)), contexts
+    )
+    slot = slots.at(joined.step, of_event)
+    own = slots.summed(slot, joined.events.device.end_ns - joined.events.device.start_ns)
+    around = contexts.parent[slots.code]
+    parent = np.where(around >= 0, slots.at(slots.step, around), NO_PARENT)
+    levels = _levels(slots, contexts)
+    return ContextWork(
+        contexts, slots, own, summed_up(own, parent, levels), summed_up(slots.counted(slot), parent, levels)
+    )
+
+
+def op_tree_table(joined: Joined, work: ContextWork) -> Table:
     """One row per step and calling context; in each step a context's parent has a row too, roots have parent -1.
 
     Equal paths on different threads are one context. A backward op is the root of its own thread. Device time and
     device events count all that was launched anywhere below. The pseudo-ops are roots without calls.
     """
-    contexts = contexts_of(joined)
-    launched = joined.op >= 0
-    of_event = np.where(joined.launch >= 0, contexts.no_op, contexts.unlinked)
-    of_event[launched] = contexts.of_op[joined.op[launched]]
-    slots = _with_parents(slots_with_device_work(joined, contexts.of_op, of_event, len(contexts.parent)), contexts)
+    contexts, slots = work.contexts, work.slots
     slot = slots.at(joined.op_step, contexts.of_op)
     calls = slots.counted(slot)
     host = slots.summed(slot, joined.tree.end_ns - joined.tree.start_ns)
-    total, own, count = _device_columns(joined, contexts, slots, of_event)
     unknown = (calls == 0) & np.isin(slots.code, [contexts.no_op, contexts.unlinked])
     unknown |= not joined.events.host_is_primary
-    kept = count > 0 if not joined.events.host_is_primary else np.ones(len(slots), dtype=bool)
+    kept = work.count > 0 if not joined.events.host_is_primary else np.ones(len(slots), dtype=bool)
     return {
         "step": slots.step[kept],
         "node": slots.code[kept],
@@ -50,9 +81,9 @@ def op_tree_table(joined: Joined) -> Table:
         "op_key": contexts.op_key[slots.code[kept]],
         "calls": calls[kept] if joined.events.host_is_primary else np.full(int(kept.sum()), MISSING, dtype=np.int64),
         "host_total_ns": np.where(unknown, MISSING, host)[kept],
-        "device_total_ns": total[kept],
-        "device_self_ns": own[kept],
-        "kernel_count": count[kept],
+        "device_total_ns": work.total_ns[kept],
+        "device_self_ns": work.own_ns[kept],
+        "kernel_count": work.count[kept],
     }
 
 
@@ -64,6 +95,7 @@ def contexts_of(joined: Joined) -> Contexts:
         paths.of_row,
         np.concatenate((paths.parent, [NO_PARENT, NO_PARENT])),
         np.concatenate((paths.key, [joined.keys.no_op, joined.keys.unlinked])),
+        np.concatenate((paths.depth, [0, 0])),
         no_op=count,
         unlinked=count + 1,
     )
@@ -72,25 +104,13 @@ def contexts_of(joined: Joined) -> Contexts:
 def _with_parents(slots: Slots, contexts: Contexts) -> Slots:
     """The slots, and in each step those of the contexts around them, which may have begun in another step."""
     pairs = [(slots.step, slots.code)]
-    step, code = slots.step, contexts.parent[slots.code]
-    while len(step := step[code >= 0]):
-        code = code[code >= 0]
-        pairs.append((step, code))
-        code = contexts.parent[code]
+    around = (slots.step[:0], slots.code[:0])
+    for rows in reversed(_levels(slots, contexts)):
+        pairs.append(around)
+        level = slots_of([(slots.step[rows], slots.code[rows]), around], len(contexts.parent))
+        around = (level.step, contexts.parent[level.code])
     return slots_of(pairs, len(contexts.parent))
 
 
-def _device_columns(joined: Joined, contexts: Contexts, slots: Slots, of_event: I64) -> tuple[I64, I64, I64]:
-    """Device time below, own device time, and device events below, per slot."""
-    device = joined.events.device
-    duration = device.end_ns - device.start_ns
-    slot = slots.at(joined.step, of_event)
-    own = slots.summed(slot, duration)
-    without_op = joined.op < 0
-    total = slots.summed(slot[without_op], duration[without_op])
-    count = slots.counted(slot[without_op])
-    for events, op in launching_chains(joined):
-        place = slots.at(joined.step[events], contexts.of_op[op])
-        total += slots.summed(place, duration[events])
-        count += slots.counted(place)
-    return total, own, count
+def _levels(slots: Slots, contexts: Contexts) -> tuple[I64, ...]:
+    return rows_by_depth(np.arange(len(slots)), contexts.depth[slots.code])

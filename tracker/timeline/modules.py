@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from tracker.profile import I64, Events, Strings
 from tracker.timeline.nesting import NONE
 from tracker.timeline.tree import Tree, grow
+
+MAX_PATH: Final = 2000
+"""Characters; what lies in a module with a longer path counts as part of that module."""
 
 
 def modules_of(events: Events, tree: Tree) -> tuple[I64, list[str]]:
@@ -44,7 +49,10 @@ def module_frames(events: Events, paths: Strings) -> tuple[Tree, I64]:
     codes: list[int] = []
     for above, name in zip(distinct.parent.tolist(), distinct.key.tolist(), strict=True):
         text = events.strings[name]
-        codes.append(paths.code(f"{paths[codes[above]]}/{text}" if above >= 0 else text))
+        if above >= 0:
+            around = paths[codes[above]]
+            text = around if len(around) > MAX_PATH else f"{around}/{text}"
+        codes.append(paths.code(text))
     return nested, np.array(codes, dtype=np.int64)[distinct.of_row]
 
 

@@ -12,10 +12,10 @@ Rows made under different versions do not form one series.
 """
 
 # demanglers and compilers spell one anonymous namespace in many ways; nvcc puts a hash and the file's name into it
-_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\(anonymous\)::|_GLOBAL__N__\w+::|\b__[12]::")
+_ANONYMOUS = re.compile(r"\(anonymous namespace\)::|<unnamed>::|\(anonymous\)::|\b_GLOBAL__N__\w+::|\b__[12]::")
 _RETURN_TYPE = re.compile(r"^(?:void|static void|__global__ void)\s+")
-_CLONE = re.compile(r"\s*\[clone [^\]]*\]|\s*\(\.kd\)$|\.kd$|\[abi:\w+\]|\.constprop\.\d+|\.isra\.\d+")
-_LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\]]*\]|lambda\(([^()]*)\)#\d+")
+_CLONE = re.compile(r"(?<!\s)\s*+(?:\[clone [^\[\]]*\]|\(\.kd\)$)|\.kd$|\[abi:\w+\]|\.constprop\.\d+|\.isra\.\d+")
+_LAMBDA = re.compile(r"\{lambda\(([^(){}]*)\)#\d+\}|\[lambda\(([^()\[\]]*)\)[^\[\]]*\]|lambda\(([^()]*)\)#\d+")
 _CALL_CHAIN = re.compile(r"::lambda\[\]::operator\(\)\(\)(?: const)?")
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}")
 # TorchInductor and autograd caches: 51 characters of base 32 (sha256), or 32 to 64 hex digits
@@ -37,7 +37,7 @@ _TYPE_VARIANT = re.compile(r"(?:V\d+|D)$")
 _NPU = re.compile(r"^(?:aclnn[A-Z]|hcom_|trans_[A-Z]|atomic_memset)")
 # Triton: the running number within one compiled graph, and the argument specialization 0d1d2de3 of Triton 2
 _TRITON_GENERATED = re.compile(r"^(triton_(?:poi|red|per|for|tem|spl|foreach|unk)_.*?)_\d+$")
-_TRITON_SPECIALIZATION = re.compile(r"_(?:\d+(?:d|c|e|de|dc)?){3,}$")
+_TRITON_SPECIALIZATION = re.compile(r"_(?:\d(?:d[ce]?|c|e)?){3,}$")
 _DEVICE_ARRAY = re.compile(r"\b(?:at::detail::Array|std::array)<")
 _UNSIGNED_LITERAL = re.compile(r"(?<=\d)(?:ull|ul|u|l)\b", re.IGNORECASE)
 # Nsight Systems and PyTorch's profiler demangle differently: (bool)1, (int)128, (unsigned long)4 and true, 128, 4ul
@@ -46,6 +46,10 @@ _CAST = re.compile(r"\((?:unsigned |signed )?(?:int|long long|long|short|char)\)
 _INNER_RETURN_TYPE = re.compile(r"(?<=[<,( ])void (?=[\w:]+[<(:])")
 _POINTER = re.compile(r"(?<=[\w>]) (?=[*&])")
 _SPACE = re.compile(r"\s+")
+_LONGEST = 10_000
+"""Characters of a name that are looked at."""
+_ROUNDS = 16
+"""How often a name is stripped; real ones need three."""
 
 
 def canonical_name(name: str, kernel_type: str = "", *, npu: bool = False) -> str:
@@ -68,7 +72,10 @@ def canonical_name(name: str, kernel_type: str = "", *, npu: bool = False) -> st
     >>> canonical_name("Conv2D12", npu=True), canonical_name("AxpyV2102", "AxpyV2", npu=True)
     ('Conv2D', 'AxpyV2')
     """
-    while (shorter := _stripped_once(name)) != name:
+    name = name[:_LONGEST]
+    for _ in range(_ROUNDS):
+        if (shorter := _stripped_once(name)) == name:
+            break
         name = shorter
     return _without_running_numbers(name, kernel_type) if npu else name
 

@@ -8,7 +8,7 @@ is the last span before it that was no twig, or the first around that which the 
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -22,6 +22,9 @@ FEW: Final = 4096
 
 ROUNDS: Final = 48
 """Climbs of all twigs at once; the few that must climb further are walked, lest deep stacks take quadratic time."""
+
+
+_Rows = TypeVar("_Rows", I32, I64)
 
 
 class _Spans(Struct, frozen=True):
@@ -61,7 +64,7 @@ def nested(thread: I32, start_ns: I64, end_ns: I64, *, few: int = FEW, rounds: i
     while layers:
         twigs, before = layers.pop()
         before[(before >= 0) & (thread[before] != thread[twigs])] = NONE
-        above = _climb(twigs, before, spans, rounds)
+        above = climb(before, (start_ns[twigs], end_ns[twigs]), end_ns, parent, rounds=rounds)
         parent[twigs] = above
         depth[twigs] = np.where(above == NONE, 0, depth[above] + 1)
     return parent, depth
@@ -83,32 +86,30 @@ def _before(is_twig: NDArray[np.bool_], kept: I32) -> I32:
     return before
 
 
-def _climb(twigs: I32, before: I32, spans: _Spans, rounds: int) -> I32:
-    start_ns, end_ns = spans.start_ns, spans.end_ns
+def climb(before: _Rows, twigs: tuple[I64, I64], end_ns: I64, parent: I32, *, rounds: int = ROUNDS) -> _Rows:
+    """For each twig (its start and end) the innermost span that it lies in, or -1: the last span `before` it, or the
+    first around that which the rule does not pop. Spans have ends and parents.
+    """
+    starts, ends = twigs
     above = before.copy()
     climbing = np.flatnonzero(above >= 0)
     for _ in range(rounds):
         if not len(climbing):
             return above
-        end, twig = end_ns[above[climbing]], twigs[climbing]
-        climbing = climbing[(end <= start_ns[twig]) | (end < end_ns[twig])]
-        above[climbing] = spans.parent[above[climbing]]
+        end = end_ns[above[climbing]]
+        climbing = climbing[(end <= starts[climbing]) | (end < ends[climbing])]
+        above[climbing] = parent[above[climbing]]
         climbing = climbing[above[climbing] >= 0]
-    _climb_on(climbing.tolist(), twigs, before, above, spans)
-    return above
-
-
-def _climb_on(climbing: list[int], twigs: I32, before: I32, above: I32, spans: _Spans) -> None:
-    """Twig by twig; what one of them drops from the stack is gone for those behind the same span as well."""
-    start_ns, end_ns, parent = spans.start_ns, spans.end_ns, spans.parent
+    # twig by twig; what one of them drops from the stack is gone for those behind the same span as well
     last, reached = NONE, NONE
-    for i in climbing:
+    for i in climbing[np.lexsort((starts[climbing], before[climbing]))].tolist():
         at = reached if int(before[i]) == last else int(above[i])
-        start, end = start_ns[twigs[i]], end_ns[twigs[i]]
+        start, end = starts[i], ends[i]
         while at >= 0 and (end_ns[at] <= start or end_ns[at] < end):
             at = int(parent[at])
         above[i] = at
         last, reached = int(before[i]), at
+    return above
 
 
 def _walk(rows: I32, spans: _Spans) -> None:

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 
 from tracker.profile import F64, I64, MISSING, Table
 from tracker.timeline.aggregate import group_by
+from tracker.timeline.contexts import ContextWork
 from tracker.timeline.joined import Joined
-from tracker.timeline.slots import Slots, launching_chains, slots_with_device_work
+from tracker.timeline.slots import Slots, slots_of
 from tracker.timeline.stacks import OpStacks, most_frequent_stacks
 
 
-def op_table(joined: Joined, stacks: OpStacks) -> Table:
+def op_table(joined: Joined, work: ContextWork, stacks: OpStacks) -> Table:
     """Per step and op key: calls, host and device time, spread per call, device events launched by the op itself.
 
     Totals, min, max and squares count the outermost of nested instances of one key; calls and self count all. Host time
@@ -24,8 +25,13 @@ def op_table(joined: Joined, stacks: OpStacks) -> Table:
     """
     keys = joined.keys
     outermost = ~joined.tree.lies_in_equal(keys.of_op)
-    slots = slots_with_device_work(joined, keys.of_op, joined.op_key, len(keys))
-    device = _device_columns(joined, slots, outermost)
+    code = work.contexts.op_key[work.slots.code]
+    worked = work.count > 0
+    slots = slots_of([(joined.op_step, keys.of_op), (work.slots.step[worked], code[worked])], len(keys))
+    # all ops of a context lie in one of the same key, or none does
+    counted = np.ones(len(work.contexts.parent), dtype=bool)
+    counted[work.contexts.of_op] = outermost
+    device = _device_columns(joined, work, slots, np.flatnonzero(worked & counted[work.slots.code]))
     spread = _spread(joined, slots, outermost)
     columns: dict[str, Any] = {
         "step": slots.step,
@@ -59,23 +65,16 @@ def _host_columns(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) ->
     }
 
 
-def _device_columns(joined: Joined, slots: Slots, outermost: NDArray[np.bool_]) -> dict[str, I64]:
+def _device_columns(joined: Joined, work: ContextWork, slots: Slots, counted: I64) -> dict[str, I64]:
+    """`counted`: the slots of `work` that count to the totals of their op key."""
     device = joined.events.device
-    duration = device.end_ns - device.start_ns
-    slot = slots.at(joined.step, joined.op_key)
-    without_op = joined.op < 0
-    total = slots.summed(slot[without_op], duration[without_op])
-    below = slots.counted(slot[without_op])
-    for events, op in launching_chains(joined):
-        counted = outermost[op]
-        place = slots.at(joined.step[events[counted]], joined.keys.of_op[op[counted]])
-        total += slots.summed(place, duration[events[counted]])
-        below += slots.counted(place)
+    own = slots.at(joined.step, joined.op_key)
+    slot = slots.at(work.slots.step[counted], work.contexts.op_key[work.slots.code[counted]])
     return {
-        "device_total_ns": total,
-        "device_self_ns": slots.summed(slot, duration),
-        "kernel_count": slots.counted(slot),
-        "events_below": below,
+        "device_total_ns": slots.summed(slot, work.total_ns[counted]),
+        "device_self_ns": slots.summed(own, device.end_ns - device.start_ns),
+        "kernel_count": slots.counted(own),
+        "events_below": slots.summed(slot, work.count[counted]),
     }
 
 

@@ -30,6 +30,7 @@ from tracker.profile import I64
 from tracker.timeline.aggregate import distinct
 from tracker.timeline.joined import Joined
 from tracker.timeline.nesting import NONE
+from tracker.timeline.tree import Tree
 
 _HELPERS: Final = frozenset(
     {
@@ -65,9 +66,8 @@ class _Kinds(Struct, frozen=True):
 
 
 class _Around(Struct, frozen=True):
-    """Per innermost op rows around it, itself among them, -1 for none: `outermost` op below the user's code,
-    `innermost` op that is no helper, `function`: innermost one with a name of its own, `top`: outermost one that is no
-    annotation.
+    """Per op the row of one around it, or of itself, -1 for none: `outermost` op below the user's code, `innermost` op
+    that is no helper, `function`: innermost one with a name of its own, `top`: outermost one that is no annotation.
     """
 
     outermost: I64
@@ -80,18 +80,18 @@ def owners_of(joined: Joined, rows: I64) -> Owners:
     """The owners of these rows of `joined.events.allocations`."""
     allocations, ops = joined.events.allocations, joined.events.ops
     inner = joined.tree.innermost(allocations.thread[rows], allocations.time_ns[rows])
-    used, back = np.unique(inner[inner >= 0], return_inverse=True)
+    known = inner[inner >= 0]
     kinds = _kinds(joined)
-    around = _around(joined, used, kinds)
+    around = _around(joined.tree, kinds)
     owner = np.full(len(rows), NONE, dtype=np.int64)
-    owner[inner >= 0] = _by_nesting(used, around, kinds)[back]
+    owner[inner >= 0] = _by_nesting(around, kinds)[known]
     key = np.full(len(rows), joined.keys.no_op, dtype=np.int64)
     allocator = np.zeros(len(rows), dtype=np.int64)
-    allocator[inner >= 0] = ops.name[inner[inner >= 0]]
+    allocator[inner >= 0] = ops.name[known]
     said = joined.events.extras.allocation_op
     if len(said):
         named = np.full(len(rows), NONE, dtype=np.int64)
-        named[inner >= 0] = np.where(around.innermost >= 0, around.innermost, around.function)[back]
+        named[inner >= 0] = np.where(around.innermost >= 0, around.innermost, around.function)[known]
         owner, by_name = _as_said(joined, said[rows].astype(np.int64), inner, owner, named)
         key[by_name] = joined.keys.of_allocation[rows[by_name]]
     key[owner >= 0] = joined.keys.of_op[owner[owner >= 0]]
@@ -120,33 +120,28 @@ def _kinds(joined: Joined) -> _Kinds:
     )
 
 
-def _around(joined: Joined, used: I64, kinds: _Kinds) -> _Around:
-    """Climbs from each op of `used` to its root."""
-    outermost, innermost, function, top = (np.full(len(used), NONE, dtype=np.int64) for _ in range(4))
-    below = np.ones(len(used), dtype=bool)
-    at, row = np.arange(len(used)), used
-    while len(row):
-        below[at[kinds.is_autograd[row]]] = False
-        is_op = kinds.is_op[row] & below[at]
-        outermost[at[is_op]] = row[is_op]
-        plain = is_op & ~kinds.is_helper[row] & (innermost[at] < 0)
-        innermost[at[plain]] = row[plain]
-        named = kinds.is_function[row] & (function[at] < 0)
-        function[at[named]] = row[named]
-        top[at[~kinds.is_annotation[row]]] = row[~kinds.is_annotation[row]]
-        row = joined.tree.parent[row].astype(np.int64)
-        at, row = at[row >= 0], row[row >= 0]
-    return _Around(outermost, innermost, function, top)
+def _around(tree: Tree, kinds: _Kinds) -> _Around:
+    row = np.arange(len(tree))
+    plain = np.where(kinds.is_op & ~kinds.is_helper, row, NONE)
+    stop = len(tree)  # no row: what lies beyond is the user's code
+    innermost = tree.passed_down(np.where(kinds.is_autograd, stop, plain), unset=NONE)
+    return _Around(
+        outermost=tree.outermost(kinds.is_op, beyond=kinds.is_autograd),
+        innermost=np.where(innermost == stop, NONE, innermost),
+        function=tree.passed_down(np.where(kinds.is_function, row, NONE), unset=NONE),
+        top=tree.outermost(~kinds.is_annotation, beyond=np.zeros(len(tree), dtype=bool)),
+    )
 
 
-def _by_nesting(used: I64, around: _Around, kinds: _Kinds) -> I64:
-    """The owner of what each op of `used` allocates itself."""
+def _by_nesting(around: _Around, kinds: _Kinds) -> I64:
+    """The owner of what each op allocates itself."""
+    row = np.arange(len(around.top))
     if not kinds.has_namespaces:
-        return np.where(around.top >= 0, around.top, used)
+        return np.where(around.top >= 0, around.top, row)
     found = around.outermost.copy()
     bare = (found < 0) | kinds.is_helper[found]
     found[bare] = np.where(around.function >= 0, around.function, found)[bare]
-    return np.where(found >= 0, found, used)
+    return np.where(found >= 0, found, row)
 
 
 def _as_said(joined: Joined, said: I64, inner: I64, owner: I64, named: I64) -> tuple[I64, NDArray[np.bool_]]:

@@ -1,14 +1,13 @@
-"""Rows of tables that are one per step and thing, and how device time rises through the ops around a launch."""
+"""Rows of tables that are one per step and thing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from tracker.profile import I64, each_once
-from tracker.timeline.joined import Joined
 
 
 class Slots(Struct, frozen=True):
@@ -18,14 +17,14 @@ class Slots(Struct, frozen=True):
     code: I64
     _ids: I64
     _code_count: int
-    _first_step: int
+    _steps: I64
 
     def __len__(self) -> int:
         return len(self.step)
 
     def at(self, step: I64, code: I64) -> I64:
         """The slot of each pair; the pair must have one."""
-        return np.searchsorted(self._ids, (step - self._first_step) * self._code_count + code)
+        return np.searchsorted(self._ids, np.searchsorted(self._steps, step) * self._code_count + code)
 
     def summed(self, slot: I64, values: I64) -> I64:
         """Sum of `values` per slot, exact."""
@@ -40,28 +39,6 @@ class Slots(Struct, frozen=True):
 
 def slots_of(pairs: Sequence[tuple[I64, I64]], code_count: int) -> Slots:
     """The slots of all given (step, code) pairs; codes are below `code_count`."""
-    first_step = min((int(step.min(initial=0)) for step, _ in pairs), default=0)
-    ids = each_once(np.concatenate([(step - first_step) * code_count + code for step, code in pairs]))
-    return Slots(ids // code_count + first_step, ids % code_count, ids, code_count, first_step)
-
-
-def launching_chains(joined: Joined) -> Iterator[tuple[I64, I64]]:
-    """(device events, ops): first the op that launched each event, then the op around that, up to the roots."""
-    events = np.flatnonzero(joined.op >= 0)
-    op = joined.op[events]
-    while len(events):
-        yield events, op
-        op = joined.tree.parent[op].astype(np.int64)
-        events, op = events[op >= 0], op[op >= 0]
-
-
-def slots_with_device_work(joined: Joined, code_of_op: I64, code_of_event: I64, code_count: int) -> Slots:
-    """Slots for all ops in their own step, and in that of every device event launched by them or below them.
-
-    `code_of_event` is the code of each device event's launching op or pseudo-op.
-    """
-    pairs = [(joined.op_step, code_of_op), (joined.step, code_of_event)]
-    for events, op in launching_chains(joined):
-        elsewhere = joined.op_step[op] != joined.step[events]
-        pairs.append((joined.step[events[elsewhere]], code_of_op[op[elsewhere]]))
-    return slots_of(pairs, code_count)
+    steps = each_once(np.concatenate([step for step, _ in pairs]))
+    ids = each_once(np.concatenate([np.searchsorted(steps, step) * code_count + code for step, code in pairs]))
+    return Slots(steps[ids // code_count], ids % code_count, ids, code_count, steps)

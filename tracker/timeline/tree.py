@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 from msgspec import Struct
@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from tracker.profile import I32, I64, each_once
 from tracker.timeline.aggregate import group_by
-from tracker.timeline.nesting import NONE, nested
+from tracker.timeline.nesting import NONE, climb, nested
+
+_Rows = TypeVar("_Rows", I32, I64)
 
 BLOCK_ROWS: Final = 1 << 18
 """Spans whose parents are sought at once: this bounds what is held beside the tree, whatever the length of a trace."""
@@ -22,12 +24,13 @@ class Paths(Struct, frozen=True):
     """Distinct paths in a tree.
 
     `of_row`: the path of each span. Per path: `parent`, the path without its last step (a smaller number, -1 for a
-    root), and `key`, that of its last step.
+    root), `key`, that of its last step, and `depth`, 0 for a root.
     """
 
     of_row: I64
     parent: I64
     key: I64
+    depth: I64
 
 
 class Tree(Struct, frozen=True):
@@ -61,14 +64,7 @@ class Tree(Struct, frozen=True):
             asks = np.flatnonzero(thread == lane)
             last = np.searchsorted(starts[low:high], time_ns[asks], side="right") - 1
             found[asks] = np.where(last >= 0, self.order[low + np.maximum(last, 0)], NONE) if high > low else NONE
-        return self._climb_until_open(found, time_ns)
-
-    def ancestors(self, row: int) -> Iterator[int]:
-        """The spans around `row`, innermost first, without `row` itself."""
-        row = int(self.parent[row])
-        while row >= 0:
-            yield row
-            row = int(self.parent[row])
+        return climb(found, (time_ns, time_ns), self.end_ns, self.parent)
 
     def passed_down(self, values: I64, *, unset: int) -> I64:
         """`values`, where those that are `unset` take the value of the nearest ancestor that has one."""
@@ -78,23 +74,30 @@ class Tree(Struct, frozen=True):
             passed[empty_rows] = passed[self.parent[empty_rows]]
         return passed
 
+    def outermost(self, chosen: NDArray[np.bool_], *, beyond: NDArray[np.bool_]) -> I64:
+        """For each row the outermost chosen one of itself and its ancestors, below any row `beyond`; or -1."""
+        found = np.where(chosen, np.arange(len(self)), NONE)
+        for rows in self.levels[1:]:
+            above = found[self.parent[rows]]
+            found[rows] = np.where(above >= 0, above, found[rows])
+            found[rows[beyond[rows]]] = NONE
+        return found
+
     def summed_up(self, values: I64) -> I64:
         """For each row the sum of `values` over it and all that lies below it."""
-        total = values.copy()
-        for rows in reversed(self.levels[1:]):
-            np.add.at(total, self.parent[rows], total[rows])
-        return total
+        return summed_up(values, self.parent, self.levels)
 
     def lies_in_equal(self, key: I64) -> NDArray[np.bool_]:
-        """Whether some ancestor of the row has the same `key`."""
+        """Whether some ancestor of the row has the same `key`; all spans are in the tree."""
+        # in `order` all below a row stand right behind it: from `first` to `behind`
+        first = np.empty(len(self), dtype=np.int64)
+        first[self.order] = np.arange(len(self))
+        behind = first + self.summed_up(np.ones(len(self), dtype=np.int64))
+        by_key = np.lexsort((first, key))
+        groups = np.concatenate(([0], np.cumsum(np.diff(key[by_key]) != 0))) * len(self) if len(self) else first
+        reach = np.maximum.accumulate(groups + behind[by_key])
         found = np.zeros(len(self), dtype=bool)
-        rows = np.flatnonzero(self.parent >= 0)
-        above = self.parent[rows]
-        while len(rows):
-            found[rows] |= key[above] == key[rows]
-            above = self.parent[above]
-            open_rows = (above >= 0) & ~found[rows]
-            rows, above = rows[open_rows], above[open_rows]
+        found[by_key[1:]] = reach[:-1] > (groups + first[by_key])[1:]
         return found
 
     def paths(self, key: NDArray[np.integer]) -> Paths:
@@ -102,6 +105,7 @@ class Tree(Struct, frozen=True):
         of_row = np.zeros(len(self), dtype=np.int64)
         parents = [np.zeros(0, dtype=np.int64)]
         keys = [np.zeros(0, dtype=np.int64)]
+        counts: list[int] = []
         known = 0
         for depth, rows in enumerate(self.levels):
             above = of_row[self.parent[rows]] if depth else np.full(len(rows), NONE, dtype=np.int64)
@@ -109,8 +113,10 @@ class Tree(Struct, frozen=True):
             of_row[rows] = known + groups.group
             parents.append(above[groups.first])
             keys.append(key[rows][groups.first].astype(np.int64))
+            counts.append(len(groups))
             known += len(groups)
-        return Paths(of_row, np.concatenate(parents), np.concatenate(keys))
+        depths = np.repeat(np.arange(len(counts)), counts)
+        return Paths(of_row, np.concatenate(parents), np.concatenate(keys), depths)
 
     def self_ns(self) -> I64:
         """Per row its duration without the time in which a direct child runs.
@@ -130,14 +136,6 @@ class Tree(Struct, frozen=True):
         covered[1:] -= np.where(same, np.minimum(shared, covered[1:]), 0)
         np.subtract.at(own, parent, covered)
         return own
-
-    def _climb_until_open(self, found: I64, time_ns: I64) -> I64:
-        asking = np.flatnonzero(found >= 0)
-        while len(asking):
-            asking = asking[self.end_ns[found[asking]] <= time_ns[asking]]
-            found[asking] = self.parent[found[asking]]
-            asking = asking[found[asking] >= 0]
-        return found
 
 
 def grow(
@@ -161,7 +159,23 @@ def grow(
         depth[low : low + block_rows] = depths[new]
         parent[block[new]] = np.where(above[new] == NONE, NONE, block[above[new]])
         around = block[_chain(above)]
-    return Tree(thread, start_ns, end_ns, parent, order, _levels(order, depth))
+    return Tree(thread, start_ns, end_ns, parent, order, rows_by_depth(order, depth))
+
+
+def summed_up(values: I64, parent: NDArray[np.integer], levels: Sequence[NDArray[np.integer]]) -> I64:
+    """For each row the sum of `values` over it and all rows below it; `levels`: the rows per depth, roots first."""
+    total = values.copy()
+    for rows in reversed(levels[1:]):
+        np.add.at(total, parent[rows], total[rows])
+    return total
+
+
+def rows_by_depth(rows: _Rows, depth: NDArray[np.integer]) -> tuple[_Rows, ...]:
+    """`rows`, each with its depth, per depth from 0 on, in their order."""
+    by_depth = np.argsort(depth, kind="stable")
+    bounds: list[int] = np.cumsum(np.bincount(depth, minlength=1)).tolist()
+    ordered = rows[by_depth]
+    return tuple(ordered[low:high] for low, high in pairwise((0, *bounds))) if len(rows) else ()
 
 
 def _sorted(thread: I32, start_ns: I64, end_ns: I64, rows: NDArray[np.integer] | None) -> I32:
@@ -177,10 +191,3 @@ def _chain(above: I32) -> list[int]:
     while (place := int(above[chain[-1]])) >= 0:
         chain.append(place)
     return chain[::-1]
-
-
-def _levels(order: I32, depth: I32) -> tuple[I32, ...]:
-    by_depth = np.argsort(depth, kind="stable")
-    bounds = np.cumsum(np.bincount(depth, minlength=1)).tolist()
-    rows = order[by_depth]
-    return tuple(rows[low:high] for low, high in pairwise((0, *bounds))) if len(order) else ()

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import errno
 import re
+import signal
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -17,12 +18,13 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from tracker import intake
+from tracker.config import Watch
 from tracker.errors import SourceError, StoreError, UsageError, our_fault, without_place
 from tracker.intake import IngestOptions, Sidecar
 from tracker.readers import not_recognised_line
 from tracker.store import failures, inbox
 from tracker.store.inbox import Arrival, End, Entry
-from tracker.units import NS_PER_HOUR, NS_PER_MINUTE
+from tracker.units import NS_PER_HOUR, NS_PER_MINUTE, NS_PER_S
 from tracker.watch.content import content_of
 from tracker.watch.failing import each
 from tracker.watch.find import Labels, labels_of
@@ -37,6 +39,7 @@ MAX_DEATHS: Final = 3
 _PAUSES_MINUTES: Final = (1, 5, 15, 60)
 """After what is not the profile's fault: until the next attempt; the last one for all further ones."""
 
+_AGAIN_S: Final = 60.0
 _AT_ONCE_NS: Final = NS_PER_HOUR
 _PASSING: Final = frozenset(
     {
@@ -69,7 +72,9 @@ def take(work: Work, *, until_ns: int | None = None) -> None:
     due = [
         entry
         for entry in inbox.entries(work.store, open_only=True)
-        if entry.state in ("ready", "working") and entry.next_try_ns <= now and (entry.host, entry.folder) in places
+        if entry.state in ("ready", "working")
+        and (entry.host, entry.folder) in places
+        and not now < entry.next_try_ns <= now + _PAUSES_MINUTES[-1] * NS_PER_MINUTE  # or our own clock went back
     ]
 
     def begun() -> Iterator[Callable[[], None]]:
@@ -91,15 +96,18 @@ def take_spooled(work: Work, *, until_ns: int | None = None) -> None:
 def _take_spool(work: Work, place: Path, until_ns: int | None) -> None:
     outer = work.doing
 
-    def begins(profile: str) -> bool:
-        work.doing = (f"reading {profile}", work.now())
-        return until_ns is None or work.now() < until_ns
-
     max_bytes = work.settings.max_bytes
     try:
-        taken = intake.take_spooled(
-            work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
-        )
+        with _limited(work.settings.watch) as limit:
+
+            def begins(profile: str) -> bool:
+                limit(profile)
+                work.doing = (f"reading {profile}", work.now())
+                return until_ns is None or work.now() < until_ns
+
+            taken = intake.take_spooled(
+                work.store, place, now_ns=work.now(), judge=False, max_bytes=max_bytes, begins=begins
+            )
     except BaseException:
         work.to_judge = None  # something may have come in before
         raise
@@ -174,11 +182,9 @@ def _ingested(work: Work, task: _Task) -> End:
     if labels is None:
         return End("waiting", "the layout means it no longer")
     try:
-        results = intake.ingest(
-            work.store,
-            [task.path],
-            options=_options(work, task.place, labels),
-        )
+        with _limited(work.settings.watch) as limit:
+            limit(entry.path)
+            results = intake.ingest(work.store, [task.path], options=_options(work, task.place, labels))
     except StoreError:
         raise
     except (SourceError, UsageError, MemoryError, OSError) as error:
@@ -194,6 +200,28 @@ def _ingested(work: Work, task: _Task) -> End:
         work.to_judge |= {result.run_id for result in results}
     _say(work, entry.path, results)
     return End("ingested", arrival=_arrival(results, entry))
+
+
+@contextmanager
+def _limited(watch: Watch) -> Iterator[Callable[[str], None]]:
+    """Within the block, a profile for which the function was called ends with a SourceError after `watch.limit`; also
+    in the middle of a pattern, and again each minute, should something take the first for an error of its own.
+    """
+
+    def begin(path: str) -> None:
+        def give_up(*_: object) -> None:
+            problem = f"reading it took longer than {watch.limit}"
+            raise SourceError(path, "", problem, remedy="raise watch.limit in the settings, or ingest it alone")
+
+        signal.signal(signal.SIGALRM, give_up)
+        signal.setitimer(signal.ITIMER_REAL, watch.limit_ns / NS_PER_S, _AGAIN_S)
+
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        yield begin
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _is_as_seen(task: _Task) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 from typing import Final
 
 _NOTHING: Final = frozenset(("", "N/A", "NULL", "None"))
-_SEPARATOR: Final = re.compile(r"\s*;\s*")
 _DIMS: Final = re.compile(r"-?\d+(?:\s*,\s*-?\d+)*")
 
 # spelling without DT_ or ACL_ -> (name, bytes of one element); kernel_details, op_summary and HCCL each have their own
@@ -60,7 +59,7 @@ def shapes_text(raw: str | None) -> str:
     text = raw.strip()
     if text in _NOTHING:
         return ""
-    entries = _SEPARATOR.split(text.strip('"').strip())
+    entries = _split(text.strip('"'))
     if not all(not entry or _DIMS.fullmatch(entry) for entry in entries):
         return text.strip('"')
     return "[" + ",".join(f"[{entry.replace(' ', '')}]" for entry in entries) + "]"
@@ -83,7 +82,7 @@ def op_types_text(raw: str | None) -> str:
     """
     if raw is None or not raw.strip():
         return ""
-    return ",".join("" if word == "None" else word for word in _SEPARATOR.split(raw.strip()))
+    return ",".join("" if word == "None" else word for word in _split(raw))
 
 
 def types_text(raw: str | None) -> str:
@@ -94,7 +93,7 @@ def types_text(raw: str | None) -> str:
     """
     if raw is None or raw.strip() in _NOTHING:
         return ""
-    return ",".join(data_type(word)[0] for word in _SEPARATOR.split(raw.strip().strip('"')))
+    return ",".join(data_type(word)[0] for word in _split(raw.strip().strip('"')))
 
 
 def formats_text(raw: str | None) -> str:
@@ -105,7 +104,7 @@ def formats_text(raw: str | None) -> str:
     """
     if raw is None or raw.strip() in _NOTHING:
         return ""
-    return ",".join(word.removeprefix("FORMAT_") for word in _SEPARATOR.split(raw.strip().strip('"')))
+    return ",".join(word.removeprefix("FORMAT_") for word in _split(raw.strip().strip('"')))
 
 
 def data_type(word: str | None) -> tuple[str, int]:
@@ -118,3 +117,7 @@ def data_type(word: str | None) -> tuple[str, int]:
         return "", 0
     plain = word.strip().upper().removeprefix("DT_").removeprefix("ACL_").removeprefix("HCCL_DATA_TYPE_")
     return _DATA_TYPES.get(plain, (plain.lower(), 0))
+
+
+def _split(text: str) -> list[str]:
+    return [part.strip() for part in text.split(";")]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_LINE_END: Final = re.compile(r";?\s*\r?\n\s*")
-_GLUED: Final = re.compile(r"(?P<name>.+?)[\s;,|]+(?P<stack>(?:File \")?[^\s;,|]*\.py[\"(].*)", re.DOTALL)
+_STACK: Final = re.compile(r"[\s;,|](?P<stack>(?:File \")?[^\s;,|]*\.py[\"(])")
+_SEPARATORS: Final = " \t\r\n;,|"
 
 
 def stack_text(text: str) -> str:
@@ -15,7 +15,8 @@ def stack_text(text: str) -> str:
     >>> stack_text("a.py(1): f;\\r\\nb.py(2): g;\\n")
     'a.py(1): f;b.py(2): g'
     """
-    return _LINE_END.sub(";", text.strip()).strip(";")
+    lines = (line.strip() for line in text.split("\n"))
+    return ";".join(line.removesuffix(";") for line in lines if line).strip(";")
 
 
 def split_stack(name: str) -> tuple[str, str]:
@@ -24,5 +25,6 @@ def split_stack(name: str) -> tuple[str, str]:
     >>> split_stack("Add;/a/net.py(7): construct;\\r\\n/a/train.py(9): main"), split_stack("aten::add")
     (('Add', '/a/net.py(7): construct;/a/train.py(9): main'), ('aten::add', ''))
     """
-    match = _GLUED.fullmatch(name) if ".py" in name else None
-    return (match.group("name"), stack_text(match.group("stack"))) if match else (name, "")
+    match = _STACK.search(name)
+    alone = name[: match.start()].rstrip(_SEPARATORS) if match else ""
+    return (alone, stack_text(name[match.start("stack") :])) if match and alone else (name, "")

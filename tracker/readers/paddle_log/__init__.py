@@ -24,7 +24,9 @@ TITLE: Final = "training log with reader_cost, batch_cost or ips (Paddle)"
 NAME: Final = "paddle_log"
 
 # a number that is no address: `ips: 127.0.0.1` names a host
-_SAYS: Final = re.compile(rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips) ?: *\d+\.\d+(?![.\d])|={8,}Perf Summary={8,}")
+_SAYS: Final = re.compile(
+    rb"\b(?:avg_)?(?:batch_cost|reader_cost|ips) ?: *\d+\.\d+(?![.\d])|(?<!=)={8,}+Perf Summary={8,}"
+)
 
 
 def sniff(path: Path, head: bytes) -> bool:

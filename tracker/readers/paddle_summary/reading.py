@@ -268,16 +268,19 @@ def _memory(sections: Sections, roots: Sequence[ops.Node], op_keys: _rows.Keys) 
     The row of an operator counts its inner ops as well, each of which has a row of its own: those are taken off.
     """
     inner = {node.row.name: [child.row.name for child in node.children] for node in roots}
+    sums: dict[tuple[int, str], list[int]] = {}
     for place, rows in sections.memory.items():
+        component = place if place in ("cpu", "gpu_pinned") else "device"
         said = {row.name: row for row in rows}
         for row in rows:
             below = [said[name] for name in inner.get(row.name, ()) if name in said]
             calls = row.allocations - sum(child.allocations for child in below)
             size = row.allocated_bytes - sum(child.allocated_bytes for child in below)
             if calls > 0 and size >= 0:
-                component = "cpu" if place == "cpu" else "gpu_pinned" if place == "gpu_pinned" else "device"
-                yield {"step": STEP, "op_key": op_keys.at(name=row.name), "component": component, "calls": calls,
-                       "bytes": size}  # fmt: skip
+                known = sums.setdefault((op_keys.at(name=row.name), component), [0, 0])
+                known[0], known[1] = known[0] + calls, known[1] + size
+    for (key, component), (calls, size) in sums.items():
+        yield {"step": STEP, "op_key": key, "component": component, "calls": calls, "bytes": size}
 
 
 def _counters(sections: Sections, whole: _Whole) -> Iterator[_rows.Row]:

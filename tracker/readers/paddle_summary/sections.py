@@ -11,17 +11,18 @@ from msgspec import Struct, field
 
 from tracker.errors import SourceError
 from tracker.readers import _paddle
+from tracker.readers._times import MAX_OF_ONE
 
 HEADING: Final = re.compile(
     r"\s*-{3,}\s*(?P<title>[A-Z][A-Za-z ]*? Summary)(?: - Place\((?P<place>[^)]*)\))?\s*-{3,}\s*"
 )
 _UNIT: Final = re.compile(r"\s*Time unit:\s*(?P<unit>s|ms|us|ns)\s*")
 _RULE: Final = re.compile(r"\s*-[-\s]*")
-_THREAD: Final = re.compile(r"\s*-{3,}\s*Thread: .*?-{3,}\s*")
+_THREAD: Final = re.compile(r"\s*-{3,}\s*Thread: .*?-{3,}+\s*")
 _PEAK: Final = re.compile(r"\s*Peak (?P<which>Allocated|Reserved) Memory: (?P<bytes>\d{1,18})\s*")
-_CELL: Final = re.compile(r"(?P<name>\S.*?)(?: {2,}(?P<cells>\S.*))")
-_ROW_OF_SPREADS: Final = re.compile(r"(?P<name>\S.*?) {2,}(?P<calls>\d{1,18}|-) {2,}(?P<cells>\S.*)")
-_SPREAD_TITLE: Final = re.compile(r"(?P<where>\w[\w ]*?) Total / Avg / Max / Min / Ratio ?\(%\)")
+_CELL: Final = re.compile(r"(?P<name>\S.*?)(?<! ) {2,}+(?P<cells>.*)")
+_ROW_OF_SPREADS: Final = re.compile(r"(?P<name>\S.*?)(?<! ) {2,}+(?P<calls>\d{1,18}|-) {2,}+(?P<cells>.*)")
+_SPREAD_TITLE: Final = re.compile(r"(?P<where>\w[\w ]*) Total / Avg / Max / Min / Ratio ?\(%\)")
 _SLASH: Final = re.compile(r" ?/ ?")
 _PERCENT: Final = re.compile(r"\d{1,3}(?:\.\d{1,6})?")
 _INDENT: Final = 2
@@ -183,7 +184,7 @@ class _Parser:
             return  # text between the heading and the table
         if self._is_header(line):
             return
-        if not line.startswith(" ") and not re.search(r" {2,}\S", line):
+        if not line.startswith(" ") and "  " not in line.rstrip():
             self.sections.shortened.append(self._title)  # a remark of whoever shortened the table
             return
         try:
@@ -234,9 +235,12 @@ class _Parser:
         said = dict(zip(self._columns[1:], cells, strict=True))
         if said.get("Type") == "Allocated":  # the rows of type Reserved say what the allocator took from the system
             row = Allocated(
-                name, int(said["Allocation Count"]), int(said["Allocation Size"]), int(said["Increased Size"])
+                name, _whole(said["Allocation Count"]), _whole(said["Allocation Size"]), _whole(said["Increased Size"])
             )
-            self.sections.memory.setdefault(self._place, []).append(row)
+            rows = self.sections.memory.setdefault(self._place, [])
+            if any(row.name == name for row in rows):
+                raise ValueError("a second row with this name")
+            rows.append(row)
 
     def _spread_row(self, line: str) -> Row:
         match = _ROW_OF_SPREADS.fullmatch(line.strip())
@@ -275,4 +279,11 @@ class _Parser:
 
 
 def _count(text: str) -> int | None:
-    return None if text == "-" else int(text)
+    return None if text == "-" else _whole(text)
+
+
+def _whole(text: str) -> int:
+    number = int(text) if len(text) <= 20 else MAX_OF_ONE + 1
+    if abs(number) > MAX_OF_ONE:
+        raise ValueError(f"{text[:40]} is beyond the range of counts and sizes")
+    return number
