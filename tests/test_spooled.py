@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import tempfile
 import time
 from contextlib import chdir
 from pathlib import Path
@@ -235,6 +236,27 @@ def test_root_reads_nothing_for_another_user(memory_store, tmp_path, folder):
     (left,) = waiting(folder)
     assert (left.profile, left.is_barred) == ("", True)
     assert left.why == "cannot be read (root takes no entry of user 65534: take it as that user)"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize(("owner", "taken"), [(65533, 1), (65534, 0)])
+def test_for_another_user_only_what_is_theirs_is_read(memory_store, owner, taken):
+    watcher, user = 65534, 65533
+    with tempfile.TemporaryDirectory() as name:
+        place = Path(name)
+        profile, queue = labelled(place), place / "spool"
+        entry = add(queue, profile)
+        for path in (place, queue, *place.rglob("*")):
+            path.chmod(0o777 if path.is_dir() else 0o644)
+        os.chown(entry, user, user)
+        os.chown(profile, owner, owner)
+        os.seteuid(watcher)
+        try:
+            left = [one.why for one in waiting(queue)]
+            assert len(take_spooled(memory_store, queue)) == taken
+        finally:
+            os.seteuid(0)
+    assert left == ([""] if taken else [f"user {user} queued it and does not own it"])
 
 
 @pytest.mark.parametrize("attempts", [-1, 10**12])

@@ -78,8 +78,8 @@ class Spooled(Struct, frozen=True):
 class Waiting(Struct, frozen=True):
     """An entry that is in a spool. `why`: what it waits for, or the error of its last try; '' before the first.
 
-    `is_barred`: this user may not read the profile. `next_try_ns`: not before then, 0: now. `kept_until_ns`: of what
-    was given up; None: it is tried again.
+    `is_barred`: this user may not read the profile, or not for the user who
+    queued it. `next_try_ns`: not before then, 0: now. `kept_until_ns`: of what was given up; None: it is tried again.
     """
 
     entry: Path
@@ -182,13 +182,11 @@ def _waiting(path: Path) -> Waiting:
     except OSError as error:
         problem = f"cannot be read ({error.strerror})"
         return Waiting(path, "", 0, 0, problem, given_up, is_barred=True, kept_until_ns=kept)
-    barred = not given_up and _is_barred(entry)
-    why = entry.error
-    if barred:
-        why = f"user {os.getuid()} may not read it"
-    elif not given_up and _elsewhere(entry):
+    barrier = "" if given_up else _barrier(path, entry)
+    why = barrier or entry.error
+    if not given_up and not barrier and _elsewhere(entry):
         why = f"lies on {entry.host}"
-    elif not given_up and not spool.is_ready(msgspec.structs.asdict(entry), time.time_ns()):
+    elif not given_up and not barrier and not spool.is_ready(msgspec.structs.asdict(entry), time.time_ns()):
         why = f"waits for {entry.wait_for}"
     next_ns = 0 if given_up else _next_ns(entry)
     return Waiting(
@@ -199,7 +197,7 @@ def _waiting(path: Path) -> Waiting:
         why,
         given_up,
         entry.database,
-        barred,
+        bool(barrier),
         next_ns,
         kept_until_ns=kept,
     )
@@ -218,7 +216,7 @@ def _ready(place: Path, now_ns: int, again: bool) -> list[tuple[Path, Entry | So
             continue
         is_ready = spool.is_ready(msgspec.structs.asdict(entry), now_ns)
         is_due = again or not _next_ns(entry) > now_ns >= entry.tried_at_ns  # or our own clock went back
-        if is_ready and is_due and not _elsewhere(entry) and not _is_barred(entry):
+        if is_ready and is_due and not _elsewhere(entry) and not _barrier(path, entry):
             found.append((entry.attempts, path, entry))
     return [(path, either) for _, path, either in sorted(found, key=lambda item: item[:2])]
 
@@ -235,15 +233,24 @@ def _elsewhere(entry: Entry) -> bool:
     return entry.host not in ("", spool.host_name()) and not os.path.exists(entry.profile)
 
 
-def _is_barred(entry: Entry) -> bool:
-    """Whether the profile is there, or may be, and this user may not read it: another one may."""
+def _barrier(path: Path, entry: Entry) -> str:
+    """Why the profile is left alone; '': it is not. Of another user's entry, only what that user owns is read: this
+    process may read more than that user may.
+    """
     try:
-        os.stat(entry.profile)
+        user = path.stat().st_uid
+        owners = {os.stat(each).st_uid for each in (entry.profile, *_files_in(entry.profile))}
     except PermissionError:
-        return True
+        return f"user {os.getuid()} may not read it"
     except (OSError, ValueError):
-        return False
-    return not os.access(entry.profile, os.R_OK)
+        return ""
+    if not os.access(entry.profile, os.R_OK):
+        return f"user {os.getuid()} may not read it"
+    return f"user {user} queued it and does not own it" if user != os.geteuid() and owners != {user} else ""
+
+
+def _files_in(profile: str) -> Iterator[str]:
+    return (os.path.join(parent, name) for parent, _, names in os.walk(profile) for name in names)
 
 
 def _read(path: Path) -> Entry:
