@@ -59,6 +59,14 @@ def test_durations_whose_sum_is_beyond_64_bits_are_an_error(store, tmp_path):
         ingested(store, path)
 
 
+def test_sums_of_a_column_beyond_64_bits_are_an_error(store, tmp_path):
+    path = tmp_path / "kernel_details.csv"
+    head, *rows = KERNELS.format(duration=5).splitlines()
+    path.write_text("\n".join([f"{head},Wait Time(us)", *(f"{row},4e15" for row in rows)]))
+    with pytest.raises(SourceError, match="add up to more than 64 bits hold"):
+        ingested(store, path)
+
+
 def test_steps_far_from_each_other_do_not_wrap(store, tmp_path):
     steps = [op(f"ProfilerStep#{number}", at, 9, cat="user_annotation") for number, at in ((1, 0), (10**18 - 1, 20))]
     path = write(tmp_path, [*steps, *(op(f"aten::op{at}", at, 1) for at in range(1, 28, 2))])

@@ -5,10 +5,12 @@ The one place where the meaning of the numbers is computed. Knows neither file f
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from tracker.profile import MISSING, OWNER_RULES, OWNER_SETTING, ROW_COLUMNS, Capture, Events, Rows, Table
 from tracker.timeline import stacks
@@ -39,11 +41,12 @@ def build(capture: Capture) -> Capture:
     One that has rows already keeps them; only canonical names and categories of kernels are filled in where empty.
     """
     if capture.rows is not None:
+        _check(_sums_of_rows(capture.rows))
         rows = named(capture.rows)
         return capture if rows is capture.rows else replace(capture, rows=rows)
     if capture.events is None:
         raise ValueError("a capture holds events or rows; this one holds neither")
-    _check_sums(capture.events)
+    _check(_sums_of_events(capture.events))
     settings = dict(capture.settings)
     if len(capture.events.allocations):
         settings[OWNER_SETTING] = OWNER_RULES
@@ -51,14 +54,32 @@ def build(capture: Capture) -> Capture:
     return replace(capture, rows=rows_of(capture.events, started_ns), events=None, settings=settings)
 
 
-def _check_sums(events: Events) -> None:
-    """OverflowError where 64 bits do not hold what the times or bytes of the events add up to."""
-    spans = (events.ops, events.launches, events.device, events.extras.collective_tasks)
-    sums = [float((table.end_ns - table.start_ns).sum(dtype=np.float64)) for table in spans]
-    for sizes in (events.device.bytes, events.collectives.bytes, events.allocations.bytes):
-        sums.append(float(np.abs(sizes[sizes != MISSING], dtype=np.float64).sum()))
-    if max(sums) >= LARGEST_SUM:
-        raise OverflowError("the times or bytes of its events add up to more than 64 bits hold")
+def _sums_of_events(events: Events) -> Iterator[float]:
+    """What the times and bytes of the events add up to, without wrapping."""
+    for table in (events.ops, events.launches, events.device, events.extras.collective_tasks):
+        yield float((table.end_ns - table.start_ns).sum(dtype=np.float64))
+    extras = events.extras
+    times, links = extras.collective_times, extras.collective_links
+    columns = [times.transit_ns, times.wait_ns, times.synchronization_ns, times.idle_ns, links.transit_ns, links.bytes]
+    columns += [events.device.wait_ns, events.device.bytes, events.collectives.bytes, events.allocations.bytes]
+    yield from map(_sum, (*columns, extras.api_totals.total_ns))
+
+
+def _sums_of_rows(rows: Rows) -> Iterator[float]:
+    for name, kinds in ROW_COLUMNS.items():
+        for column, kind in kinds.items():
+            if kind in ("ns", "bytes"):
+                yield _sum(np.asarray(rows.tables[name][column]))
+
+
+def _sum(values: NDArray[np.int64]) -> float:
+    return float(np.abs(values[values != MISSING], dtype=np.float64).sum())
+
+
+def _check(sums: Iterable[float]) -> None:
+    """OverflowError where 64 bits do not hold one of the sums."""
+    if max(sums, default=0.0) >= LARGEST_SUM:
+        raise OverflowError("its times or bytes add up to more than 64 bits hold")
 
 
 def rows_of(events: Events, started_ns: int | None = None) -> Rows:
