@@ -1,0 +1,134 @@
+"""What the judge must know of a series: its family, what it is to the step, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.detect.thresholds import DEFAULTS, Thresholds
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+Key = tuple[str, str, str, str, str]
+"""Kind, metric, canonical name, input shapes and role of a series."""
+
+
+class Kind(IntEnum):
+    """What a series is to the judgement; the order of the waits is the order in which one explains the step."""
+
+    OPERATOR = 0
+    """A leaf: operator and shapes, or a kernel where there are no operators."""
+    NAME = 1
+    """Operators summed by name."""
+    KERNEL = 2
+    API = 3
+    COMMUNICATION = 4
+    MEMORY = 5
+    """Bytes that an operator allocates."""
+    PEAK = 6
+    """Peak memory of the run."""
+    STEP = 7
+    WHOLE = 8
+    """End-to-end time and compute: the step in other words."""
+    WAIT = 9
+    """Data loading, idle time, exposed communication and copies."""
+    PART = 10
+    """Phases and modules."""
+    RATE = 11
+    """Throughput."""
+
+
+_RUN_KINDS = {
+    "step": Kind.STEP, "e2e": Kind.WHOLE, "compute": Kind.WHOLE, "peak memory": Kind.PEAK, "throughput": Kind.RATE,
+    "mean step": Kind.PART,
+}  # fmt: skip
+_KINDS = {
+    "op": Kind.OPERATOR, "op_name": Kind.NAME, "kernel": Kind.KERNEL, "api": Kind.API,
+    "communication": Kind.COMMUNICATION, "memory": Kind.MEMORY, "phase": Kind.PART, "module": Kind.PART,
+}  # fmt: skip
+
+
+class Series(Struct, frozen=True):
+    """Arrays with one element per series of a track.
+
+    `family`: code of those that are tested together; `kind`: of `Kind`; `is_time`: whether it is a time within the
+    step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change, as a log; `floor`:
+    smallest contribution.
+    """
+
+    family: I64
+    kind: I64
+    is_time: BOOL
+    more_is_better: BOOL
+    ratio: F64
+    floor: F64
+
+    @property
+    def leaf(self) -> BOOL:
+        """Operators, whose times add up to the compute of the step."""
+        return self.kind == Kind.OPERATOR
+
+    @property
+    def of_step(self) -> BOOL:
+        """The step and its parts: one family, tested by themselves."""
+        return self.kind >= Kind.STEP
+
+    @property
+    def shares_shift(self) -> BOOL:
+        """Times that the machine moves together, from which the common-mode shift is taken."""
+        return self.is_time & ~self.of_step
+
+    def take(self, rows: Any) -> Series:
+        """Some of the series: an index or a mask."""
+        return Series(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+
+def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> Series:
+    """Describe the series of a track by their keys, with the default limits of their kinds.
+
+    Leaves are operators, timed on the device where any is, else kernels. Peak memory is a family of its own; the
+    step and all of its parts are one.
+
+    >>> found = series_of([("op", "host_self_ns", "mm", "", ""), ("run", "duration_ns", "step", "", "")],
+    ...                   device_timed=False)
+    >>> found.leaf.tolist(), found.floor.tolist()
+    ([True, False], [0.001, 0.0])
+    """
+    metrics = [metric for _, metric, *_ in keys]
+    kinds = [_RUN_KINDS.get(name, Kind.WAIT) if kind == "run" else _KINDS[kind] for kind, _, name, *_ in keys]
+    of_leaf = min(
+        ((kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys if kind in ("op", "kernel")),
+        default=None,
+    )
+    for place, (kind, metric, *_) in enumerate(keys):
+        if kind in ("op", "kernel"):
+            is_leaf = (kind != "op", "device" not in metric, metric) == of_leaf
+            kinds[place] = Kind.OPERATOR if is_leaf else Kind.KERNEL
+    kind = np.array(kinds, dtype=np.int64)
+    names = [
+        "step" if code >= Kind.STEP else "peak" if code == Kind.PEAK else f"{own[0]} {own[1]}"
+        for code, own in zip(kinds, keys, strict=True)
+    ]
+    codes = {name: code for code, name in enumerate(sorted(set(names)))}
+    of_step = kind >= Kind.STEP
+    ratio = np.full(len(keys), limits.ratio)
+    ratio[kind == Kind.COMMUNICATION] = limits.ratio_communication
+    ratio[of_step] = limits.ratio_step_device if device_timed else limits.ratio_step_host
+    floor = np.full(len(keys), limits.floor)
+    floor[of_step] = 0.0
+    floor[np.isin(kind, (Kind.WAIT, Kind.PART))] = limits.floor_part_device if device_timed else limits.floor_part_host
+    return Series(
+        family=np.array([codes[name] for name in names], dtype=np.int64),
+        kind=kind,
+        is_time=np.array([metric.endswith("_ns") for metric in metrics], dtype=bool),
+        more_is_better=np.array([metric.endswith("_per_second") for metric in metrics], dtype=bool),
+        ratio=np.log1p(ratio),
+        floor=floor,
+    )
