@@ -103,13 +103,14 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     level: BOOL | None = None,
     opened: BOOL | None = None,
     ratio: float | None = None,
+    alpha: float | None = None,
     limits: Thresholds = DEFAULTS,
 ) -> Judgement:
     """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
-    `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`: smallest change of all
-    series, in place of their own.
+    `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
+    and false discovery rate of all series, in place of their own.
     """
     least = series.ratio if ratio is None else np.full(len(series.kind), np.log1p(ratio))
     centred = window.logs - np.where(series.shares_shift[:, None], window.shift, 0.0)
@@ -123,7 +124,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     of_floor = np.abs(contribution) >= series.floor
     is_large = np.abs(change) >= least
     is_beyond = sides.beyond == np.sign(change)
-    is_significant = q <= limits.alpha
+    is_significant = q <= (limits.alpha if alpha is None else alpha)
     single = sides.new_runs < limits.least_new
     passes = is_large & of_floor & is_beyond & tested & (sides.base_runs >= limits.least_base)
     with np.errstate(invalid="ignore"):
@@ -168,15 +169,14 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
 def shares_of(window: Window, series: Series, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
     """The number of each series before and after (0 where absent), and the whole that it is a share of.
 
-    The whole is the larger of the two steps; of what is no time, and where no step is known, the larger sum of the
+    The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is known, the larger sum of the
     family.
     """
     before, after = (np.nan_to_num(np.exp(mean)) for mean in (sides.base_mean, sides.new_mean))
     with np.errstate(divide="ignore"):
-        step = np.broadcast_to(np.log(window.step), base.shape)
+        step = np.broadcast_to(np.log(window.step) - window.shift, base.shape)
     steps = sides_of(step, base, new)
     larger = np.exp(np.fmax(steps.base_mean, steps.new_mean))
-    # what was never there has no base runs of its own: its step is that of all
     of_family = [np.bincount(series.family, weights=side)[series.family] for side in (before, after)]
     whole = np.where(series.is_time & ~np.isnan(larger), larger, np.maximum(*of_family))
     return before, after, np.where(whole > 0, whole, np.nan)

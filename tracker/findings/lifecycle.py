@@ -323,9 +323,14 @@ def decide_suspects(
         waits[again] = judged.suspect[again]
         if enough.any():
             together = now.judge(now.current, now.since(versions[-now.limits.confirming]))
+            late = enough & ~near_the_others(now, together, sign)
+            enough &= ~late
+            waits[late] = sign[late]
+            for row in np.flatnonzero(late).tolist():
+                state.settle(versions[-now.limits.confirming :][:1], row, int(now.current[row]), now.version)
     else:
-        enough = waiting
-    for row in np.flatnonzero(waiting & ~(still & ~enough)).tolist():
+        enough = waiting.copy()
+    for row in np.flatnonzero(waiting & ((waits == 0) | ~still)).tolist():
         own = versions[len(versions) - count[row] :]
         confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
         state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
@@ -333,6 +338,18 @@ def decide_suspects(
             yield Change(row, int(sign[row]), "level", own[0], int(now.current[row]), together)
         elif int(now.new.sum()) > 1 and judged.sign[row] != 0:
             yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
+
+
+def near_the_others(now: Evidence, together: Judgement, sign: I64) -> BOOL:
+    """Whether the first of the runs that are judged together is nearer to the others than to the base.
+
+    Else it belongs to the old level, and the change is dated to the run after it.
+    """
+    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
+    centred = now.window.logs[:, columns] - np.where(now.series.shares_shift[:, None], now.window.shift[columns], 0.0)
+    rise = sign[:, None] * (centred - together.base_mean[:, None])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
 
 
 def compare_returned(
@@ -396,7 +413,9 @@ def gradual_slowdowns(state: State, now: Evidence, settled: BOOL) -> Iterator[Ch
         likely = rows[(sides.change >= least) & (sides.beyond > 0)]
     if not len(likely):
         return
-    own = judge_version(now.window, now.series, base, new, ratio=limits.gradual, limits=limits)
+    own = judge_version(
+        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
+    )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
             yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
