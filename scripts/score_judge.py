@@ -2,8 +2,8 @@
 
     .venv/bin/python scripts/score_judge.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
 
-The captures are ingested once, into FOLDER-independent `--store` if one is given. Injected changes multiply the times of
-operators in the matrix of a track, and lengthen its step by as much.
+The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
+in the matrix of a track, and lengthen its step by as much.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
-from tracker.detect import Verdict, series_of  # noqa: E402
+from tracker.detect import series_of  # noqa: E402
 from tracker.findings import State, Track, gate_of, judge_next, walk  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
@@ -49,11 +49,12 @@ class Runs(Struct):
     calls: np.ndarray
     versions: np.ndarray
 
-    def track(self, versions) -> Track:
+    def track(self, versions: np.ndarray) -> Track:
         """The runs as versions of a track, numbered from 1."""
         return Track(self.values, versions, series_of(self.keys, device_timed=False), calls=self.calls)
 
     def named(self, name: str, *kinds: str) -> np.ndarray:
+        """Which series have this name and one of these kinds."""
         return np.array([key[0] in kinds and key[2] == name for key in self.keys])
 
 
@@ -139,7 +140,9 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
                 steps += sum(key[2] == "step" for key, _ in kinds)
                 gates += gate_of(track, state, result).code == 1
             versions += count
-    print(f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions")
+    print(
+        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions"
+    )
 
 
 def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -> None:
@@ -166,7 +169,7 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
                     values[runs.named(name, "op", "op_name"), column] *= 1 + ratio
                     for row in steps:
                         values[row, column] += more
-            track = Runs(runs.keys, values, order.calls, order.versions).track(versions)
+            track = Runs(runs.keys, values, order.calls[:, : len(versions)], versions).track(versions)
             state = State(len(runs.keys))
             list(walk(track, state))
             kinds = ("op", "op_name")

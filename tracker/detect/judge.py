@@ -6,6 +6,7 @@ from enum import IntEnum
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detect.presence import presence_of
@@ -64,8 +65,9 @@ class Reason(IntEnum):
 
 class Judgement(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
-    out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change; `base_mean`,
-    `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change; `verdict`, `reason`: codes.
+    out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
+    degrees; `base_mean`, `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change;
+    `verdict`, `reason`: codes.
     """
 
     verdict: I64
@@ -76,6 +78,7 @@ class Judgement(Struct, frozen=True):
     q: F64
     contribution: F64
     se: F64
+    freedom: F64
     base_mean: F64
     new_mean: F64
     base_runs: I64
@@ -86,12 +89,12 @@ class Judgement(Struct, frozen=True):
         """1 where the verdict is a change for the worse, -1 for the better, else 0; new operators are worse."""
         worse = (self.verdict == Verdict.REGRESSED) | (self.verdict == Verdict.ADDED)
         better = (self.verdict == Verdict.IMPROVED) | (self.verdict == Verdict.REMOVED)
-        return worse.astype(np.int64) - better
+        return np.asarray(worse.astype(np.int64) - better)
 
     @property
     def suspect(self) -> I64:
         """1 or -1 where the verdict is SUSPECT, by the sign of the change, else 0."""
-        return np.where(self.verdict == Verdict.SUSPECT, np.where(self.change > 0, 1, -1), 0)
+        return np.asarray(np.where(self.verdict == Verdict.SUSPECT, np.where(self.change > 0, 1, -1), 0))
 
 
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
@@ -112,65 +115,74 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
     and false discovery rate of all series, in place of their own.
     """
-    least = series.ratio if ratio is None else np.full(len(series.kind), np.log1p(ratio))
-    centred = window.logs - np.where(series.shares_shift[:, None], window.shift, 0.0)
+    centred = window.centred(series.shares_shift)
     sides = sides_of(centred, base, new)
-    change = sides.change
     before, after, whole = shares_of(window, series, sides, base, new)
-    contribution = (after - before) / whole
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
-    se, p, q = tested_change(sides, series, tested, opened, limits)
-    of_floor = np.abs(contribution) >= series.floor
-    is_large = np.abs(change) >= least
-    is_beyond = sides.beyond == np.sign(change)
-    is_significant = q <= (limits.alpha if alpha is None else alpha)
-    single = sides.new_runs < limits.least_new
-    passes = is_large & of_floor & is_beyond & tested & (sides.base_runs >= limits.least_base)
-    with np.errstate(invalid="ignore"):
-        is_unchanged = np.abs(change) + limits.unchanged_errors * se <= least
-    verdict, reason = np.select(
-        [
-            sides.base_runs + sides.new_runs == 0,
-            passes & single,
-            passes & is_significant & (change > 0),
-            passes & is_significant,
-            (sides.base_runs < limits.least_base) | (sides.new_runs == 0),
-            is_unchanged,
-            is_significant & ~(is_large & of_floor) & ~single,
-        ],
-        [
-            Verdict.ABSENT, Verdict.SUSPECT, Verdict.REGRESSED, Verdict.IMPROVED, Verdict.TOO_FEW_RUNS,
-            Verdict.UNCHANGED, Verdict.BELOW_LIMIT,
-        ],
-        Verdict.INCONCLUSIVE,
-    ), np.select(
-        [passes & is_significant & ~single, passes & single, sides.base_runs < limits.least_base, sides.new_runs == 0,
-         ~is_large, ~of_floor | ~tested, ~is_beyond],
-        [Reason.NONE, Reason.FEW_NEW, Reason.FEW_BASE, Reason.FEW_NEW, Reason.RATIO, Reason.CONTRIBUTION,
-         Reason.OVERLAP],
-        Reason.SIGNIFICANCE,
-    )  # fmt: skip
+    se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
+    own = Judgement(
+        verdict=np.zeros(len(q), dtype=np.int64),
+        reason=np.zeros(len(q), dtype=np.int64),
+        change=sides.change,
+        raw_change=sides_of(window.logs, base, new).change,
+        p=p,
+        q=q,
+        contribution=(after - before) / whole,
+        se=se,
+        freedom=freedom,
+        base_mean=sides.base_mean,
+        new_mean=sides.new_mean,
+        base_runs=sides.base_runs,
+        new_runs=sides.new_runs,
+    )
+    if ratio is not None:
+        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
+    own = decided(own, series, sides.beyond, limits.alpha if alpha is None else alpha, limits)
     exact = presence_of(window, base, new, base if level is None else level, limits)
     for word, share, where in ((Verdict.ADDED, after, exact.added), (Verdict.REMOVED, before, exact.removed)):
         counts = where & ~series.of_step & (share / whole >= series.floor)
-        decided = counts & exact.decided
-        verdict = np.where(decided, word, np.where(counts, Verdict.TOO_FEW_RUNS, verdict))
-        reason = np.where(decided, Reason.NONE, np.where(counts, Reason.FEW_NEW, reason))
-        contribution = np.where(where, (1 if word == Verdict.ADDED else -1) * share / whole, contribution)
-    raw = sides_of(window.logs, base, new).change
-    own = Judgement(
-        verdict, reason, change, raw, p, q, contribution, se, sides.base_mean, sides.new_mean, sides.base_runs,
-        sides.new_runs,
-    )  # fmt: skip
+        own.verdict[counts] = np.where(exact.decided[counts], word, Verdict.TOO_FEW_RUNS)
+        own.reason[counts] = np.where(exact.decided[counts], Reason.NONE, Reason.FEW_NEW)
+        own.reason[where & ~counts] = Reason.CONTRIBUTION
     return without_drift(own, window, series, base, new, limits)
+
+
+def decided(own: Judgement, series: Series, beyond: I64, alpha: float, limits: Thresholds) -> Judgement:
+    """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4. `beyond`: of `Sides`."""
+    change = np.abs(own.change)
+    is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
+    is_significant, single = own.q <= alpha, own.new_runs < limits.least_new
+    few = (own.base_runs < limits.least_base) | (own.new_runs == 0)
+    passes = ~few & is_large & counts & (beyond == np.sign(own.change)) & ~np.isnan(own.p)
+    found = passes & is_significant & ~single
+    cases: list[tuple[BOOL, Verdict, Reason]] = [
+        (own.base_runs + own.new_runs == 0, Verdict.ABSENT, Reason.NONE),
+        (passes & single, Verdict.SUSPECT, Reason.FEW_NEW),
+        (found & (own.change > 0), Verdict.REGRESSED, Reason.NONE),
+        (found, Verdict.IMPROVED, Reason.NONE),
+        (own.base_runs < limits.least_base, Verdict.TOO_FEW_RUNS, Reason.FEW_BASE),
+        (own.new_runs == 0, Verdict.TOO_FEW_RUNS, Reason.FEW_NEW),
+        (change + limits.unchanged_errors * own.se <= series.ratio, Verdict.UNCHANGED, Reason.RATIO),
+        (is_significant & ~is_large & ~single, Verdict.BELOW_LIMIT, Reason.RATIO),
+        (is_significant & ~counts & ~single, Verdict.BELOW_LIMIT, Reason.CONTRIBUTION),
+        (~is_large, Verdict.INCONCLUSIVE, Reason.RATIO),
+        (~counts | np.isnan(own.p), Verdict.INCONCLUSIVE, Reason.CONTRIBUTION),
+        (~passes, Verdict.INCONCLUSIVE, Reason.OVERLAP),
+    ]
+    conditions, verdicts, reasons = zip(*cases, strict=True)
+    return replace(
+        own,
+        verdict=np.select(conditions, verdicts, Verdict.INCONCLUSIVE),
+        reason=np.select(conditions, reasons, Reason.SIGNIFICANCE),
+    )
 
 
 def shares_of(window: Window, series: Series, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
     """The number of each series before and after (0 where absent), and the whole that it is a share of.
 
-    The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is known, the larger sum of the
-    family.
+    The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is
+    known, the larger sum of the family.
     """
     before, after = (np.nan_to_num(np.exp(mean)) for mean in (sides.base_mean, sides.new_mean))
     with np.errstate(divide="ignore"):
@@ -184,8 +196,8 @@ def shares_of(window: Window, series: Series, sides: Sides, base: BOOL, new: BOO
 
 def tested_change(
     sides: Sides, series: Series, tested: BOOL, opened: BOOL | None, limits: Thresholds
-) -> tuple[F64, F64, F64]:
-    """Standard error, p and q of each change: a moderated t test, Benjamini-Hochberg per family and direction."""
+) -> tuple[F64, F64, F64, F64]:
+    """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction."""
     shares = tested & ~series.of_step & (series.kind != Kind.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -195,7 +207,7 @@ def tested_change(
     rises = np.where(t > 0, one_sided, 1.0 - one_sided)
     group = series.family * 2 + (0 if opened is None else opened)
     q = np.where(t > 0, discovery_rates(rises, group), discovery_rates(1.0 - rises, group))
-    return se, np.where(np.isnan(t), np.nan, one_sided), q
+    return se, freedom, np.where(np.isnan(t), np.nan, one_sided), q
 
 
 def without_drift(
@@ -213,7 +225,7 @@ def without_drift(
     rows = np.flatnonzero(part)
     own = series.take(rows)
     sides = sides_of(window.logs[rows] - window.shift, base[rows], new)
-    _, _, q = tested_change(sides, own, (sides.base_runs > 0) & (sides.new_runs > 0), None, limits)
+    *_, q = tested_change(sides, own, (sides.base_runs > 0) & (sides.new_runs > 0), None, limits)
     centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
     holds = np.zeros(len(part), dtype=bool)
     holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))
@@ -228,7 +240,8 @@ def without_drift(
         holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
         holds |= exact * sign >= limits.gate_net
     drifts = moved & ~holds
-    verdict = np.where(drifts, Verdict.DRIFT, found.verdict)
-    reason = np.where(drifts, Reason.MACHINE, found.reason)
-    fields = {name: getattr(found, name) for name in found.__struct_fields__}
-    return Judgement(**fields | {"verdict": verdict, "reason": reason})
+    return replace(
+        found,
+        verdict=np.where(drifts, Verdict.DRIFT, found.verdict),
+        reason=np.where(drifts, Reason.MACHINE, found.reason),
+    )

@@ -73,17 +73,17 @@ class Series(Struct, frozen=True):
     @property
     def leaf(self) -> BOOL:
         """Operators, whose times add up to the compute of the step."""
-        return self.kind == Kind.OPERATOR
+        return np.asarray(self.kind == Kind.OPERATOR)
 
     @property
     def of_step(self) -> BOOL:
         """The step and its parts: one family, tested by themselves."""
-        return self.kind >= Kind.STEP
+        return np.asarray(self.kind >= Kind.STEP)
 
     @property
     def shares_shift(self) -> BOOL:
         """Times that the machine moves together, from which the common-mode shift is taken."""
-        return self.is_time & ~self.of_step
+        return np.asarray(self.is_time & ~self.of_step)
 
     def take(self, rows: Any) -> Series:
         """Some of the series: an index or a mask."""
@@ -101,34 +101,28 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     >>> found.leaf.tolist(), found.floor.tolist()
     ([True, False], [0.001, 0.0])
     """
-    metrics = [metric for _, metric, *_ in keys]
-    kinds = [_RUN_KINDS.get(name, Kind.WAIT) if kind == "run" else _KINDS[kind] for kind, _, name, *_ in keys]
-    of_leaf = min(
-        ((kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys if kind in ("op", "kernel")),
-        default=None,
-    )
-    for place, (kind, metric, *_) in enumerate(keys):
+    leaves = [(kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys]
+    of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] in ("op", "kernel")), default=None)
+    codes, families = [], []
+    for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
+        code = _RUN_KINDS.get(name, Kind.WAIT) if kind == "run" else _KINDS[kind]
         if kind in ("op", "kernel"):
-            is_leaf = (kind != "op", "device" not in metric, metric) == of_leaf
-            kinds[place] = Kind.OPERATOR if is_leaf else Kind.KERNEL
-    kind = np.array(kinds, dtype=np.int64)
-    names = [
-        "step" if code >= Kind.STEP else "peak" if code == Kind.PEAK else f"{own[0]} {own[1]}"
-        for code, own in zip(kinds, keys, strict=True)
-    ]
-    codes = {name: code for code, name in enumerate(sorted(set(names)))}
-    of_step = kind >= Kind.STEP
+            code = Kind.OPERATOR if rank == of_leaf else Kind.KERNEL
+        codes.append(code)
+        families.append("step" if code >= Kind.STEP else "peak" if code == Kind.PEAK else f"{kind} {metric}")
+    kinds = np.array(codes, dtype=np.int64)
+    family = {name: code for code, name in enumerate(sorted(set(families)))}
     ratio = np.full(len(keys), limits.ratio)
-    ratio[kind == Kind.COMMUNICATION] = limits.ratio_communication
-    ratio[of_step] = limits.ratio_step_device if device_timed else limits.ratio_step_host
+    ratio[kinds == Kind.COMMUNICATION] = limits.ratio_communication
+    ratio[kinds >= Kind.STEP] = limits.ratio_step_device if device_timed else limits.ratio_step_host
     floor = np.full(len(keys), limits.floor)
-    floor[of_step] = 0.0
-    floor[np.isin(kind, (Kind.WAIT, Kind.PART))] = limits.floor_part_device if device_timed else limits.floor_part_host
+    floor[kinds >= Kind.STEP] = 0.0
+    floor[np.isin(kinds, (Kind.WAIT, Kind.PART))] = limits.floor_part_device if device_timed else limits.floor_part_host
     return Series(
-        family=np.array([codes[name] for name in names], dtype=np.int64),
-        kind=kind,
-        is_time=np.array([metric.endswith("_ns") for metric in metrics], dtype=bool),
-        more_is_better=np.array([metric.endswith("_per_second") for metric in metrics], dtype=bool),
+        family=np.array([family[name] for name in families], dtype=np.int64),
+        kind=kinds,
+        is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
+        more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
         ratio=np.log1p(ratio),
         floor=floor,
     )

@@ -39,4 +39,4 @@ def shared_factor(leaves: F64, before: BOOL, new: BOOL, least: int = 20) -> F64:
     distance = table - level
     shift = np.where((~np.isnan(distance)).sum(axis=0) >= least, median(distance, axis=0), np.nan)
     anchor = np.median(shift[before]) if before.any() else np.median(shift[new])
-    return np.nan_to_num(shift - anchor)
+    return np.asarray(np.nan_to_num(shift - anchor))

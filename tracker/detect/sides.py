@@ -26,6 +26,10 @@ class Window(Struct, frozen=True):
     shift: F64
     step: F64
 
+    def centred(self, moves: BOOL) -> F64:
+        """The logs, without the common-mode shift in the series that it `moves` (series,)."""
+        return np.asarray(self.logs - np.where(moves[:, None], self.shift, 0.0))
+
 
 class Sides(Struct, frozen=True):
     """The logs of both sides of a comparison, per series: runs, mean, pooled variance with its freedom; `beyond`: 1 or

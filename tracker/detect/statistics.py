@@ -120,7 +120,7 @@ def prior_of(variance: F64, freedom: F64) -> tuple[float, float]:
     return math.exp(mean + float(polygamma(np.array(half))[0]) - math.log(half)), 2.0 * half
 
 
-def moderated(variance: F64, freedom: F64, family: I64, shares: NDArray[np.bool_], least: int) -> tuple[F64, F64]:
+def moderated(variance: F64, freedom: F64 | I64, family: I64, shares: NDArray[np.bool_], least: int) -> tuple[F64, F64]:
     """Variances drawn towards those of their family, (d0 s0^2 + d s^2) / (d0 + d), and their freedom d0 + d.
 
     `shares`: series that have and lend variance; families with fewer than `least` of them stay as they are.

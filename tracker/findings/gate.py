@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.detect import DEFAULTS, Kind, Thresholds, Verdict
-from tracker.findings.lifecycle import State
+from tracker.findings.state import State
 from tracker.findings.track import Track
 from tracker.findings.walk import VersionResult
 
@@ -30,7 +30,7 @@ class Gate(Struct, frozen=True):
     peak: float
 
 
-def gate_of(  # noqa: PLR0913 -- what is said of findings, and of the comparison
+def gate_of(
     track: Track,
     state: State,
     result: VersionResult,

@@ -2,132 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterator
 
 import numpy as np
-from msgspec import Struct, field
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detect import Judgement, Kind, Series, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.findings.track import BEGINNING, newest, oldest
+from tracker.findings.state import UNDECIDED, Finding, State
+from tracker.findings.track import newest, oldest
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
-
-UNDECIDED: Final = -1
-"""The level of a version that waits for further runs."""
-ENDED: Final = ("recovered", "taken back", "accepted", "vanished")
-
-
-class Finding(Struct):
-    """A confirmed change of a series. Its key is (series, sign, how, first_version).
-
-    `sign`: 1 worse, -1 better; `how`: level, presence or gradual; `first_version`: that it is dated to;
-    `decided_version`: whose runs decided it; `reference`: ids of the base runs, frozen; `reference_level`: their level;
-    `size`: absolute change, a log; `contribution`: share of the step, signed; `faster`: of an improvement, whether its
-    version was faster on the whole; `state`: open, one of ENDED, or withdrawn; `ended_version`: 0 while open.
-    """
-
-    series: int
-    sign: int
-    how: str
-    first_version: int
-    decided_version: int
-    reference: tuple[int, ...]
-    reference_level: int
-    size: float
-    contribution: float
-    q: float
-    faster: bool = False
-    state: str = "open"
-    ended_version: int = 0
-    ended_by: int = 0
-
-    @property
-    def key(self) -> tuple[int, int, str, int]:
-        """What stays the same when it is withdrawn and found again."""
-        return self.series, self.sign, self.how, self.first_version
-
-
-class State(Struct):
-    """All that is kept from one version to the next; rows by version, one element per series.
-
-    `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
-    `waits`: the sign of what an undecided version may be (0: it was decided at once).
-    """
-
-    series: int
-    levels: dict[int, I64] = field(default_factory=dict)
-    settled: dict[int, I64] = field(default_factory=dict)
-    waits: dict[int, I64] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
-
-    @property
-    def open(self) -> list[Finding]:
-        """Open findings, the oldest first."""
-        return sorted((one for one in self.findings if one.state == "open"), key=lambda one: one.first_version)
-
-    @property
-    def current(self) -> I64:
-        """The current level of each series: that of its newest decided version."""
-        level = np.full(self.series, UNDECIDED)
-        for version in sorted(self.levels, reverse=True):
-            level = np.where(level == UNDECIDED, self.levels[version], level)
-            if (level != UNDECIDED).all():
-                return level
-        return np.where(level == UNDECIDED, BEGINNING, level)
-
-    def pending(self) -> tuple[list[int], I64, I64]:
-        """The newest undecided versions in order, how many of them wait per series, and the sign of the first of those."""
-        versions: list[int] = []
-        count, sign = np.zeros((2, self.series), dtype=np.int64)
-        still = np.ones(self.series, dtype=bool)
-        for version in sorted(self.levels, reverse=True):
-            still = still & (self.levels[version] == UNDECIDED)
-            if not still.any():
-                break
-            versions.insert(0, version)
-            count, sign = count + still, np.where(still, self.waits[version], sign)
-        return versions, count, sign
-
-    def settle(self, versions: Iterable[int], row: int, level: int, by: int) -> None:
-        """Decide the level of a series in versions that waited."""
-        for version in versions:
-            self.levels[version][row], self.settled[version][row] = level, by
-
-    def before(self, version: int) -> State:
-        """The state in which `version` is judged for the first time: what was decided from it on is undone.
-
-        Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
-        it ended are open again.
-        """
-        kept = [own for own in self.levels if own < version]
-        state = State(self.series)
-        for own in kept:
-            undone = self.settled[own] >= version
-            state.levels[own] = np.where(undone, UNDECIDED, self.levels[own])
-            state.settled[own] = np.where(undone, 0, self.settled[own])
-            state.waits[own] = self.waits[own].copy()
-        for one in self.findings:
-            found = Finding(*(getattr(one, name) for name in one.__struct_fields__))
-            if found.decided_version >= version:
-                found.state, found.ended_version, found.ended_by = "withdrawn", 0, 0
-            elif found.ended_by >= version:
-                found.state, found.ended_version, found.ended_by = "open", 0, 0
-            state.findings.append(found)
-        return state
-
-    def begin(self, found: Finding) -> Finding:
-        """Add a finding, or revive the withdrawn one of the same key."""
-        for place, one in enumerate(self.findings):
-            if one.key == found.key:
-                self.findings[place] = found
-                return found
-        self.findings.append(found)
-        return found
 
 
 class Evidence(Struct, frozen=True):
@@ -151,19 +39,17 @@ class Evidence(Struct, frozen=True):
 
     def level(self, of: I64) -> BOOL:
         """(series, runs): the runs in the look-back that belong to a level of each series."""
-        return self.looked_back & (self.levels == of[:, None])
+        return np.asarray(self.looked_back & (self.levels == of[:, None]))
 
     def judge(self, of: I64, new: BOOL, opened: BOOL | None = None) -> Judgement:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
         level = self.level(of)
         base = newest(level, self.limits.window)
-        return judge_version(
-            self.window, self.series, base, new, level=level, opened=opened, limits=self.limits
-        )
+        return judge_version(self.window, self.series, base, new, level=level, opened=opened, limits=self.limits)
 
     def since(self, version: int) -> BOOL:
         """(runs,): the runs of this version and of those before it from `version` on."""
-        return self.new | (self.looked_back & (self.versions >= version))
+        return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
 
     def reference(self, row: int, of: int) -> tuple[int, ...]:
         """Ids of the newest 8 runs of a level of a series."""
@@ -191,17 +77,18 @@ def fold(state: State, now: Evidence, judged: Judgement) -> list[Finding]:
     single = int(now.new.sum()) == 1
     level, waits = now.current.copy(), np.zeros(state.series, dtype=np.int64)
     forgotten = ~now.level(now.current).any(axis=1) & now.looked_back.any()
-    versions, count, pending = state.pending()
+    versions, count, _ = state.pending()
     level[forgotten & (count == 0)] = now.version
-    centred = now.window.logs - np.where(now.series.shares_shift[:, None], now.window.shift, 0.0)
-    ended = list(end_findings(state, now, judged, centred, waits))
+    ended = list(end_findings(state, now, judged, waits))
     returned: dict[int, list[Finding]] = {}
     for one in ended:
         if one.state in ("recovered", "taken back"):
             returned.setdefault(one.series, []).append(one)
     for row, own in returned.items():
         first, back = own[0].reference_level, own[0].ended_version
-        state.settle([at for at in versions[len(versions) - count[row] :] if at < back], row, now.current[row], now.version)
+        state.settle(
+            [at for at in versions[len(versions) - count[row] :] if at < back], row, now.current[row], now.version
+        )
         state.settle([at for at in versions if back <= at < now.version], row, first, now.version)
         level[row] = first
     free = waits == 0
@@ -249,14 +136,14 @@ def begin(state: State, now: Evidence, change: Change) -> Finding:
             decided_version=now.version,
             reference=now.reference(row, change.level),
             reference_level=change.level,
-            size=abs(float(own.change[row])),
+            size=0.0 if change.how == "presence" else abs(float(own.change[row])),
             contribution=float(own.contribution[row]),
             q=float(own.q[row]),
         )
     )
 
 
-def end_findings(state: State, now: Evidence, judged: Judgement, centred: F64, waits: I64) -> Iterator[Finding]:
+def end_findings(state: State, now: Evidence, judged: Judgement, waits: I64) -> Iterator[Finding]:
     """End the open findings whose series is back, gone, or kept its improvement; `waits` gets what may be back.
 
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
@@ -264,6 +151,7 @@ def end_findings(state: State, now: Evidence, judged: Judgement, centred: F64, w
     """
     single = int(now.new.sum()) == 1
     versions, count, _ = state.pending()
+    centred = now.window.centred(now.series.shares_shift)
     there = ~np.isnan(centred) & now.window.recorded
     for one in state.open:
         row = one.series
@@ -300,9 +188,7 @@ def end_findings(state: State, now: Evidence, judged: Judgement, centred: F64, w
             yield one
 
 
-def decide_suspects(
-    state: State, now: Evidence, judged: Judgement, free: BOOL, waits: I64
-) -> Iterator[Change]:
+def decide_suspects(state: State, now: Evidence, judged: Judgement, free: BOOL, waits: I64) -> Iterator[Change]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
@@ -346,7 +232,7 @@ def near_the_others(now: Evidence, together: Judgement, sign: I64) -> BOOL:
     Else it belongs to the old level, and the change is dated to the run after it.
     """
     columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
-    centred = now.window.logs[:, columns] - np.where(now.series.shares_shift[:, None], now.window.shift[columns], 0.0)
+    centred = now.window.centred(now.series.shares_shift)[:, columns]
     rise = sign[:, None] * (centred - together.base_mean[:, None])
     with np.errstate(invalid="ignore"):
         return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))

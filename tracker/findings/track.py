@@ -34,6 +34,8 @@ class Track:
         self.versions = np.asarray(versions, dtype=np.int64)
         if (np.diff(self.versions) < 0).any():
             raise ValueError("the runs of a track must be in the order of versions")
+        if values.shape != (len(series.kind), len(self.versions)):
+            raise ValueError(f"values of {values.shape} for {len(series.kind)} series and {len(self.versions)} runs")
         self.series = series
         self.values = values
         self.calls = np.full(values.shape, np.nan) if calls is None else calls

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from tracker.detect import DEFAULTS, Judgement, Thresholds
 from tracker.detect.presence import Facts, exact_changes
-from tracker.findings.lifecycle import UNDECIDED, Evidence, Finding, State, fold
+from tracker.findings.lifecycle import Evidence, fold
+from tracker.findings.state import UNDECIDED, Finding, State
 from tracker.findings.track import BEGINNING, Track
 
 F64 = NDArray[np.float64]
@@ -32,9 +33,7 @@ class VersionResult(Struct, frozen=True):
     calls: Facts
 
 
-def walk(
-    track: Track, state: State, *, start: int = 1, limits: Thresholds = DEFAULTS
-) -> Iterator[VersionResult]:
+def walk(track: Track, state: State, *, start: int = 1, limits: Thresholds = DEFAULTS) -> Iterator[VersionResult]:
     """Judge the versions of a track from `start` on, in order; `state`: that before `start`, which is changed."""
     for version in np.unique(track.versions[track.versions >= start]).tolist():
         yield judge_next(track, state, version, limits)
@@ -48,7 +47,7 @@ def judge_next(track: Track, state: State, version: int, limits: Thresholds = DE
     judged = now.judge(now.current, now.new, opened)
     was_open = state.open
     found = fold(state, now, judged)
-    columns = [np.flatnonzero(track.run_ids == run)[0] for run in now.run_ids]
+    columns = np.isin(track.run_ids, now.run_ids)
     level = now.level(now.current) & now.window.recorded
     calls = exact_changes(track.calls[:, columns], level, now.new)
     return VersionResult(
@@ -63,7 +62,7 @@ def judge_next(track: Track, state: State, version: int, limits: Thresholds = DE
 
 
 def needed_runs(versions: I64, run_ids: I64, state: State, version: int, limits: Thresholds = DEFAULTS) -> I64:
-    """Ids of the runs that judging a version reads: its own, the newest 32 before it, the references of open findings."""
+    """Ids of the runs that a version is judged with: its own, the newest 32 before, references of open findings."""
     places = np.flatnonzero(versions < version)[-limits.look_back :]
     wanted = {run for one in state.open for run in one.reference}
     chosen = np.isin(run_ids, sorted(wanted)) & (versions < version)
