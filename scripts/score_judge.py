@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
 from tracker.detect import series_of  # noqa: E402
-from tracker.findings import State, Track, gate_of, judge_next, walk  # noqa: E402
+from tracker.findings import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
 SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")
@@ -106,7 +106,7 @@ def nights(runs: Runs) -> None:
     """The labelled series: what is missed, what is false, and the gate of each night."""
     names = sorted(set(runs.versions))
     found, gates = {}, {}
-    state = State(len(runs.keys))
+    state = TrackState(len(runs.keys))
     track = runs.track(np.searchsorted(names, runs.versions) + 1)
     for result in walk(track, state):
         name = names[result.version - 1]
@@ -132,7 +132,7 @@ def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | N
         for count, size in layouts:
             last = slice(len(order.versions) - count * size, None)
             own = Runs(order.keys, order.values[:, last], order.calls[:, last], order.versions[last])
-            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), State(len(own.keys))
+            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
             for result in walk(track, state):
                 kinds = [(own.keys[one.series], one) for one in result.found]
                 operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
@@ -170,7 +170,7 @@ def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -
                     for row in steps:
                         values[row, column] += more
             track = Runs(runs.keys, values, order.calls[:, : len(versions)], versions).track(versions)
-            state = State(len(runs.keys))
+            state = TrackState(len(runs.keys))
             list(walk(track, state))
             kinds = ("op", "op_name")
             called = {}
@@ -211,7 +211,7 @@ def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
     largest = np.argsort(-levels)[:2]
     values[largest, older - 8 :] *= 1.2
     track = Track(values, np.arange(older + 4) // 4 + 1, series_of(keys, device_timed=True))
-    state = State(series)
+    state = TrackState(series)
     *_, last = np.unique(track.versions)
     list(walk(Track(values[:, :older], track.versions[:older], track.series), state))
     taken = []

@@ -21,8 +21,10 @@ ROOMS = {
     "tracker/cli": (5_419, 35),
     "tracker/compare": (8_068, 51),
     "tracker/config": (755, 7),
+    "tracker/detect": (879, 9),
     "tracker/detectors": (2_742, 27),
     "tracker/doctor": (1_216, 9),
+    "tracker/findings": (918, 7),
     "tracker/hooks": (1_145, 12),
     "tracker/intake": (2_212, 13),
     "tracker/judgement": (7_780, 48),
@@ -35,13 +37,13 @@ ROOMS = {
     "tracker/timeline": (4_207, 32),
     "tracker/watch": (1_770, 12),
     "migrations": (510, 3),
-    "scripts": (3_047, 12),
-    "tests": (48_426, 334),
+    "scripts": (3_301, 13),
+    "tests": (49_042, 340),
 }
 """Room -> lines and files of Python and SQL."""
 
 README_BYTES = 12_000
-SHARED_CLASS_NAMES = 69
+SHARED_CLASS_NAMES = 71  # Thresholds and Replacement are those of the rooms that detect and findings stand in for
 FILES_THAT_IMPORT_PANDAS = 22
 
 

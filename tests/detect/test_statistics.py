@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracker.detect.statistics import (
-    discovery_rates, median, moderated, polygamma, prior_of, t_above, t_exceeded
-)  # fmt: skip
+from tracker.detect.statistics import discovery_rates, median, moderated, polygamma, prior_of, t_above, t_exceeded
 
 
 @pytest.mark.parametrize(

@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 
 from tests.findings.tracks import GELU, MM, PEAK, STEP, track_of
-from tracker.findings import Moved, State, gate_of, incidents_of, replacements, walk
+from tracker.findings import Moved, TrackState, gate_of, incidents_of, replacements, walk
 
 NAN = np.nan
 
 
 def walked(track):
-    state = State(len(track.series.kind))
+    state = TrackState(len(track.series.kind))
     return state, list(walk(track, state))
 
 
 def gates(track, **words):
-    state = State(len(track.series.kind))
+    state = TrackState(len(track.series.kind))
     return [gate_of(track, state, result, **words).code for result in walk(track, state)]
 
 

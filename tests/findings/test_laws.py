@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.findings.tracks import STEP
 from tracker.detect import series_of
-from tracker.findings import State, Track, incidents_of, judge_next, needed_runs, walk
+from tracker.findings import Track, TrackState, incidents_of, judge_next, needed_runs, walk
 
 
 @st.composite
@@ -47,14 +47,14 @@ def kept(state):
 
 
 def batch(track):
-    state = State(13)
+    state = TrackState(13)
     list(walk(track, state))
     return kept(state)
 
 
 @given(tracks())
 def test_run_by_run_equals_batch(track):
-    state = State(13)
+    state = TrackState(13)
     for column, version in enumerate(track.versions.tolist()):
         state = state.before(version)
         judge_next(part(track, np.arange(column + 1)), state, version)
@@ -63,7 +63,7 @@ def test_run_by_run_equals_batch(track):
 
 @given(tracks())
 def test_needed_runs_alone_give_the_same_state(track):
-    state = State(13)
+    state = TrackState(13)
     for version in range(1, int(track.versions[-1]) + 1):
         wanted = needed_runs(track.versions, track.run_ids, state, version)
         judge_next(part(track, np.isin(track.run_ids, wanted)), state, version)
@@ -73,7 +73,7 @@ def test_needed_runs_alone_give_the_same_state(track):
 @given(tracks(), st.data())
 def test_late_runs_give_what_order_would_have_given(track, data):
     late = data.draw(st.integers(0, len(track.versions) - 1))
-    state = State(13)
+    state = TrackState(13)
     list(walk(part(track, np.arange(len(track.versions)) != late), state))
     first = int(track.versions[late])
     state = state.before(first)
@@ -85,7 +85,7 @@ def test_late_runs_give_what_order_would_have_given(track, data):
 def test_excluded_and_restored_runs_change_nothing(track, data):
     out = data.draw(st.integers(0, len(track.versions) - 1))
     first = int(track.versions[out])
-    state = State(13)
+    state = TrackState(13)
     list(walk(track, state))
     before = [one.key for one in state.findings]
     state = state.before(first)
@@ -98,7 +98,7 @@ def test_excluded_and_restored_runs_change_nothing(track, data):
 
 @given(tracks())
 def test_parts_always_add_up(track):
-    state = State(13)
+    state = TrackState(13)
     for result in walk(track, state):
         for one in incidents_of(track, state, result):
             parts = one.operators + one.new + one.gone + one.machine + one.other_operators + one.beside
@@ -107,7 +107,7 @@ def test_parts_always_add_up(track):
 
 @given(tracks())
 def test_a_series_has_no_two_equal_findings(track):
-    state = State(13)
+    state = TrackState(13)
     list(walk(track, state))
     assert max(Counter(one.key for one in state.findings).values(), default=1) == 1
     assert all(one.first_version <= one.decided_version for one in state.findings)

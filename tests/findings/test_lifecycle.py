@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.findings.tracks import GELU, MM, STEP, told, track_of
+from tests.findings.tracks import GELU, MM, STEP, found_in, track_of
 
 NAN = np.nan
 
@@ -12,7 +12,7 @@ NAN = np.nan
 def of_mm(*levels, runs=3):
     """Findings of an operator with these numbers, beside another one in a step that stays 1,000."""
     rows = {MM: levels, GELU: [50.0] * len(levels), STEP: [1000.0] * len(levels)}
-    return [one[1:] for one in told(track_of(rows, runs)) if one[0] == 0]
+    return [one[1:] for one in found_in(track_of(rows, runs)) if one[0] == 0]
 
 
 def test_regression_recovers_in_the_version_that_is_back():
@@ -84,7 +84,7 @@ def test_slow_run_before_a_change_does_not_date_it():
 def test_several_runs_confirm_a_suspect():
     track = track_of({MM: [100] * 8 + [130] * 3, STEP: [1000.0] * 11}, 1)
     track.versions[-2:] = 10
-    assert [one[1:5] for one in told(track)] == [(1, "level", 9, 10)]
+    assert [one[1:5] for one in found_in(track)] == [(1, "level", 9, 10)]
 
 
 def test_new_operator_that_goes_again_has_recovered():
@@ -113,9 +113,9 @@ def test_jumping_operator_is_no_finding():
 
 def test_operator_that_was_not_recorded_is_not_gone():
     track = track_of({MM: [100, 100, NAN, NAN, 100], STEP: [1000.0] * 5})
-    assert told(track) == []
+    assert found_in(track) == []
 
 
 def test_renamed_operator_comes_and_goes_at_once():
     track = track_of({MM: [100, 100, NAN], GELU: [NAN, NAN, 100], STEP: [1000.0] * 3})
-    assert [one[:5] for one in told(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]
+    assert [one[:5] for one in found_in(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]

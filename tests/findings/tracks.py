@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tracker.detect import series_of
-from tracker.findings import State, Track, walk
+from tracker.findings import Track, TrackState, walk
 
 SPREAD = (1.0, 1.01, 0.99, 1.005, 0.995)
 MM = ("op", "host_self_ns", "mm", "", "")
@@ -25,9 +25,9 @@ def track_of(levels, runs=3):
     return Track(values, number, series_of(list(levels), device_timed=False), run_ids=np.arange(len(number)) + 100)
 
 
-def told(track):
+def found_in(track):
     """The findings of a whole track: (series, sign, how, first, decided, state, ended)."""
-    state = State(len(track.series.kind))
+    state = TrackState(len(track.series.kind))
     list(walk(track, state))
     return [
         (one.series, one.sign, one.how, one.first_version, one.decided_version, one.state, one.ended_version)

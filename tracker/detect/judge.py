@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tracker.detect.presence import presence_of
-from tracker.detect.series import Kind, Series
+from tracker.detect.series import KindCode, SeriesTraits
 from tracker.detect.sides import Sides, Window, sides_of
 from tracker.detect.statistics import discovery_rates, moderated, t_above
 from tracker.detect.thresholds import DEFAULTS, Thresholds
@@ -63,7 +63,7 @@ class Reason(IntEnum):
     """In some runs of a side only."""
 
 
-class Judgement(Struct, frozen=True):
+class JudgedSeries(Struct, frozen=True):
     """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
     out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
     degrees; `base_mean`, `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change;
@@ -99,7 +99,7 @@ class Judgement(Struct, frozen=True):
 
 def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
     window: Window,
-    series: Series,
+    series: SeriesTraits,
     base: BOOL,
     new: BOOL,
     *,
@@ -108,7 +108,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     ratio: float | None = None,
     alpha: float | None = None,
     limits: Thresholds = DEFAULTS,
-) -> Judgement:
+) -> JudgedSeries:
     """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
 
     `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
@@ -121,7 +121,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     tested = (sides.base_runs > 0) & (sides.new_runs > 0)
     tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
     se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
-    own = Judgement(
+    own = JudgedSeries(
         verdict=np.zeros(len(q), dtype=np.int64),
         reason=np.zeros(len(q), dtype=np.int64),
         change=sides.change,
@@ -148,7 +148,7 @@ def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, an
     return without_drift(own, window, series, base, new, limits)
 
 
-def decided(own: Judgement, series: Series, beyond: I64, alpha: float, limits: Thresholds) -> Judgement:
+def decided(own: JudgedSeries, series: SeriesTraits, beyond: I64, alpha: float, limits: Thresholds) -> JudgedSeries:
     """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4. `beyond`: of `Sides`."""
     change = np.abs(own.change)
     is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
@@ -178,7 +178,7 @@ def decided(own: Judgement, series: Series, beyond: I64, alpha: float, limits: T
     )
 
 
-def shares_of(window: Window, series: Series, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
+def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
     """The number of each series before and after (0 where absent), and the whole that it is a share of.
 
     The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is
@@ -195,10 +195,10 @@ def shares_of(window: Window, series: Series, sides: Sides, base: BOOL, new: BOO
 
 
 def tested_change(
-    sides: Sides, series: Series, tested: BOOL, opened: BOOL | None, limits: Thresholds
+    sides: Sides, series: SeriesTraits, tested: BOOL, opened: BOOL | None, limits: Thresholds
 ) -> tuple[F64, F64, F64, F64]:
     """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction."""
-    shares = tested & ~series.of_step & (series.kind != Kind.PEAK)
+    shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))
@@ -211,8 +211,8 @@ def tested_change(
 
 
 def without_drift(
-    found: Judgement, window: Window, series: Series, base: BOOL, new: BOOL, limits: Thresholds
-) -> Judgement:
+    found: JudgedSeries, window: Window, series: SeriesTraits, base: BOOL, new: BOOL, limits: Thresholds
+) -> JudgedSeries:
     """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
 
     A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
@@ -232,10 +232,10 @@ def without_drift(
     changed = np.isin(found.verdict, (*CHANGES, Verdict.SUSPECT))
     leaves = found.contribution[series.leaf & changed].sum()
     exact = found.contribution[series.leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))].sum()
-    waits = np.flatnonzero((series.kind == Kind.WAIT) & changed & holds)
+    waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
     leaves += found.contribution[waits[0]] if len(waits) else 0.0
     sign = np.sign(found.change)
-    is_whole = np.isin(series.kind, (Kind.STEP, Kind.WHOLE))
+    is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
     with np.errstate(invalid="ignore"):
         holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
         holds |= exact * sign >= limits.gate_net

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detect.judge import Judgement
+from tracker.detect.judge import JudgedSeries
 from tracker.detect.statistics import t_above, t_exceeded
 from tracker.detect.thresholds import DEFAULTS, Thresholds
 
@@ -23,7 +23,7 @@ def passing_p(p: F64, q: F64, family: I64, alpha: float) -> F64:
     return np.asarray((alpha * np.maximum(found, 1) / np.maximum(tested, 1))[family])
 
 
-def detectable_change(judged: Judgement, family: I64, limits: Thresholds = DEFAULTS) -> F64:
+def detectable_change(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS) -> F64:
     """The smallest change of each series (a log) that runs like these find in four of five cases; nan where untested.
 
     (t of the needed p + t of the chance of missing) x standard error: the usual normal-theory bound.
@@ -37,7 +37,7 @@ def detectable_change(judged: Judgement, family: I64, limits: Thresholds = DEFAU
     return least
 
 
-def runs_to_decide(judged: Judgement, family: I64, limits: Thresholds = DEFAULTS, most: int = 16) -> I64:
+def runs_to_decide(judged: JudgedSeries, family: I64, limits: Thresholds = DEFAULTS, most: int = 16) -> I64:
     """How many more runs of the version would make the change significant if they are like those that came.
 
     0: it is, or it is untested; -1: more than `most`. A version of one run needs its confirming runs at least.

@@ -20,7 +20,7 @@ Key = tuple[str, str, str, str, str]
 """Kind, metric, canonical name, input shapes and role of a series."""
 
 
-class Kind(IntEnum):
+class KindCode(IntEnum):
     """What a series is to the judgement; the order of the waits is the order in which one explains the step."""
 
     OPERATOR = 0
@@ -46,19 +46,29 @@ class Kind(IntEnum):
 
 
 _RUN_KINDS = {
-    "step": Kind.STEP, "e2e": Kind.WHOLE, "compute": Kind.WHOLE, "peak memory": Kind.PEAK, "throughput": Kind.RATE,
-    "mean step": Kind.PART,
-}  # fmt: skip
+    "step": KindCode.STEP,
+    "e2e": KindCode.WHOLE,
+    "compute": KindCode.WHOLE,
+    "peak memory": KindCode.PEAK,
+    "throughput": KindCode.RATE,
+    "mean step": KindCode.PART,
+}
 _KINDS = {
-    "op": Kind.OPERATOR, "op_name": Kind.NAME, "kernel": Kind.KERNEL, "api": Kind.API,
-    "communication": Kind.COMMUNICATION, "memory": Kind.MEMORY, "phase": Kind.PART, "module": Kind.PART,
-}  # fmt: skip
+    "op": KindCode.OPERATOR,
+    "op_name": KindCode.NAME,
+    "kernel": KindCode.KERNEL,
+    "api": KindCode.API,
+    "communication": KindCode.COMMUNICATION,
+    "memory": KindCode.MEMORY,
+    "phase": KindCode.PART,
+    "module": KindCode.PART,
+}
 
 
-class Series(Struct, frozen=True):
+class SeriesTraits(Struct, frozen=True):
     """Arrays with one element per series of a track.
 
-    `family`: code of those that are tested together; `kind`: of `Kind`; `is_time`: whether it is a time within the
+    `family`: code of those that are tested together; `kind`: of `KindCode`; `is_time`: whether it is a time within the
     step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change, as a log; `floor`:
     smallest contribution.
     """
@@ -73,24 +83,24 @@ class Series(Struct, frozen=True):
     @property
     def leaf(self) -> BOOL:
         """Operators, whose times add up to the compute of the step."""
-        return np.asarray(self.kind == Kind.OPERATOR)
+        return np.asarray(self.kind == KindCode.OPERATOR)
 
     @property
     def of_step(self) -> BOOL:
         """The step and its parts: one family, tested by themselves."""
-        return np.asarray(self.kind >= Kind.STEP)
+        return np.asarray(self.kind >= KindCode.STEP)
 
     @property
     def shares_shift(self) -> BOOL:
         """Times that the machine moves together, from which the common-mode shift is taken."""
         return np.asarray(self.is_time & ~self.of_step)
 
-    def take(self, rows: Any) -> Series:
+    def take(self, rows: Any) -> SeriesTraits:
         """Some of the series: an index or a mask."""
-        return Series(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+        return SeriesTraits(*(getattr(self, name)[rows] for name in self.__struct_fields__))
 
 
-def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> Series:
+def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
     """Describe the series of a track by their keys, with the default limits of their kinds.
 
     Leaves are operators, timed on the device where any is, else kernels. Peak memory is a family of its own; the
@@ -105,20 +115,22 @@ def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = D
     of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] in ("op", "kernel")), default=None)
     codes, families = [], []
     for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
-        code = _RUN_KINDS.get(name, Kind.WAIT) if kind == "run" else _KINDS[kind]
+        code = _RUN_KINDS.get(name, KindCode.WAIT) if kind == "run" else _KINDS[kind]
         if kind in ("op", "kernel"):
-            code = Kind.OPERATOR if rank == of_leaf else Kind.KERNEL
+            code = KindCode.OPERATOR if rank == of_leaf else KindCode.KERNEL
         codes.append(code)
-        families.append("step" if code >= Kind.STEP else "peak" if code == Kind.PEAK else f"{kind} {metric}")
+        families.append("step" if code >= KindCode.STEP else "peak" if code == KindCode.PEAK else f"{kind} {metric}")
     kinds = np.array(codes, dtype=np.int64)
     family = {name: code for code, name in enumerate(sorted(set(families)))}
     ratio = np.full(len(keys), limits.ratio)
-    ratio[kinds == Kind.COMMUNICATION] = limits.ratio_communication
-    ratio[kinds >= Kind.STEP] = limits.ratio_step_device if device_timed else limits.ratio_step_host
+    ratio[kinds == KindCode.COMMUNICATION] = limits.ratio_communication
+    ratio[kinds >= KindCode.STEP] = limits.ratio_step_device if device_timed else limits.ratio_step_host
     floor = np.full(len(keys), limits.floor)
-    floor[kinds >= Kind.STEP] = 0.0
-    floor[np.isin(kinds, (Kind.WAIT, Kind.PART))] = limits.floor_part_device if device_timed else limits.floor_part_host
-    return Series(
+    floor[kinds >= KindCode.STEP] = 0.0
+    floor[np.isin(kinds, (KindCode.WAIT, KindCode.PART))] = (
+        limits.floor_part_device if device_timed else limits.floor_part_host
+    )
+    return SeriesTraits(
         family=np.array([family[name] for name in families], dtype=np.int64),
         kind=kinds,
         is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),

@@ -38,8 +38,8 @@ class Thresholds(Struct, frozen=True):
     """Share of the step below which a series is not tested."""
     gradual: float = 0.08
     """Gradual slowdown against the first runs of a level."""
-    alpha_gradual: float = 0.005
-    """False discovery rate of gradual slowdowns: every version is another look at the same level."""
+    alpha_repeated: float = 0.01
+    """The same of suspects that are judged together, and of gradual slowdowns: every version is another look."""
     least_gradual: int = 4
     """Newest runs that show a gradual slowdown."""
     gate_net: float = 0.01

@@ -8,8 +8,8 @@ from typing import Final
 import numpy as np
 from msgspec import Struct
 
-from tracker.detect import DEFAULTS, Kind, Thresholds, Verdict
-from tracker.findings.state import State
+from tracker.detect import DEFAULTS, KindCode, Thresholds, Verdict
+from tracker.findings.state import TrackState
 from tracker.findings.track import Track
 from tracker.findings.walk import VersionResult
 
@@ -19,7 +19,7 @@ NOT_COMPARABLE: Final = 3
 UNDECIDED: Final = 4
 
 
-class Gate(Struct, frozen=True):
+class GateResult(Struct, frozen=True):
     """An exit code, and what gave it: step, peak memory, net of the operators, or runs; "" for 0. `net`: change of the
     step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1 for 10 % more.
     """
@@ -32,7 +32,7 @@ class Gate(Struct, frozen=True):
 
 def gate_of(
     track: Track,
-    state: State,
+    state: TrackState,
     result: VersionResult,
     *,
     every: bool = False,
@@ -40,7 +40,7 @@ def gate_of(
     comparable: bool = True,
     judgeable: bool = True,
     limits: Thresholds = DEFAULTS,
-) -> Gate:
+) -> GateResult:
     """Whether a version fails: `--fail-on new`, or `any` (`every`), when it is the newest.
 
     `excused`: keys of findings that people said expect or invalid to. `comparable`: whether it may be compared at all
@@ -48,26 +48,26 @@ def gate_of(
     does a step that has no verdict.
     """
     if not comparable:
-        return Gate(NOT_COMPARABLE, "not comparable", 0.0, 0.0)
+        return GateResult(NOT_COMPARABLE, "not comparable", 0.0, 0.0)
     kind = track.series.kind
     found = [one for one in (state.open if every else result.found) if one.state == "open" and one.key not in excused]
-    steps = np.flatnonzero(kind == Kind.STEP)
+    steps = np.flatnonzero(kind == KindCode.STEP)
     net = sum(one.contribution for one in found if track.series.leaf[one.series])
     silenced = {key[0] for key in excused}
-    rises = [rise_of_peak(result, row) for row in np.flatnonzero(kind == Kind.PEAK).tolist() if row not in silenced]
+    rises = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist() if row not in silenced]
     peak = max(rises, default=0.0)
     step_found = any(one.series in steps for one in found)
     if any(one.series in steps and one.sign > 0 for one in found):
-        return Gate(FAIL, "step", net, peak)
+        return GateResult(FAIL, "step", net, peak)
     if peak >= limits.gate_peak:
-        return Gate(FAIL, "peak memory", net, peak)
+        return GateResult(FAIL, "peak memory", net, peak)
     if not step_found and net >= limits.gate_net:
-        return Gate(FAIL, "net of the operators", net, peak)
+        return GateResult(FAIL, "net of the operators", net, peak)
     verdicts = result.judged.verdict[steps]
     suspect = bool((result.judged.suspect[steps] > 0).any())
     if not judgeable or suspect or (verdicts == Verdict.TOO_FEW_RUNS).any() or not len(steps):
-        return Gate(UNDECIDED, "suspect" if suspect else "runs", net, peak)
-    return Gate(PASS, "", net, peak)
+        return GateResult(UNDECIDED, "suspect" if suspect else "runs", net, peak)
+    return GateResult(PASS, "", net, peak)
 
 
 def rise_of_peak(result: VersionResult, row: int) -> float:

@@ -8,15 +8,15 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.detect import Kind
-from tracker.findings.state import Finding, State
+from tracker.detect import KindCode
+from tracker.findings.state import Finding, TrackState
 from tracker.findings.track import Track, geometric_mean
 from tracker.findings.walk import VersionResult
 
 I64 = NDArray[np.int64]
 
 
-class Incident(Struct, frozen=True):
+class IncidentParts(Struct, frozen=True):
     """The findings of one first version, and the change of the step in parts (ns per step).
 
     `operators`: found to be slower or faster; `new`, `gone`: found operators of one side only; `machine`: the
@@ -43,7 +43,7 @@ class Incident(Struct, frozen=True):
         return (self.operators + self.new + self.gone) / whole if whole > 0 else 0.0
 
 
-def incidents_of(track: Track, state: State, result: VersionResult) -> Iterator[Incident]:
+def incidents_of(track: Track, state: TrackState, result: VersionResult) -> Iterator[IncidentParts]:
     """The incidents of the findings that a version decided: one for each version that they are dated to.
 
     The findings of a version are led by the step, then by their contribution. Older findings of the same first version
@@ -52,7 +52,7 @@ def incidents_of(track: Track, state: State, result: VersionResult) -> Iterator[
     for first in sorted({one.first_version for one in result.found}):
         own = [one for one in state.findings if one.first_version == first and one.state != "withdrawn"]
         kind = track.series.kind
-        own.sort(key=lambda one: (kind[one.series] != Kind.STEP, -abs(one.contribution)))
+        own.sort(key=lambda one: (kind[one.series] != KindCode.STEP, -abs(one.contribution)))
         now = result.evidence
         new = np.isin(track.run_ids, now.run_ids[now.since(first)])
         runs = next((one.reference for one in own if one.reference), ())
@@ -64,7 +64,7 @@ def incidents_of(track: Track, state: State, result: VersionResult) -> Iterator[
 
 def incident_of(
     track: Track, findings: Sequence[Finding], first: int, base: NDArray[np.bool_], new: NDArray[np.bool_], shift: float
-) -> Incident:
+) -> IncidentParts:
     """Split the change of the step between the runs `base` and `new` (runs,); `shift`: common-mode shift, a log."""
     leaf = track.series.leaf
     before, after = (geometric_mean(track.values[leaf], side) for side in (base, new))
@@ -75,7 +75,7 @@ def incident_of(
     change = after - before
     is_new, is_gone = found & (before == 0), found & (after == 0)
     machine = float((before * np.expm1(shift))[~found & (before > 0) & (after > 0)].sum())
-    return Incident(
+    return IncidentParts(
         first_version=first,
         findings=findings,
         before=float(step[0]),

@@ -8,9 +8,9 @@ import numpy as np
 from msgspec import Struct
 from numpy.typing import NDArray
 
-from tracker.detect import Judgement, Kind, Series, Thresholds, Verdict, Window, judge_version
+from tracker.detect import JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.findings.state import UNDECIDED, Finding, State
+from tracker.findings.state import UNDECIDED, Finding, TrackState
 from tracker.findings.track import newest, oldest
 
 F64 = NDArray[np.float64]
@@ -18,7 +18,7 @@ I64 = NDArray[np.int64]
 BOOL = NDArray[np.bool_]
 
 
-class Evidence(Struct, frozen=True):
+class VersionRuns(Struct, frozen=True):
     """The runs that a version is judged with.
 
     `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
@@ -28,7 +28,7 @@ class Evidence(Struct, frozen=True):
 
     version: int
     window: Window
-    series: Series
+    series: SeriesTraits
     run_ids: I64
     versions: I64
     new: BOOL
@@ -41,11 +41,13 @@ class Evidence(Struct, frozen=True):
         """(series, runs): the runs in the look-back that belong to a level of each series."""
         return np.asarray(self.looked_back & (self.levels == of[:, None]))
 
-    def judge(self, of: I64, new: BOOL, opened: BOOL | None = None) -> Judgement:
+    def judge(self, of: I64, new: BOOL, opened: BOOL | None = None, alpha: float | None = None) -> JudgedSeries:
         """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
         level = self.level(of)
         base = newest(level, self.limits.window)
-        return judge_version(self.window, self.series, base, new, level=level, opened=opened, limits=self.limits)
+        return judge_version(
+            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
+        )
 
     def since(self, version: int) -> BOOL:
         """(runs,): the runs of this version and of those before it from `version` on."""
@@ -65,10 +67,10 @@ class Change(Struct, frozen=True):
     how: str
     first: int
     level: int
-    judged: Judgement
+    judged: JudgedSeries
 
 
-def fold(state: State, now: Evidence, judged: Judgement) -> list[Finding]:
+def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Finding]:
     """Take the verdicts of a version into the state; the findings that it decided.
 
     In this order: open findings end or stay; suspects are confirmed, cleared, or wait; other changes begin findings;
@@ -119,12 +121,12 @@ def fold(state: State, now: Evidence, judged: Judgement) -> list[Finding]:
     return found
 
 
-def is_finding(state: State, change: Change) -> bool:
+def is_finding(state: TrackState, change: Change) -> bool:
     """Whether a change is a finding: a fall while a regression is open only moves the level."""
     return change.sign > 0 or not any(one.series == change.row and one.sign > 0 for one in state.open)
 
 
-def begin(state: State, now: Evidence, change: Change) -> Finding:
+def begin(state: TrackState, now: VersionRuns, change: Change) -> Finding:
     """The finding of a change."""
     row, own = change.row, change.judged
     return state.begin(
@@ -143,7 +145,7 @@ def begin(state: State, now: Evidence, change: Change) -> Finding:
     )
 
 
-def end_findings(state: State, now: Evidence, judged: Judgement, waits: I64) -> Iterator[Finding]:
+def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, waits: I64) -> Iterator[Finding]:
     """End the open findings whose series is back, gone, or kept its improvement; `waits` gets what may be back.
 
     A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
@@ -166,6 +168,9 @@ def end_findings(state: State, now: Evidence, judged: Judgement, waits: I64) -> 
             back = is_there == (one.sign < 0)
             was_back = True
         elif not is_there:
+            level = now.looked_back & (now.levels[row] == now.current[row]) & now.window.recorded[row]
+            if single and not there[row, level].all():
+                continue  # it comes and goes
             one.state, one.ended_version, one.ended_by = "vanished", now.version, now.version
             yield one
             continue
@@ -188,7 +193,9 @@ def end_findings(state: State, now: Evidence, judged: Judgement, waits: I64) -> 
             yield one
 
 
-def decide_suspects(state: State, now: Evidence, judged: Judgement, free: BOOL, waits: I64) -> Iterator[Change]:
+def decide_suspects(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: BOOL, waits: I64
+) -> Iterator[Change]:
     """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
 
     A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
@@ -208,7 +215,8 @@ def decide_suspects(state: State, now: Evidence, judged: Judgement, free: BOOL, 
         again = waiting & ~still
         waits[again] = judged.suspect[again]
         if enough.any():
-            together = now.judge(now.current, now.since(versions[-now.limits.confirming]))
+            since = now.since(versions[-now.limits.confirming])
+            together = now.judge(now.current, since, alpha=now.limits.alpha_repeated)
             late = enough & ~near_the_others(now, together, sign)
             enough &= ~late
             waits[late] = sign[late]
@@ -226,7 +234,7 @@ def decide_suspects(state: State, now: Evidence, judged: Judgement, free: BOOL, 
             yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
 
 
-def near_the_others(now: Evidence, together: Judgement, sign: I64) -> BOOL:
+def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL:
     """Whether the first of the runs that are judged together is nearer to the others than to the base.
 
     Else it belongs to the old level, and the change is dated to the run after it.
@@ -239,9 +247,9 @@ def near_the_others(now: Evidence, together: Judgement, sign: I64) -> BOOL:
 
 
 def compare_returned(
-    state: State, now: Evidence, judged: Judgement, returned: dict[int, list[Finding]], level: I64
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: dict[int, list[Finding]], level: I64
 ) -> Iterator[Finding]:
-    """Findings of series that came back: `level` is where each of them begins anew.
+    """Findings of series that came back: `level` gets the new level of those that changed.
 
     A rise that takes back an improvement of a version that was faster on the whole is a regression. What went further
     than the level it returned to, in the direction of the return, is a change against that level.
@@ -273,7 +281,7 @@ def compare_returned(
             yield begin(state, now, Change(row, sign, "level", first, int(target[row]), against))
 
 
-def gradual_slowdowns(state: State, now: Evidence, settled: BOOL) -> Iterator[Change]:
+def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Change]:
     """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
 
     The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
@@ -300,16 +308,16 @@ def gradual_slowdowns(state: State, now: Evidence, settled: BOOL) -> Iterator[Ch
     if not len(likely):
         return
     own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
+        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_repeated, limits=limits
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
             yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
 
 
-def mark_faster(found: list[Finding], now: Evidence) -> None:
+def mark_faster(found: list[Finding], now: VersionRuns) -> None:
     """Note on improvements whether their version was faster on the whole: its step, or the net of its operators."""
-    step = any(one.sign < 0 and now.series.kind[one.series] == Kind.STEP for one in found)
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
     net = sum(one.contribution for one in found if now.series.leaf[one.series])
     for one in found:
         one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)

@@ -50,7 +50,7 @@ class Finding(Struct):
         return self.series, self.sign, self.how, self.first_version
 
 
-class State(Struct):
+class TrackState(Struct):
     """All that is kept from one version to the next; rows by version, one element per series.
 
     `levels`: the version with which the level of a series began, or UNDECIDED; `settled`: the version that decided it;
@@ -96,14 +96,14 @@ class State(Struct):
         for version in versions:
             self.levels[version][row], self.settled[version][row] = level, by
 
-    def before(self, version: int) -> State:
+    def before(self, version: int) -> TrackState:
         """The state in which `version` is judged for the first time: what was decided from it on is undone.
 
         Findings that it decided are withdrawn and keep their place, so that ids and words on them stay; findings that
         it ended are open again.
         """
         kept = [own for own in self.levels if own < version]
-        state = State(self.series)
+        state = TrackState(self.series)
         for own in kept:
             undone = self.settled[own] >= version
             state.levels[own] = np.where(undone, UNDECIDED, self.levels[own])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tracker.detect import Kind, Series, Thresholds, Window, shared_factor
+from tracker.detect import KindCode, SeriesTraits, Thresholds, Window, shared_factor
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]
@@ -28,7 +28,7 @@ class Track:
     """
 
     def __init__(
-        self, values: F64, versions: Sequence[int] | I64, series: Series, *, calls: F64 | None = None,
+        self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
         run_ids: Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         self.versions = np.asarray(versions, dtype=np.int64)
@@ -57,7 +57,10 @@ class Track:
     @cached_property
     def step(self) -> F64:
         """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
-        rows = [*np.flatnonzero(self.series.kind == Kind.STEP), *np.flatnonzero(self.series.kind == Kind.WHOLE)]
+        rows = [
+            *np.flatnonzero(self.series.kind == KindCode.STEP),
+            *np.flatnonzero(self.series.kind == KindCode.WHOLE),
+        ]
         step = np.full(len(self.versions), np.nan)
         for row in rows:
             step = np.where(np.isnan(step), self.values[row], step)
