@@ -38,8 +38,10 @@ class Thresholds(Struct, frozen=True):
     """Share of the step below which a series is not tested."""
     gradual: float = 0.08
     """Gradual slowdown against the first runs of a level."""
-    alpha_repeated: float = 0.01
-    """The same of suspects that are judged together, and of gradual slowdowns: every version is another look."""
+    alpha_suspect: float = 0.02
+    """The same of suspects that are judged together: every version of one run is another look at a level."""
+    alpha_gradual: float = 0.005
+    """The same of gradual slowdowns, which every version looks for."""
     least_gradual: int = 4
     """Newest runs that show a gradual slowdown."""
     gate_net: float = 0.01

@@ -87,12 +87,9 @@ def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Find
         if one.state in ("recovered", "taken back"):
             returned.setdefault(one.series, []).append(one)
     for row, own in returned.items():
-        first, back = own[0].reference_level, own[0].ended_version
-        state.settle(
-            [at for at in versions[len(versions) - count[row] :] if at < back], row, now.current[row], now.version
-        )
-        state.settle([at for at in versions if back <= at < now.version], row, first, now.version)
-        level[row] = first
+        level[row] = own[0].reference_level
+        for at in versions[len(versions) - count[row] :]:
+            state.settle([at], row, level[row] if at >= own[0].ended_version else now.current[row], now.version)
     free = waits == 0
     free[list(returned)] = False
     decided = list(decide_suspects(state, now, judged, free, waits))
@@ -161,9 +158,8 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
         if not new.any():
             continue
         is_there = bool(there[row, new].any())
-        before = now.new & False
-        if single and count[row] > 0 and state.waits[versions[-1]][row] == -one.sign:
-            before = now.versions == versions[-1]
+        waited = single and count[row] > 0 and state.waits[versions[-1]][row] == -one.sign
+        before = now.versions == (versions[-1] if waited else 0)
         if one.how == "presence":
             back = is_there == (one.sign < 0)
             was_back = True
@@ -180,10 +176,10 @@ def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, wait
             least = float(np.nan_to_num(judged.se[row])) * 2
             limit = max(now.series.ratio[row], one.size / 4, min(one.size / 2, least))
             back = one.sign * (centred[row, new & there[row]].mean() - reference) < limit
-            was_back = bool(before.any()) and one.sign * (centred[row, before].mean() - reference) < limit
+            was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
         if back and (not single or was_back):
             one.state = "recovered" if one.sign > 0 else "taken back"
-            one.ended_version = versions[-1] if before.any() else now.version
+            one.ended_version = versions[-1] if waited else now.version
             one.ended_by = now.version
             yield one
         elif back:
@@ -216,7 +212,7 @@ def decide_suspects(
         waits[again] = judged.suspect[again]
         if enough.any():
             since = now.since(versions[-now.limits.confirming])
-            together = now.judge(now.current, since, alpha=now.limits.alpha_repeated)
+            together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
             late = enough & ~near_the_others(now, together, sign)
             enough &= ~late
             waits[late] = sign[late]
@@ -308,7 +304,7 @@ def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Ite
     if not len(likely):
         return
     own = judge_version(
-        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_repeated, limits=limits
+        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
     )
     for row in likely.tolist():
         if own.verdict[row] == Verdict.REGRESSED:
