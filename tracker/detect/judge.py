@@ -197,8 +197,11 @@ def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: BOOL, ne
 def tested_change(
     sides: Sides, series: SeriesTraits, tested: BOOL, opened: BOOL | None, limits: Thresholds
 ) -> tuple[F64, F64, F64, F64]:
-    """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction."""
-    shares = tested & ~series.of_step & (series.kind != KindCode.PEAK)
+    """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
+
+    The variance that a family shares is that of all its series, also of those too small to be tested.
+    """
+    shares = (sides.base_runs > 0) & (sides.new_runs > 0) & ~series.of_step & (series.kind != KindCode.PEAK)
     variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
     with np.errstate(invalid="ignore", divide="ignore"):
         se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))
