@@ -1,0 +1,254 @@
+"""Prints how often the judge is wrong and how much it finds, on real runs: the labelled nightly series and repeats.
+
+    .venv/bin/python scripts/score_judge.py FOLDER    # FOLDER/torch_cpu has nightly_gpt and repeats_gpt
+
+The captures are ingested once, into the file `--store` if it is given. Injected changes multiply the times of operators
+in the matrix of a track, and lengthen its step by as much.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from msgspec import Struct
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+import tracker  # noqa: E402
+from tracker.detect import series_of  # noqa: E402
+from tracker.findings import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
+from tracker.store import judged  # noqa: E402
+
+SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")
+UNCHANGED = ("v02", "v03", "v04", "v06")
+QUIET = (*UNCHANGED, "v07", "v09", "v12")
+LABELS = {
+    "v05": ("native_layer_norm", "native_layer_norm_backward", "copy_"),
+    "v08": ("mul", "pow", "tanh", "add", "-gelu", "-gelu_backward", "step"),
+    "v10": ("copy_", "peak memory"),
+    "v11": ("step",),
+}
+"""MANIFEST.md of the captures; a minus is faster or gone."""
+FAILING = ("v05", "v08", "v10", "v11")
+LARGE = 0.0012
+"""Change of the step from which an injected change counts."""
+
+
+class Runs(Struct):
+    """Numbers and calls (series, runs) of runs, the keys of the series, and the version of each run."""
+
+    keys: list
+    values: np.ndarray
+    calls: np.ndarray
+    versions: np.ndarray
+
+    def track(self, versions: np.ndarray) -> Track:
+        """The runs as versions of a track, numbered from 1."""
+        return Track(self.values, versions, series_of(self.keys, device_timed=False), calls=self.calls)
+
+    def named(self, name: str, *kinds: str) -> np.ndarray:
+        """Which series have this name and one of these kinds."""
+        return np.array([key[0] in kinds and key[2] == name for key in self.keys])
+
+
+def read(folder: Path, file: Path) -> dict[str, Runs]:
+    """The runs of both series, ingested if the database is not there yet."""
+    fresh = not file.exists()
+    with tracker.open_store(f"sqlite:///{file}") as store:
+        if fresh:
+            for number in range(1, 13):
+                paths = sorted((folder / "torch_cpu" / "nightly_gpt").glob(f"v{number:02}_*.gz"))
+                tracker.ingest(paths, version=f"v{number:02}", workload="nightly", store=store)
+            for number, path in enumerate(sorted((folder / "torch_cpu" / "repeats_gpt").glob("*.gz")), 1):
+                tracker.ingest([path], version=f"r{number:02}", workload="repeats", store=store)
+        found = {}
+        with store.connect() as connection:
+            for name in ("nightly", "repeats"):
+                (line,) = judged.lines(connection, workload=name)
+                runs, series = judged.runs_of(connection, line), judged.series_of(connection, line)
+                values, calls = judged.values_of(connection, [run.run_id for run in runs], series)
+                found[name] = Runs(list(map(tuple, series.keys)), values, calls, np.array([r.version for r in runs]))
+    return found
+
+
+def same_code(data: dict[str, Runs]) -> Runs:
+    """The 21 nightly runs of the first code and the 20 repeats as one series of runs; `versions` has the day."""
+    keys = list(dict.fromkeys(data["nightly"].keys + data["repeats"].keys))
+    place = {key: number for number, key in enumerate(keys)}
+    parts = []
+    for day, name in enumerate(("nightly", "repeats")):
+        own = data[name]
+        chosen = np.isin(own.versions, SAME_CODE) if day == 0 else np.ones(len(own.versions), dtype=bool)
+        both = np.full((2, len(keys), chosen.sum()), np.nan)
+        both[:, [place[key] for key in own.keys]] = own.values[:, chosen], own.calls[:, chosen]
+        parts.append((both, np.full(chosen.sum(), day)))
+    values, calls = np.concatenate([both for both, _ in parts], axis=2)
+    return Runs(keys, values, calls, np.concatenate([days for _, days in parts]))
+
+
+def drawn(runs: Runs, seed: int | None) -> Runs:
+    """The runs of each day in another order; None: as they are."""
+    order = np.arange(len(runs.versions))
+    if seed is not None:
+        draw = np.random.default_rng(seed)
+        order = np.concatenate([draw.permutation(order[runs.versions == day]) for day in (0, 1)])
+    return Runs(runs.keys, runs.values[:, order], runs.calls[:, order], runs.versions[order])
+
+
+def nights(runs: Runs) -> None:
+    """The labelled series: what is missed, what is false, and the gate of each night."""
+    names = sorted(set(runs.versions))
+    found, gates = {}, {}
+    state = TrackState(len(runs.keys))
+    track = runs.track(np.searchsorted(names, runs.versions) + 1)
+    for result in walk(track, state):
+        name = names[result.version - 1]
+        found[name] = [(one.sign, *runs.keys[one.series][:3:2], one.how) for one in result.found]
+        gates[name] = gate_of(track, state, result).code
+    missed = {"op": [], "step": []}
+    for version, labels in LABELS.items():
+        words = {f"{'-' * (sign < 0)}{name.removeprefix('aten::')}" for sign, _, name, _ in found[version]}
+        for label in labels:
+            if label not in words:
+                missed["step" if label == "step" else "op"].append(f"{version} {label}")
+    false = [(version, one) for version in QUIET for one in found[version] if one[0] > 0 or version in UNCHANGED]
+    false += [("v11", one) for one in found["v11"] if one[0] > 0 and one[1] in ("op", "op_name")]
+    wrong = [f"{name} {code}" for name, code in gates.items() if name != "v01" and code != int(name in FAILING)]
+    print(f"nights: missed ops {missed['op']} of 11, steps {missed['step']} of 2; false {false}; wrong gates {wrong}")
+
+
+def false_alarms(runs: Runs, layouts: list[tuple[int, int]], seeds: list[int | None]) -> None:
+    """Findings where nothing changed, in so many versions of so many runs."""
+    versions, operators, parts, steps, gates = 0, [], 0, 0, 0
+    for seed in seeds:
+        order = drawn(runs, seed)
+        for count, size in layouts:
+            last = slice(len(order.versions) - count * size, None)
+            own = Runs(order.keys, order.values[:, last], order.calls[:, last], order.versions[last])
+            track, state = own.track(np.repeat(np.arange(1, count + 1), size)), TrackState(len(own.keys))
+            for result in walk(track, state):
+                kinds = [(own.keys[one.series], one) for one in result.found]
+                operators += {(one.first_version, key[2]) for key, one in kinds if key[0] in ("op", "op_name")}
+                parts += sum(key[0] not in ("op", "op_name") for key, _ in kinds)
+                steps += sum(key[2] == "step" for key, _ in kinds)
+                gates += gate_of(track, state, result).code == 1
+            versions += count
+    print(
+        f"A/A {layouts}: {len(operators)} false ops, {parts} parts, {steps} steps, {gates} gates in {versions} versions"
+    )
+
+
+def slow_downs(runs: Runs, ratios: tuple[float, ...], size: int, seeds: range) -> None:
+    """Twice, four operators get slower, stay so for two versions or four runs, and are as before."""
+    injected = found = right = wrong = ended = recovered = 0
+    quiet, held = -(-9 // size), max(2, -(-4 // size))
+    steps = [runs.named(name, "run") for name in ("step", "e2e", "compute")]
+    for ratio in ratios:
+        first, step = runs.values[:, 0], runs.values[steps[0], 0][0]
+        large = [
+            key[2] for key, value in zip(runs.keys, first, strict=True)
+            if key[0] == "op_name" and value * ratio >= LARGE * step
+        ]  # fmt: skip
+        for seed in seeds:
+            chosen = np.random.default_rng(seed).permutation(sorted(large))[:8].tolist()
+            parts = [(quiet, ()), (held, chosen[:4]), (quiet, ()), (held, chosen[4:]), (held, ())]
+            story = [slow for count, slow in parts for _ in range(count)]
+            order = drawn(runs, seed)
+            versions = np.repeat(np.arange(1, len(story) + 1), size)[: len(order.versions)]
+            values = order.values[:, : len(versions)].copy()
+            for column, version in enumerate(versions):
+                for name in story[version - 1]:
+                    more = ratio * values[runs.named(name, "op_name"), column].sum()
+                    values[runs.named(name, "op", "op_name"), column] *= 1 + ratio
+                    for row in steps:
+                        values[row, column] += more
+            track = Runs(runs.keys, values, order.calls[:, : len(versions)], versions).track(versions)
+            state = TrackState(len(runs.keys))
+            list(walk(track, state))
+            kinds = ("op", "op_name")
+            called = {}
+            for one in state.findings:
+                if runs.keys[one.series][0] in kinds and one.how != "gradual":
+                    called.setdefault((one.first_version, runs.keys[one.series][2], one.sign), []).append(one)
+            for begins, ends, slow in (
+                (quiet + 1, quiet + held + 1, chosen[:4]), (2 * quiet + held + 1, 2 * quiet + 2 * held + 1, chosen[4:])
+            ):  # fmt: skip
+                for name in slow:
+                    at = [version for version in range(begins, ends) if called.get((version, name, 1))]
+                    injected, found = injected + 1, found + bool(at)
+                    right += begins in at
+                    if begins in at:
+                        lives = called[begins, name, 1]
+                        ended += 1
+                        recovered += any(one.state == "recovered" and one.ended_version == ends for one in lives)
+                    for version in at:
+                        del called[version, name, 1]
+                    right += called.pop((ends, name, -1), None) is not None
+            wrong += len(called)
+    rate = wrong / max(1, right + wrong)
+    print(
+        f"injected {ratios}, {size} runs a version: recall {found / injected:.3f} of {injected} at {rate:.2f} ({wrong} "
+        f"false); recovered {recovered} of {ended}",
+        flush=True,
+    )
+
+
+def speed(series: int = 1100, older: int = 100) -> Iterator[str]:
+    """Time of one more run of a track, with two findings of its operators open."""
+    draw = np.random.default_rng(1)
+    keys = [("op", "device_self_ns", f"op{number}", "", "") for number in range(series - 1)]
+    keys.append(("run", "duration_ns", "step", "", ""))
+    levels = np.exp(draw.normal(9, 1.5, series - 1))
+    values = levels[:, None] * np.exp(draw.normal(0, 0.02, (series - 1, older + 4)))
+    values = np.vstack([values, values.sum(axis=0)])
+    largest = np.argsort(-levels)[:2]
+    values[largest, older - 8 :] *= 1.2
+    track = Track(values, np.arange(older + 4) // 4 + 1, series_of(keys, device_timed=True))
+    state = TrackState(series)
+    *_, last = np.unique(track.versions)
+    list(walk(Track(values[:, :older], track.versions[:older], track.series), state))
+    taken = []
+    for _ in range(9):
+        again = state.before(int(last))
+        start = time.perf_counter()
+        judge_next(track, again, int(last))
+        taken.append(time.perf_counter() - start)
+    yield f"one more version of 4 runs, {series} series, {older} older runs: {1e3 * float(np.median(taken)):.1f} ms"
+
+
+def main() -> None:
+    """All figures in turn."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path, help="folder of the shared captures")
+    parser.add_argument("--store", type=Path, help="SQLite file for the ingested captures")
+    parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--only", default="night aa inject one speed")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        data = read(args.folder, args.store or Path(folder) / "runs.db")
+    runs = same_code(data)
+    if "night" in args.only:
+        nights(data["nightly"])
+    if "aa" in args.only:
+        seeds = [None, *range(5)]
+        false_alarms(runs, [(41, 1)], seeds)
+        false_alarms(runs, [(20, 2), (10, 4), (8, 5)], seeds)
+    if "inject" in args.only:
+        for ratio in (0.1, 0.2, 0.5):
+            slow_downs(runs, (ratio,), 3, range(args.seeds))
+    if "one" in args.only:
+        slow_downs(runs, (0.2, 0.5), 1, range(args.seeds // 2))
+    if "speed" in args.only:
+        for line in [*speed(), *speed(5000)]:
+            print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,179 @@
+"""The verdicts of one version: stories of a few runs, and the laws of the judge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracker.detect import Reason, Verdict, Window, judge_version, series_of, shared_factor
+from tracker.detect.power import detectable_change, runs_to_decide
+from tracker.detect.presence import exact_changes
+
+STEADY = [100.0, 101.0, 99.0, 100.5, 99.5, 100.0, 101.0, 99.0]
+
+
+def judged(rows, new, *, device_timed=False, step=1000.0):
+    """Verdicts and reasons of rows {key: numbers}; the last `new` runs are the version, the others its level."""
+    keys = [(kind, metric, name, "", "") for kind, metric, name in rows]
+    values = np.array(list(rows.values()), dtype=float)
+    series = series_of(keys, device_timed=device_timed)
+    logs = np.log(values)
+    logs = np.where(series.more_is_better[:, None], -logs, logs)
+    runs = values.shape[1]
+    is_new = np.arange(runs) >= runs - new
+    base = np.broadcast_to(~is_new, values.shape)
+    shift = shared_factor(logs[series.leaf], ~is_new, is_new)
+    steps = [np.full(runs, step), *(row for key, row in zip(keys, values, strict=True) if key[2] == "step")][-1]
+    found = judge_version(Window(logs, np.ones(values.shape, dtype=bool), shift, steps), series, base, is_new)
+    return [Verdict(code).name for code in found.verdict], [Reason(code).name for code in found.reason], found
+
+
+def op(name):
+    return ("op", "host_self_ns", name)
+
+
+STEP = ("run", "duration_ns", "step")
+MACHINE = {op(f"op{number:02}"): STEADY for number in range(24)}
+
+
+@pytest.mark.parametrize(
+    ("new", "verdict", "reason"),
+    [
+        ([110.0, 111.0], "REGRESSED", "NONE"),
+        ([90.0, 91.0], "IMPROVED", "NONE"),
+        ([110.0], "SUSPECT", "FEW_NEW"),
+        ([100.0, 100.2], "UNCHANGED", "RATIO"),
+        ([102.0, 102.1], "BELOW_LIMIT", "RATIO"),
+        ([110.0, 100.4], "INCONCLUSIVE", "OVERLAP"),
+    ],
+)  # fmt: skip
+def test_eight_runs_against_new_ones(new, verdict, reason):
+    verdicts, reasons, _ = judged({op("mm"): STEADY + new}, len(new))
+    assert (verdicts, reasons) == ([verdict], [reason])
+
+
+def test_two_base_runs_are_too_few():
+    assert judged({op("mm"): [100.0, 101.0, 150.0, 151.0]}, 2)[:2] == (["TOO_FEW_RUNS"], ["FEW_BASE"])
+
+
+def test_one_slow_run_of_two_is_not_significant():
+    verdicts, reasons, _ = judged({op("mm"): [100.0, 101.0, 99.0, 300.0, 102.0]}, 2)
+    assert (verdicts, reasons) == (["INCONCLUSIVE"], ["SIGNIFICANCE"])
+
+
+def test_change_of_a_small_operator_is_below_the_limit():
+    # 0.01 % of the step more
+    verdicts, reasons, _ = judged({op("mm"): [*STEADY, 110.0, 111.0]}, 2, step=1e5)
+    assert (verdicts, reasons) == (["BELOW_LIMIT"], ["CONTRIBUTION"])
+
+
+def test_less_throughput_is_worse():
+    rate = ("run", "samples_per_second", "throughput")
+    assert judged({rate: [*STEADY, 85.0, 86.0]}, 2)[0] == ["REGRESSED"]
+
+
+def test_machine_that_slows_down_is_drift():
+    rows = {key: [*row, 108.0, 108.5] for key, row in MACHINE.items()}
+    verdicts, _, found = judged({**rows, STEP: [24 * value for value in [*STEADY, 108.0, 108.5]]}, 2)
+    assert set(verdicts[:-1]) == {"UNCHANGED"}
+    assert verdicts[-1] == "DRIFT"
+    assert found.raw_change[0] == pytest.approx(np.log(108.25 / 100), abs=1e-3)
+
+
+def test_half_explained_step_regresses_in_a_fast_run():
+    # machine 4 % faster, one operator twice as slow: the step is 5 % slower with and without the shift
+    rows = {key: [*row, 96.0, 96.5] for key, row in MACHINE.items()}
+    rows[op("op00")] = [*STEADY, 192.0, 193.0]
+    steps = [2400.0 * value / 100 for value in STEADY] + [2560.0, 2570.0]
+    verdicts, _, _ = judged({**rows, STEP: steps}, 2)
+    assert (verdicts[0], verdicts[-1]) == ("REGRESSED", "REGRESSED")
+
+
+def test_late_data_regress_the_step():
+    rows = {key: [*row, 100.0, 100.2] for key, row in MACHINE.items()}
+    wait = ("run", "data_loading_ns", "data loading")
+    steps = [24 * value + 10 for value in STEADY] + [2710.0, 2715.0]
+    verdicts, _, _ = judged({**rows, wait: [10.0] * 8 + [310.0, 312.0], STEP: steps}, 2)
+    assert verdicts[-2:] == ["REGRESSED", "REGRESSED"]
+
+
+def test_one_run_decides_what_is_new_and_gone():
+    rows = {op("gelu"): [20.0, 21.0, np.nan], op("tanh"): [np.nan, np.nan, 30.0]}
+    verdicts, _, found = judged(rows, 1)
+    assert verdicts == ["REMOVED", "ADDED"]
+    assert found.sign.tolist() == [-1, 1]
+    assert found.contribution[1] == pytest.approx(0.03)
+
+
+def test_presence_that_varied_needs_more_runs():
+    seen = [20.0, np.nan, 20.0, np.nan]
+    assert judged({op("gelu"): [*seen, np.nan]}, 1)[0] == ["TOO_FEW_RUNS"]
+
+
+def test_calls_that_vary_are_no_exact_fact():
+    calls = np.array([[129.0, 129.0, 135.0], [4.0, 5.0, 6.0], [np.nan, np.nan, 2.0]])
+    found = exact_changes(calls, np.array([[True, True, False]] * 3), np.array([False, False, True]))
+    assert list(zip(found.series, found.before, found.after, strict=True)) == [(0, 129.0, 135.0), (2, 0.0, 2.0)]
+
+
+def test_power_says_how_many_runs_would_decide():
+    rows = {op("mm"): [100.0, 110.0, 95.0, 105.0, 111.0, 113.0]}
+    _, _, found = judged(rows, 2)
+    assert np.expm1(detectable_change(found, np.array([0]))[0]) > 0.1
+    assert runs_to_decide(found, np.array([0]))[0] == 1
+    assert runs_to_decide(judged({op("mm"): [*STEADY, 110.0]}, 1)[2], np.array([0]))[0] == 2
+
+
+@st.composite
+def noisy(draw, series=25, runs=8):
+    """Numbers of operators, some of which are slower or faster in the last three runs."""
+    seed = draw(st.integers(0, 2**32 - 1))
+    source = np.random.default_rng(seed)
+    values = np.exp(source.normal(4, 1, (series, 1)) + source.normal(0, 0.02, (series, runs)))
+    values[:4, -3:] *= draw(st.sampled_from([0.7, 1.1, 1.4]))
+    return values
+
+
+def of(values, weights=None):
+    rows = {op(f"op{number:02}"): row for number, row in enumerate(values)}
+    return judged(rows, 3, step=float(values[:, :5].sum(axis=0).mean()) if weights is None else weights)
+
+
+@given(noisy(), st.integers(0, 7), st.floats(0.8, 1.25))
+def test_one_run_times_k_keeps_the_verdicts(values, run, k):
+    scaled = values.copy()
+    scaled[:, run] *= k
+    step = float(values.sum(axis=0).mean())
+    keys = [(*op(str(number)), "", "") for number in range(len(values))]
+    series = series_of(keys, device_timed=True)
+    new = np.arange(8) >= 5
+    found = []
+    for numbers, own in ((values, np.full(8, step)), (scaled, np.where(np.arange(8) == run, k * step, step))):
+        logs = np.log(numbers)
+        shift = shared_factor(logs, ~new, new)
+        window = Window(logs, np.ones(numbers.shape, dtype=bool), shift, own)
+        judgement = judge_version(window, series, np.broadcast_to(~new, numbers.shape), new)
+        found.append((judgement.verdict.tolist(), shift - shift[(run + 1) % 8]))
+    assert found[0][0] == found[1][0]
+    assert found[1][1][run] - found[0][1][run] == pytest.approx(np.log(k), abs=1e-9)
+
+
+@given(noisy(), st.randoms())
+def test_order_of_series_does_not_matter(values, chance):
+    order = list(range(len(values)))
+    chance.shuffle(order)
+    verdicts, reasons, found = of(values)
+    shuffled = of(values[order])
+    assert [verdicts[place] for place in order] == shuffled[0]
+    assert [reasons[place] for place in order] == shuffled[1]
+    assert found.q[order].tolist() == pytest.approx(shuffled[2].q.tolist(), nan_ok=True)
+
+
+@given(noisy())
+def test_inverse_numbers_mirror_the_verdicts(values):
+    mirror = {"REGRESSED": "IMPROVED", "IMPROVED": "REGRESSED"}
+    # a step of nothing: every contribution passes
+    verdicts, mirrored = (of(own, weights=1e-9)[0] for own in (values, 1 / values))
+    assert [mirror.get(word, word) for word in verdicts] == mirrored

@@ -1,0 +1,113 @@
+"""The same runs give the same levels and findings, in whatever steps they came."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.findings.tracks import STEP
+from tracker.detect import series_of
+from tracker.findings import Track, TrackState, incidents_of, judge_next, needed_runs, walk
+
+
+@st.composite
+def tracks(draw):
+    """12 operators and their step: versions of one to three runs, in which some get slower, faster, new or gone."""
+    sizes = draw(st.lists(st.sampled_from([1, 1, 2, 3]), min_size=5, max_size=8))
+    source = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    versions = np.repeat(np.arange(1, len(sizes) + 1), sizes)
+    values = np.exp(source.normal(4, 1, (12, 1)) + source.normal(0, 0.02, (12, len(versions))))
+    for row, first in enumerate(draw(st.lists(st.integers(2, len(sizes)), min_size=4, max_size=4))):
+        last = first + draw(st.integers(0, 4))
+        now = (versions >= first) & (versions <= last)
+        values[row, now] *= draw(st.sampled_from([0.6, 1.3, 2.0, np.nan]))
+    keys = [("op", "device_self_ns", f"op{row}", "", "") for row in range(12)]
+    step = np.nansum(values, axis=0, keepdims=True) + 20
+    return Track(np.vstack([values, step]), versions, series_of([*keys, STEP], device_timed=True))
+
+
+def part(track, columns):
+    """The track with some of its runs only."""
+    return Track(track.values[:, columns], track.versions[columns], track.series, run_ids=track.run_ids[columns])
+
+
+def kept(state):
+    """What a state holds, without findings that were withdrawn."""
+    found = Counter(
+        (one.key, one.decided_version, one.reference, one.reference_level, one.state, one.ended_version, one.ended_by,
+         one.faster, round(one.size, 12))
+        for one in state.findings if one.state != "withdrawn"
+    )  # fmt: skip
+    rows = (state.levels, state.settled, state.waits)
+    return found, [{version: row.tolist() for version, row in own.items()} for own in rows]
+
+
+def batch(track):
+    state = TrackState(13)
+    list(walk(track, state))
+    return kept(state)
+
+
+@given(tracks())
+def test_run_by_run_equals_batch(track):
+    state = TrackState(13)
+    for column, version in enumerate(track.versions.tolist()):
+        state = state.before(version)
+        judge_next(part(track, np.arange(column + 1)), state, version)
+    assert kept(state) == batch(track)
+
+
+@given(tracks())
+def test_needed_runs_alone_give_the_same_state(track):
+    state = TrackState(13)
+    for version in range(1, int(track.versions[-1]) + 1):
+        wanted = needed_runs(track.versions, track.run_ids, state, version)
+        judge_next(part(track, np.isin(track.run_ids, wanted)), state, version)
+    assert kept(state) == batch(track)
+
+
+@given(tracks(), st.data())
+def test_late_runs_give_what_order_would_have_given(track, data):
+    late = data.draw(st.integers(0, len(track.versions) - 1))
+    state = TrackState(13)
+    list(walk(part(track, np.arange(len(track.versions)) != late), state))
+    first = int(track.versions[late])
+    state = state.before(first)
+    list(walk(track, state, start=first))
+    assert kept(state) == batch(track)
+
+
+@given(tracks(), st.data())
+def test_excluded_and_restored_runs_change_nothing(track, data):
+    out = data.draw(st.integers(0, len(track.versions) - 1))
+    first = int(track.versions[out])
+    state = TrackState(13)
+    list(walk(track, state))
+    before = [one.key for one in state.findings]
+    state = state.before(first)
+    list(walk(part(track, np.arange(len(track.versions)) != out), state, start=first))
+    state = state.before(first)
+    list(walk(track, state, start=first))
+    assert kept(state) == batch(track)
+    assert [one.key for one in state.findings][: len(before)] == before
+
+
+@given(tracks())
+def test_parts_always_add_up(track):
+    state = TrackState(13)
+    for result in walk(track, state):
+        for one in incidents_of(track, state, result):
+            parts = one.operators + one.new + one.gone + one.machine + one.other_operators + one.beside
+            assert parts == pytest.approx(one.after - one.before, rel=1e-9, abs=1e-9)
+
+
+@given(tracks())
+def test_a_series_has_no_two_equal_findings(track):
+    state = TrackState(13)
+    list(walk(track, state))
+    assert max(Counter(one.key for one in state.findings).values(), default=1) == 1
+    assert all(one.first_version <= one.decided_version for one in state.findings)

@@ -1,0 +1,121 @@
+"""What becomes of a change: one operator of a step of 1,000, version by version."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.findings.tracks import GELU, MM, STEP, found_in, track_of
+
+NAN = np.nan
+
+
+def of_mm(*levels, runs=3):
+    """Findings of an operator with these numbers, beside another one in a step that stays 1,000."""
+    rows = {MM: levels, GELU: [50.0] * len(levels), STEP: [1000.0] * len(levels)}
+    return [one[1:] for one in found_in(track_of(rows, runs)) if one[0] == 0]
+
+
+def test_regression_recovers_in_the_version_that_is_back():
+    assert of_mm(100, 100, 130, 130, 100) == [(1, "level", 3, 3, "recovered", 5)]
+
+
+def test_regression_stays_open_while_it_lasts():
+    assert of_mm(100, 100, 130, 130, 130, 130) == [(1, "level", 3, 3, "open", 0)]
+
+
+def test_improvement_that_held_twice_is_accepted():
+    assert of_mm(100, 100, 70, 70, 70) == [(-1, "level", 3, 3, "accepted", 4)]
+
+
+def test_improvement_lost_at_once_is_taken_back():
+    assert of_mm(20, 20, 15, 20) == [(-1, "level", 3, 3, "taken back", 4)]
+
+
+def test_gain_of_the_whole_that_is_lost_is_a_regression():
+    # the version was 3 % faster on the whole
+    assert of_mm(100, 100, 70, 100, 100) == [
+        (-1, "level", 3, 3, "taken back", 4),
+        (1, "level", 4, 4, "open", 0),
+    ]
+
+
+def test_rise_after_an_accepted_gain_is_a_regression():
+    assert of_mm(100, 100, 70, 70, 100)[1:] == [(1, "level", 5, 5, "open", 0)]
+
+
+def test_second_rise_is_a_second_finding():
+    assert of_mm(100, 100, 130, 130, 160, 160, 100) == [
+        (1, "level", 3, 3, "recovered", 7),
+        (1, "level", 5, 5, "recovered", 7),
+    ]
+
+
+def test_fall_to_the_middle_only_moves_the_level():
+    assert of_mm(100, 100, 200, 200, 150, 150, 160, 180) == [
+        (1, "level", 3, 3, "open", 0),
+        (1, "level", 7, 7, "open", 0),
+        (1, "level", 8, 8, "open", 0),
+    ]
+
+
+def test_return_that_goes_further_is_an_improvement():
+    assert of_mm(100, 100, 130, 130, 60, 60) == [
+        (1, "level", 3, 3, "recovered", 5),
+        (-1, "level", 5, 5, "accepted", 6),
+    ]
+
+
+def test_one_run_a_version_dates_to_the_first_of_three():
+    levels = [100] * 8 + [130] * 4 + [100] * 3
+    assert of_mm(*levels[:9], runs=1) == []
+    assert of_mm(*levels[:11], runs=1) == [(1, "level", 9, 11, "open", 0)]
+    assert of_mm(*levels, runs=1) == [(1, "level", 9, 11, "recovered", 13)]
+
+
+def test_single_slow_run_is_cleared():
+    assert of_mm(*[100] * 8, 130, 100, 100, 100, runs=1) == []
+
+
+def test_slow_run_before_a_change_does_not_date_it():
+    # 8 % slow by chance, then 40 %
+    assert of_mm(*[100] * 8, 108, 140, 140, 140, runs=1) == [(1, "level", 10, 12, "open", 0)]
+
+
+def test_several_runs_confirm_a_suspect():
+    track = track_of({MM: [100] * 8 + [130] * 3, STEP: [1000.0] * 11}, 1)
+    track.versions[-2:] = 10
+    assert [one[1:5] for one in found_in(track)] == [(1, "level", 9, 10)]
+
+
+def test_new_operator_that_goes_again_has_recovered():
+    assert of_mm(NAN, NAN, 30, 30, NAN) == [(1, "presence", 3, 3, "recovered", 5)]
+
+
+def test_operator_that_is_gone_for_good_is_accepted():
+    assert of_mm(30, 30, NAN, NAN, NAN) == [(-1, "presence", 3, 3, "accepted", 4)]
+
+
+def test_regression_of_an_operator_that_goes_has_vanished():
+    assert of_mm(100, 100, 130, 130, NAN) == [
+        (1, "level", 3, 3, "vanished", 5),
+        (-1, "presence", 5, 5, "open", 0),
+    ]
+
+
+def test_slow_creep_is_a_gradual_slowdown():
+    levels = [100 * 1.015**version for version in range(9)]
+    assert of_mm(*levels)[0][:3] == (1, "gradual", 8)
+
+
+def test_jumping_operator_is_no_finding():
+    assert of_mm(*[100, 180, 100, 100, 180, 100, 180, 100, 180, 180] * 3, runs=1) == []
+
+
+def test_operator_that_was_not_recorded_is_not_gone():
+    track = track_of({MM: [100, 100, NAN, NAN, 100], STEP: [1000.0] * 5})
+    assert found_in(track) == []
+
+
+def test_renamed_operator_comes_and_goes_at_once():
+    track = track_of({MM: [100, 100, NAN], GELU: [NAN, NAN, 100], STEP: [1000.0] * 3})
+    assert [one[:5] for one in found_in(track)] == [(0, -1, "presence", 3, 3), (1, 1, "presence", 3, 3)]

@@ -1,0 +1,23 @@
+"""Judging: pure functions of numbers (series x runs), without a database."""
+
+from tracker.detect.judge import CHANGES, JudgedSeries, Reason, Verdict, judge_version
+from tracker.detect.series import Key, KindCode, SeriesTraits, series_of
+from tracker.detect.shared_factor import shared_factor
+from tracker.detect.sides import Window
+from tracker.detect.thresholds import DEFAULTS, Thresholds
+
+__all__ = [
+    "CHANGES",
+    "DEFAULTS",
+    "JudgedSeries",
+    "Key",
+    "KindCode",
+    "Reason",
+    "SeriesTraits",
+    "Thresholds",
+    "Verdict",
+    "Window",
+    "judge_version",
+    "series_of",
+    "shared_factor",
+]

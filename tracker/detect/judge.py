@@ -1,0 +1,250 @@
+"""The verdicts of one version: all series of a track at once, as a pure function of numbers."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tracker.detect.presence import presence_of
+from tracker.detect.series import KindCode, SeriesTraits
+from tracker.detect.sides import Sides, Window, sides_of
+from tracker.detect.statistics import discovery_rates, moderated, t_above
+from tracker.detect.thresholds import DEFAULTS, Thresholds
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+
+class Verdict(IntEnum):
+    """The verdict of a series in a version."""
+
+    ABSENT = 0
+    """In neither side."""
+    UNCHANGED = 1
+    INCONCLUSIVE = 2
+    TOO_FEW_RUNS = 3
+    BELOW_LIMIT = 4
+    """Significant, but below the smallest change or contribution."""
+    DRIFT = 5
+    """A part of the step that moved with the machine."""
+    SUSPECT = 6
+    """Would be a change, but one run does not decide."""
+    REGRESSED = 7
+    IMPROVED = 8
+    ADDED = 9
+    REMOVED = 10
+
+
+CHANGES = (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.ADDED, Verdict.REMOVED)
+
+
+class Reason(IntEnum):
+    """What kept a series from being a change: the first condition that does not hold; NONE for a change."""
+
+    NONE = 0
+    RATIO = 1
+    """The change is smaller than the limit."""
+    CONTRIBUTION = 2
+    """The contribution to the step is smaller than the floor."""
+    OVERLAP = 3
+    """A new run lies within the range of the base runs."""
+    SIGNIFICANCE = 4
+    """q is above alpha."""
+    FEW_BASE = 5
+    FEW_NEW = 6
+    MACHINE = 7
+    """Passes only with the common-mode shift in it."""
+    PRESENCE = 8
+    """In some runs of a side only."""
+
+
+class JudgedSeries(Struct, frozen=True):
+    """One element per series. `change`: a log, positive for worse, without the common-mode shift where that is taken
+    out; `raw_change`: with it; `contribution`: share of the step; `se`: standard error of the change, on `freedom`
+    degrees; `base_mean`, `new_mean`: logs, as judged; p and q are one-sided, in the direction of the change;
+    `verdict`, `reason`: codes.
+    """
+
+    verdict: I64
+    reason: I64
+    change: F64
+    raw_change: F64
+    p: F64
+    q: F64
+    contribution: F64
+    se: F64
+    freedom: F64
+    base_mean: F64
+    new_mean: F64
+    base_runs: I64
+    new_runs: I64
+
+    @property
+    def sign(self) -> I64:
+        """1 where the verdict is a change for the worse, -1 for the better, else 0; new operators are worse."""
+        worse = (self.verdict == Verdict.REGRESSED) | (self.verdict == Verdict.ADDED)
+        better = (self.verdict == Verdict.IMPROVED) | (self.verdict == Verdict.REMOVED)
+        return np.asarray(worse.astype(np.int64) - better)
+
+    @property
+    def suspect(self) -> I64:
+        """1 or -1 where the verdict is SUSPECT, by the sign of the change, else 0."""
+        return np.asarray(np.where(self.verdict == Verdict.SUSPECT, np.where(self.change > 0, 1, -1), 0))
+
+
+def judge_version(  # noqa: PLR0913 -- the runs, what is known of the series, and three choices
+    window: Window,
+    series: SeriesTraits,
+    base: BOOL,
+    new: BOOL,
+    *,
+    level: BOOL | None = None,
+    opened: BOOL | None = None,
+    ratio: float | None = None,
+    alpha: float | None = None,
+    limits: Thresholds = DEFAULTS,
+) -> JudgedSeries:
+    """Judge the runs `new` (runs,) of every series against its `base` (series, runs): JUDGEMENT, section 4.
+
+    `level` (series, runs): all runs of the level in the look-back, by which presence is exact; default: `base`.
+    `opened` (series,): which have an open finding; their q forms a group of its own. `ratio`, `alpha`: smallest change
+    and false discovery rate of all series, in place of their own.
+    """
+    centred = window.centred(series.shares_shift)
+    sides = sides_of(centred, base, new)
+    before, after, whole = shares_of(window, series, sides, base, new)
+    tested = (sides.base_runs > 0) & (sides.new_runs > 0)
+    tested &= series.of_step | (np.fmax(before, after) >= limits.tested * whole)
+    se, freedom, p, q = tested_change(sides, series, tested, opened, limits)
+    own = JudgedSeries(
+        verdict=np.zeros(len(q), dtype=np.int64),
+        reason=np.zeros(len(q), dtype=np.int64),
+        change=sides.change,
+        raw_change=sides_of(window.logs, base, new).change,
+        p=p,
+        q=q,
+        contribution=(after - before) / whole,
+        se=se,
+        freedom=freedom,
+        base_mean=sides.base_mean,
+        new_mean=sides.new_mean,
+        base_runs=sides.base_runs,
+        new_runs=sides.new_runs,
+    )
+    if ratio is not None:
+        series = replace(series, ratio=np.full(len(q), np.log1p(ratio)))
+    own = decided(own, series, sides.beyond, limits.alpha if alpha is None else alpha, limits)
+    exact = presence_of(window, base, new, base if level is None else level, limits)
+    for word, share, where in ((Verdict.ADDED, after, exact.added), (Verdict.REMOVED, before, exact.removed)):
+        counts = where & ~series.of_step & (share / whole >= series.floor)
+        own.verdict[counts] = np.where(exact.decided[counts], word, Verdict.TOO_FEW_RUNS)
+        own.reason[counts] = np.where(exact.decided[counts], Reason.NONE, Reason.FEW_NEW)
+        own.reason[where & ~counts] = Reason.CONTRIBUTION
+    return without_drift(own, window, series, base, new, limits)
+
+
+def decided(own: JudgedSeries, series: SeriesTraits, beyond: I64, alpha: float, limits: Thresholds) -> JudgedSeries:
+    """Verdict and reason of what is on both sides: JUDGEMENT, section 4, rule 4. `beyond`: of `Sides`."""
+    change = np.abs(own.change)
+    is_large, counts = change >= series.ratio, np.abs(own.contribution) >= series.floor
+    is_significant, single = own.q <= alpha, own.new_runs < limits.least_new
+    few = (own.base_runs < limits.least_base) | (own.new_runs == 0)
+    passes = ~few & is_large & counts & (beyond == np.sign(own.change)) & ~np.isnan(own.p)
+    found = passes & is_significant & ~single
+    cases: list[tuple[BOOL, Verdict, Reason]] = [
+        (own.base_runs + own.new_runs == 0, Verdict.ABSENT, Reason.NONE),
+        (passes & single, Verdict.SUSPECT, Reason.FEW_NEW),
+        (found & (own.change > 0), Verdict.REGRESSED, Reason.NONE),
+        (found, Verdict.IMPROVED, Reason.NONE),
+        (own.base_runs < limits.least_base, Verdict.TOO_FEW_RUNS, Reason.FEW_BASE),
+        (own.new_runs == 0, Verdict.TOO_FEW_RUNS, Reason.FEW_NEW),
+        (change + limits.unchanged_errors * own.se <= series.ratio, Verdict.UNCHANGED, Reason.RATIO),
+        (is_significant & ~is_large & ~single, Verdict.BELOW_LIMIT, Reason.RATIO),
+        (is_significant & ~counts & ~single, Verdict.BELOW_LIMIT, Reason.CONTRIBUTION),
+        (~is_large, Verdict.INCONCLUSIVE, Reason.RATIO),
+        (~counts | np.isnan(own.p), Verdict.INCONCLUSIVE, Reason.CONTRIBUTION),
+        (~passes, Verdict.INCONCLUSIVE, Reason.OVERLAP),
+    ]
+    conditions, verdicts, reasons = zip(*cases, strict=True)
+    return replace(
+        own,
+        verdict=np.select(conditions, verdicts, Verdict.INCONCLUSIVE),
+        reason=np.select(conditions, reasons, Reason.SIGNIFICANCE),
+    )
+
+
+def shares_of(window: Window, series: SeriesTraits, sides: Sides, base: BOOL, new: BOOL) -> tuple[F64, F64, F64]:
+    """The number of each series before and after (0 where absent), and the whole that it is a share of.
+
+    The whole is the larger of the two steps, without the common-mode shift; of what is no time, and where no step is
+    known, the larger sum of the family.
+    """
+    before, after = (np.nan_to_num(np.exp(mean)) for mean in (sides.base_mean, sides.new_mean))
+    with np.errstate(divide="ignore"):
+        step = np.broadcast_to(np.log(window.step) - window.shift, base.shape)
+    steps = sides_of(step, base, new)
+    larger = np.exp(np.fmax(steps.base_mean, steps.new_mean))
+    of_family = [np.bincount(series.family, weights=side)[series.family] for side in (before, after)]
+    whole = np.where(series.is_time & ~np.isnan(larger), larger, np.maximum(*of_family))
+    return before, after, np.where(whole > 0, whole, np.nan)
+
+
+def tested_change(
+    sides: Sides, series: SeriesTraits, tested: BOOL, opened: BOOL | None, limits: Thresholds
+) -> tuple[F64, F64, F64, F64]:
+    """Standard error, its degrees of freedom, p and q: a moderated t test, rates per family and direction.
+
+    The variance that a family shares is that of all its series, also of those too small to be tested.
+    """
+    shares = (sides.base_runs > 0) & (sides.new_runs > 0) & ~series.of_step & (series.kind != KindCode.PEAK)
+    variance, freedom = moderated(sides.variance, sides.freedom, series.family, shares, limits.least_leaves)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        se = np.sqrt(variance * (1.0 / sides.base_runs + 1.0 / sides.new_runs))
+        t = np.where(tested & (freedom > 0), sides.change / se, np.nan)
+    one_sided = t_above(np.abs(t), np.maximum(freedom, 1e-9))
+    rises = np.where(t > 0, one_sided, 1.0 - one_sided)
+    group = series.family * 2 + (0 if opened is None else opened)
+    q = np.where(t > 0, discovery_rates(rises, group), discovery_rates(1.0 - rises, group))
+    return se, freedom, np.where(np.isnan(t), np.nan, one_sided), q
+
+
+def without_drift(
+    found: JudgedSeries, window: Window, series: SeriesTraits, base: BOOL, new: BOOL, limits: Thresholds
+) -> JudgedSeries:
+    """Turn changes of the step and its parts that the machine explains into DRIFT: JUDGEMENT, section 4, rule 6.
+
+    A change stays if it passes without the common-mode shift too; or, of the step as a whole, if changed operators and
+    the first wait that passes make up half of it; or if new and removed operators make up 1 % of the step.
+    """
+    part = series.of_step
+    moved = part & np.isin(found.verdict, (Verdict.REGRESSED, Verdict.IMPROVED, Verdict.SUSPECT))
+    if not moved.any():
+        return found
+    rows = np.flatnonzero(part)
+    own = series.take(rows)
+    sides = sides_of(window.logs[rows] - window.shift, base[rows], new)
+    *_, q = tested_change(sides, own, (sides.base_runs > 0) & (sides.new_runs > 0), None, limits)
+    centred = (np.abs(sides.change) >= own.ratio) & ((q <= limits.alpha) | (found.verdict[rows] == Verdict.SUSPECT))
+    holds = np.zeros(len(part), dtype=bool)
+    holds[rows] = centred & (np.sign(sides.change) == np.sign(found.change[rows]))
+    changed = np.isin(found.verdict, (*CHANGES, Verdict.SUSPECT))
+    leaves = found.contribution[series.leaf & changed].sum()
+    exact = found.contribution[series.leaf & np.isin(found.verdict, (Verdict.ADDED, Verdict.REMOVED))].sum()
+    waits = np.flatnonzero((series.kind == KindCode.WAIT) & changed & holds)
+    leaves += found.contribution[waits[0]] if len(waits) else 0.0
+    sign = np.sign(found.change)
+    is_whole = np.isin(series.kind, (KindCode.STEP, KindCode.WHOLE))
+    with np.errstate(invalid="ignore"):
+        holds |= is_whole & (leaves * sign >= limits.explained * np.abs(found.contribution))
+        holds |= exact * sign >= limits.gate_net
+    drifts = moved & ~holds
+    return replace(
+        found,
+        verdict=np.where(drifts, Verdict.DRIFT, found.verdict),
+        reason=np.where(drifts, Reason.MACHINE, found.reason),
+    )

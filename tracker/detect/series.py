@@ -1,0 +1,140 @@
+"""What the judge must know of a series: its family, what it is to the step, and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.detect.thresholds import DEFAULTS, Thresholds
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+Key = tuple[str, str, str, str, str]
+"""Kind, metric, canonical name, input shapes and role of a series."""
+
+
+class KindCode(IntEnum):
+    """What a series is to the judgement; the order of the waits is the order in which one explains the step."""
+
+    OPERATOR = 0
+    """A leaf: operator and shapes, or a kernel where there are no operators."""
+    NAME = 1
+    """Operators summed by name."""
+    KERNEL = 2
+    API = 3
+    COMMUNICATION = 4
+    MEMORY = 5
+    """Bytes that an operator allocates."""
+    PEAK = 6
+    """Peak memory of the run."""
+    STEP = 7
+    WHOLE = 8
+    """End-to-end time and compute: the step in other words."""
+    WAIT = 9
+    """Data loading, idle time, exposed communication and copies."""
+    PART = 10
+    """Phases and modules."""
+    RATE = 11
+    """Throughput."""
+
+
+_RUN_KINDS = {
+    "step": KindCode.STEP,
+    "e2e": KindCode.WHOLE,
+    "compute": KindCode.WHOLE,
+    "peak memory": KindCode.PEAK,
+    "throughput": KindCode.RATE,
+    "mean step": KindCode.PART,
+}
+_KINDS = {
+    "op": KindCode.OPERATOR,
+    "op_name": KindCode.NAME,
+    "kernel": KindCode.KERNEL,
+    "api": KindCode.API,
+    "communication": KindCode.COMMUNICATION,
+    "memory": KindCode.MEMORY,
+    "phase": KindCode.PART,
+    "module": KindCode.PART,
+}
+
+
+class SeriesTraits(Struct, frozen=True):
+    """Arrays with one element per series of a track.
+
+    `family`: code of those that are tested together; `kind`: of `KindCode`; `is_time`: whether it is a time within the
+    step, so that its contribution is a share of it; `more_is_better`; `ratio`: smallest change, as a log; `floor`:
+    smallest contribution.
+    """
+
+    family: I64
+    kind: I64
+    is_time: BOOL
+    more_is_better: BOOL
+    ratio: F64
+    floor: F64
+
+    @property
+    def leaf(self) -> BOOL:
+        """Operators, whose times add up to the compute of the step."""
+        return np.asarray(self.kind == KindCode.OPERATOR)
+
+    @property
+    def of_step(self) -> BOOL:
+        """The step and its parts: one family, tested by themselves."""
+        return np.asarray(self.kind >= KindCode.STEP)
+
+    @property
+    def shares_shift(self) -> BOOL:
+        """Times that the machine moves together, from which the common-mode shift is taken."""
+        return np.asarray(self.is_time & ~self.of_step)
+
+    def take(self, rows: Any) -> SeriesTraits:
+        """Some of the series: an index or a mask."""
+        return SeriesTraits(*(getattr(self, name)[rows] for name in self.__struct_fields__))
+
+
+def series_of(keys: Sequence[Key], *, device_timed: bool, limits: Thresholds = DEFAULTS) -> SeriesTraits:
+    """Describe the series of a track by their keys, with the default limits of their kinds.
+
+    Leaves are operators, timed on the device where any is, else kernels. Peak memory is a family of its own; the
+    step and all of its parts are one.
+
+    >>> found = series_of([("op", "host_self_ns", "mm", "", ""), ("run", "duration_ns", "step", "", "")],
+    ...                   device_timed=False)
+    >>> found.leaf.tolist(), found.floor.tolist()
+    ([True, False], [0.001, 0.0])
+    """
+    leaves = [(kind != "op", "device" not in metric, metric) for kind, metric, *_ in keys]
+    of_leaf = min((rank for rank, key in zip(leaves, keys, strict=True) if key[0] in ("op", "kernel")), default=None)
+    codes, families = [], []
+    for (kind, metric, name, *_), rank in zip(keys, leaves, strict=True):
+        code = _RUN_KINDS.get(name, KindCode.WAIT) if kind == "run" else _KINDS[kind]
+        if kind in ("op", "kernel"):
+            code = KindCode.OPERATOR if rank == of_leaf else KindCode.KERNEL
+        codes.append(code)
+        families.append("step" if code >= KindCode.STEP else "peak" if code == KindCode.PEAK else f"{kind} {metric}")
+    kinds = np.array(codes, dtype=np.int64)
+    family = {name: code for code, name in enumerate(sorted(set(families)))}
+    ratio = np.full(len(keys), limits.ratio)
+    ratio[kinds == KindCode.COMMUNICATION] = limits.ratio_communication
+    ratio[kinds >= KindCode.STEP] = limits.ratio_step_device if device_timed else limits.ratio_step_host
+    floor = np.full(len(keys), limits.floor)
+    floor[kinds >= KindCode.STEP] = 0.0
+    floor[np.isin(kinds, (KindCode.WAIT, KindCode.PART))] = (
+        limits.floor_part_device if device_timed else limits.floor_part_host
+    )
+    return SeriesTraits(
+        family=np.array([family[name] for name in families], dtype=np.int64),
+        kind=kinds,
+        is_time=np.array([metric.endswith("_ns") for _, metric, *_ in keys], dtype=bool),
+        more_is_better=np.array([metric.endswith("_per_second") for _, metric, *_ in keys], dtype=bool),
+        ratio=np.log1p(ratio),
+        floor=floor,
+    )

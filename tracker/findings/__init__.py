@@ -1,0 +1,24 @@
+"""Findings: the versions of a track in order, what changed in them, and what became of it."""
+
+from tracker.findings.gate import GateResult, gate_of
+from tracker.findings.incidents import IncidentParts, Moved, Replacement, incidents_of, replacements
+from tracker.findings.state import Finding, TrackState
+from tracker.findings.track import Track
+from tracker.findings.walk import VersionResult, judge_next, needed_runs, walk
+
+__all__ = [
+    "Finding",
+    "GateResult",
+    "IncidentParts",
+    "Moved",
+    "Replacement",
+    "Track",
+    "TrackState",
+    "VersionResult",
+    "gate_of",
+    "incidents_of",
+    "judge_next",
+    "needed_runs",
+    "replacements",
+    "walk",
+]

@@ -1,0 +1,82 @@
+"""Exit codes of a version: JUDGEMENT, section 7."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+
+from tracker.detect import DEFAULTS, KindCode, Thresholds, Verdict
+from tracker.findings.state import TrackState
+from tracker.findings.track import Track
+from tracker.findings.walk import VersionResult
+
+PASS: Final = 0
+FAIL: Final = 1
+NOT_COMPARABLE: Final = 3
+UNDECIDED: Final = 4
+
+
+class GateResult(Struct, frozen=True):
+    """An exit code, and what gave it: step, peak memory, net of the operators, or runs; "" for 0. `net`: change of the
+    step by the operators that the version changed, as a share of it; `peak`: change of peak memory, 0.1 for 10 % more.
+    """
+
+    code: int
+    cause: str
+    net: float
+    peak: float
+
+
+def gate_of(
+    track: Track,
+    state: TrackState,
+    result: VersionResult,
+    *,
+    every: bool = False,
+    excused: Collection[tuple[int, int, str, int]] = (),
+    comparable: bool = True,
+    judgeable: bool = True,
+    limits: Thresholds = DEFAULTS,
+) -> GateResult:
+    """Whether a version fails: `--fail-on new`, or `any` (`every`), when it is the newest.
+
+    `excused`: keys of findings that people said expect or invalid to. `comparable`: whether it may be compared at all
+    (else 3); `judgeable`: whether settings allow a judgement (else 4). A suspected slowdown of the step gives 4, and so
+    does a step that has no verdict.
+    """
+    if not comparable:
+        return GateResult(NOT_COMPARABLE, "not comparable", 0.0, 0.0)
+    kind = track.series.kind
+    found = [one for one in (state.open if every else result.found) if one.state == "open" and one.key not in excused]
+    steps = np.flatnonzero(kind == KindCode.STEP)
+    net = sum(one.contribution for one in found if track.series.leaf[one.series])
+    silenced = {key[0] for key in excused}
+    rises = [rise_of_peak(result, row) for row in np.flatnonzero(kind == KindCode.PEAK).tolist() if row not in silenced]
+    peak = max(rises, default=0.0)
+    step_found = any(one.series in steps for one in found)
+    if any(one.series in steps and one.sign > 0 for one in found):
+        return GateResult(FAIL, "step", net, peak)
+    if peak >= limits.gate_peak:
+        return GateResult(FAIL, "peak memory", net, peak)
+    if not step_found and net >= limits.gate_net:
+        return GateResult(FAIL, "net of the operators", net, peak)
+    verdicts = result.judged.verdict[steps]
+    suspect = bool((result.judged.suspect[steps] > 0).any())
+    if not judgeable or suspect or (verdicts == Verdict.TOO_FEW_RUNS).any() or not len(steps):
+        return GateResult(UNDECIDED, "suspect" if suspect else "runs", net, peak)
+    return GateResult(PASS, "", net, peak)
+
+
+def rise_of_peak(result: VersionResult, row: int) -> float:
+    """How far the peak memory of a version is above its level and above the version before: the smaller rise."""
+    now = result.evidence
+    logs = now.window.logs[row]
+    before = now.versions[now.looked_back]
+    last = now.looked_back & (now.versions == (before[-1] if len(before) else -1))
+    rises = [float(result.judged.change[row])]
+    if last.any():
+        rises.append(float(logs[now.new].mean() - logs[last].mean()))
+    return float(np.nan_to_num(np.expm1(min(rises))))

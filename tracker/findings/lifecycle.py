@@ -1,0 +1,319 @@
+"""The life of findings: a fold over the versions of a track, in order. JUDGEMENT, section 5."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+from numpy.typing import NDArray
+
+from tracker.detect import JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
+from tracker.detect.sides import sides_of
+from tracker.findings.state import UNDECIDED, Finding, TrackState
+from tracker.findings.track import newest, oldest
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+
+class VersionRuns(Struct, frozen=True):
+    """The runs that a version is judged with.
+
+    `window`: their numbers, before and new; `run_ids`, `versions` (runs,): of its columns; `new`, `looked_back`
+    (runs,): the runs of the version, and the newest 32 before it; `levels` (series, runs): the level of each run;
+    `current` (series,): the current level.
+    """
+
+    version: int
+    window: Window
+    series: SeriesTraits
+    run_ids: I64
+    versions: I64
+    new: BOOL
+    looked_back: BOOL
+    levels: I64
+    current: I64
+    limits: Thresholds
+
+    def level(self, of: I64) -> BOOL:
+        """(series, runs): the runs in the look-back that belong to a level of each series."""
+        return np.asarray(self.looked_back & (self.levels == of[:, None]))
+
+    def judge(self, of: I64, new: BOOL, opened: BOOL | None = None, alpha: float | None = None) -> JudgedSeries:
+        """Judge the runs `new` (runs,) against the newest 8 runs of a level of each series."""
+        level = self.level(of)
+        base = newest(level, self.limits.window)
+        return judge_version(
+            self.window, self.series, base, new, level=level, opened=opened, alpha=alpha, limits=self.limits
+        )
+
+    def since(self, version: int) -> BOOL:
+        """(runs,): the runs of this version and of those before it from `version` on."""
+        return np.asarray(self.new | (self.looked_back & (self.versions >= version)))
+
+    def reference(self, row: int, of: int) -> tuple[int, ...]:
+        """Ids of the newest 8 runs of a level of a series."""
+        chosen = np.flatnonzero(self.looked_back & (self.levels[row] == of))[-self.limits.window :]
+        return tuple(self.run_ids[chosen].tolist())
+
+
+class Change(Struct, frozen=True):
+    """A change of a series that the runs of a version decide: `level`: the one that it left."""
+
+    row: int
+    sign: int
+    how: str
+    first: int
+    level: int
+    judged: JudgedSeries
+
+
+def fold(state: TrackState, now: VersionRuns, judged: JudgedSeries) -> list[Finding]:
+    """Take the verdicts of a version into the state; the findings that it decided.
+
+    In this order: open findings end or stay; suspects are confirmed, cleared, or wait; other changes begin findings;
+    what returned is compared with the level it returned to; what slows down gradually is found.
+    """
+    single = int(now.new.sum()) == 1
+    level, waits = now.current.copy(), np.zeros(state.series, dtype=np.int64)
+    forgotten = ~now.level(now.current).any(axis=1) & now.looked_back.any()
+    versions, count, _ = state.pending()
+    level[forgotten & (count == 0)] = now.version
+    ended = list(end_findings(state, now, judged, waits))
+    returned: dict[int, list[Finding]] = {}
+    for one in ended:
+        if one.state in ("recovered", "taken back"):
+            returned.setdefault(one.series, []).append(one)
+    for row, own in returned.items():
+        level[row] = own[0].reference_level
+        for at in versions[len(versions) - count[row] :]:
+            state.settle([at], row, level[row] if at >= own[0].ended_version else now.current[row], now.version)
+    free = waits == 0
+    free[list(returned)] = False
+    decided = list(decide_suspects(state, now, judged, free, waits))
+    free &= count == 0
+    changed = np.isin(judged.verdict, (Verdict.ADDED, Verdict.REMOVED)) & (waits == 0)
+    changed[list(returned)] = False
+    waiting = free & ~changed & single
+    waits[waiting] = judged.suspect[waiting]
+    for row in np.flatnonzero((free & (judged.sign != 0)) | changed).tolist():
+        how = "presence" if changed[row] else "level"
+        state.settle(versions[len(versions) - count[row] :], row, now.current[row], now.version)
+        decided.append(Change(row, int(judged.sign[row]), how, now.version, int(now.current[row]), judged))
+    changes = {change.row: change for change in decided}
+    for row, change in changes.items():
+        level[row] = change.first
+    found = [begin(state, now, change) for change in changes.values() if is_finding(state, change)]
+    found += compare_returned(state, now, judged, returned, level)
+    settled = (waits == 0) & (level == now.current)
+    for change in gradual_slowdowns(state, now, settled):
+        level[change.row] = now.version
+        found.append(begin(state, now, change))
+    state.levels[now.version] = np.where(waits != 0, UNDECIDED, level)
+    state.settled[now.version] = np.where(waits != 0, 0, now.version)
+    state.waits[now.version] = waits
+    mark_faster(found, now)
+    return found
+
+
+def is_finding(state: TrackState, change: Change) -> bool:
+    """Whether a change is a finding: a fall while a regression is open only moves the level."""
+    return change.sign > 0 or not any(one.series == change.row and one.sign > 0 for one in state.open)
+
+
+def begin(state: TrackState, now: VersionRuns, change: Change) -> Finding:
+    """The finding of a change."""
+    row, own = change.row, change.judged
+    return state.begin(
+        Finding(
+            series=row,
+            sign=change.sign,
+            how=change.how,
+            first_version=change.first,
+            decided_version=now.version,
+            reference=now.reference(row, change.level),
+            reference_level=change.level,
+            size=0.0 if change.how == "presence" else abs(float(own.change[row])),
+            contribution=float(own.contribution[row]),
+            q=float(own.q[row]),
+        )
+    )
+
+
+def end_findings(state: TrackState, now: VersionRuns, judged: JudgedSeries, waits: I64) -> Iterator[Finding]:
+    """End the open findings whose series is back, gone, or kept its improvement; `waits` gets what may be back.
+
+    A finding is back if it lies above its reference by less than the limit, a quarter of its size, or two standard
+    errors (at most half of its size); in a version of one run only if the version before was back too.
+    """
+    single = int(now.new.sum()) == 1
+    versions, count, _ = state.pending()
+    centred = now.window.centred(now.series.shares_shift)
+    there = ~np.isnan(centred) & now.window.recorded
+    for one in state.open:
+        row = one.series
+        new = now.new & now.window.recorded[row]
+        if not new.any():
+            continue
+        is_there = bool(there[row, new].any())
+        waited = single and count[row] > 0 and state.waits[versions[-1]][row] == -one.sign
+        before = now.versions == (versions[-1] if waited else 0)
+        if one.how == "presence":
+            back = is_there == (one.sign < 0)
+            was_back = True
+        elif not is_there:
+            level = now.looked_back & (now.levels[row] == now.current[row]) & now.window.recorded[row]
+            if single and not there[row, level].all():
+                continue  # it comes and goes
+            one.state, one.ended_version, one.ended_by = "vanished", now.version, now.version
+            yield one
+            continue
+        else:
+            base = np.isin(now.run_ids, one.reference) & there[row]
+            reference = centred[row, base].mean() if base.any() else np.nan
+            least = float(np.nan_to_num(judged.se[row])) * 2
+            limit = max(now.series.ratio[row], one.size / 4, min(one.size / 2, least))
+            back = one.sign * (centred[row, new & there[row]].mean() - reference) < limit
+            was_back = waited and one.sign * (centred[row, before].mean() - reference) < limit
+        if back and (not single or was_back):
+            one.state = "recovered" if one.sign > 0 else "taken back"
+            one.ended_version = versions[-1] if waited else now.version
+            one.ended_by = now.version
+            yield one
+        elif back:
+            waits[row] = -one.sign
+        elif one.sign < 0 and one.decided_version < now.version:
+            one.state, one.ended_version, one.ended_by = "accepted", now.version, now.version
+            yield one
+
+
+def decide_suspects(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, free: BOOL, waits: I64
+) -> Iterator[Change]:
+    """Confirm or clear what waits since older versions; `waits` gets what needs more runs.
+
+    A version of several runs decides by its own verdict. Versions of one run go on while they are beyond the limit;
+    three of them are judged together.
+    """
+    versions, count, sign = state.pending()
+    waiting = free & (count > 0)
+    if not waiting.any():
+        return
+    needed = 1 + now.limits.confirming
+    with np.errstate(invalid="ignore"):
+        still = waiting & (sign * judged.change >= now.series.ratio)
+    together = judged
+    if int(now.new.sum()) == 1:
+        enough = still & (count + 1 >= needed)
+        waits[still & ~enough] = sign[still & ~enough]
+        again = waiting & ~still
+        waits[again] = judged.suspect[again]
+        if enough.any():
+            since = now.since(versions[-now.limits.confirming])
+            together = now.judge(now.current, since, alpha=now.limits.alpha_suspect)
+            late = enough & ~near_the_others(now, together, sign)
+            enough &= ~late
+            waits[late] = sign[late]
+            for row in np.flatnonzero(late).tolist():
+                state.settle(versions[-now.limits.confirming :][:1], row, int(now.current[row]), now.version)
+    else:
+        enough = waiting.copy()
+    for row in np.flatnonzero(waiting & ((waits == 0) | ~still)).tolist():
+        own = versions[len(versions) - count[row] :]
+        confirmed = bool(enough[row]) and together.sign[row] == sign[row] and sign[row] != 0
+        state.settle(own, row, own[0] if confirmed else int(now.current[row]), now.version)
+        if confirmed:
+            yield Change(row, int(sign[row]), "level", own[0], int(now.current[row]), together)
+        elif int(now.new.sum()) > 1 and judged.sign[row] != 0:
+            yield Change(row, int(judged.sign[row]), "level", now.version, int(now.current[row]), judged)
+
+
+def near_the_others(now: VersionRuns, together: JudgedSeries, sign: I64) -> BOOL:
+    """Whether the first of the runs that are judged together is nearer to the others than to the base.
+
+    Else it belongs to the old level, and the change is dated to the run after it.
+    """
+    columns = np.flatnonzero(now.new | now.looked_back)[-1 - now.limits.confirming :]
+    centred = now.window.centred(now.series.shares_shift)[:, columns]
+    rise = sign[:, None] * (centred - together.base_mean[:, None])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(rise[:, 0] >= 0.5 * rise[:, 1:].mean(axis=1))
+
+
+def compare_returned(
+    state: TrackState, now: VersionRuns, judged: JudgedSeries, returned: dict[int, list[Finding]], level: I64
+) -> Iterator[Finding]:
+    """Findings of series that came back: `level` gets the new level of those that changed.
+
+    A rise that takes back an improvement of a version that was faster on the whole is a regression. What went further
+    than the level it returned to, in the direction of the return, is a change against that level.
+    """
+    if not returned:
+        return
+    since = min(own[0].ended_version for own in returned.values())
+    new = now.since(since)
+    whole = judged if int(now.new.sum()) > 1 else now.judge(now.current, new)
+    lost = {
+        row for row, own in returned.items()
+        if whole.sign[row] > 0 and any(one.sign < 0 and one.faster for one in own)
+    }  # fmt: skip
+    for row in sorted(lost):
+        how = "presence" if whole.verdict[row] == Verdict.ADDED else "level"
+        change = Change(row, 1, how, returned[row][0].ended_version, int(now.current[row]), whole)
+        yield begin(state, now, change)
+    target = now.current.copy()
+    for row, own in returned.items():
+        target[row] = own[0].reference_level
+    against = now.judge(target, new)
+    for row, own in returned.items():
+        sign = int(against.sign[row])
+        is_level = against.verdict[row] in (Verdict.REGRESSED, Verdict.IMPROVED)
+        if row not in lost and is_level and sign == -own[0].sign:
+            first = own[0].ended_version
+            state.settle([at for at in state.levels if at >= first], row, first, now.version)
+            level[row] = first
+            yield begin(state, now, Change(row, sign, "level", first, int(target[row]), against))
+
+
+def gradual_slowdowns(state: TrackState, now: VersionRuns, settled: BOOL) -> Iterator[Change]:
+    """Operators whose newest runs are worse than the first 8 of their level, though no version changed.
+
+    The newest runs: those of this version and the one before, at least 4; with fewer the last 4 runs.
+    """
+    limits = now.limits
+    past = np.flatnonzero(now.looked_back)
+    if not len(past):
+        return
+    new = now.since(int(now.versions[past[-1]]))
+    if new.sum() < limits.least_gradual:
+        last = np.flatnonzero(now.new | now.looked_back)[-limits.least_gradual :]
+        new = np.isin(np.arange(len(new)), last)
+    is_open = np.zeros(state.series, dtype=bool)
+    is_open[[one.series for one in state.open]] = True
+    level = now.level(now.current)
+    whole = (level | now.new)[:, new].all(axis=1) & (new.sum() >= limits.least_gradual)
+    rows = np.flatnonzero(now.series.leaf & settled & whole & ~is_open)
+    base = oldest(level & ~new, limits.window)
+    least = np.log1p(limits.gradual)
+    logs = now.window.logs[rows] - now.window.shift
+    sides = sides_of(logs, base[rows], new)
+    with np.errstate(invalid="ignore"):
+        likely = rows[(sides.change >= least) & (sides.beyond > 0)]
+    if not len(likely):
+        return
+    own = judge_version(
+        now.window, now.series, base, new, ratio=limits.gradual, alpha=limits.alpha_gradual, limits=limits
+    )
+    for row in likely.tolist():
+        if own.verdict[row] == Verdict.REGRESSED:
+            yield Change(row, 1, "gradual", now.version, int(now.current[row]), own)
+
+
+def mark_faster(found: list[Finding], now: VersionRuns) -> None:
+    """Note on improvements whether their version was faster on the whole: its step, or the net of its operators."""
+    step = any(one.sign < 0 and now.series.kind[one.series] == KindCode.STEP for one in found)
+    net = sum(one.contribution for one in found if now.series.leaf[one.series])
+    for one in found:
+        one.faster = one.sign < 0 and (step or net <= -now.limits.gate_net)

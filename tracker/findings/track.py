@@ -1,0 +1,110 @@
+"""A track in memory: its runs in the order of versions, and the numbers of its series in them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tracker.detect import KindCode, SeriesTraits, Thresholds, Window, shared_factor
+
+F64 = NDArray[np.float64]
+I64 = NDArray[np.int64]
+BOOL = NDArray[np.bool_]
+
+BEGINNING = 0
+"""The level of a series before the first version; versions are numbered from 1."""
+
+
+class Track:
+    """Runs and series of one workload, configuration and device.
+
+    `values`, `calls` (series, runs): numbers of the runs, nan where a run lacks the series. `versions` (runs,): the
+    place of each run's version in the order of versions, from 1, ascending. `run_ids`: their ids. `step` (runs,): ns,
+    nan where a run has none and no operators.
+    """
+
+    def __init__(
+        self, values: F64, versions: Sequence[int] | I64, series: SeriesTraits, *, calls: F64 | None = None,
+        run_ids: Sequence[int] | None = None,
+    ) -> None:  # fmt: skip
+        self.versions = np.asarray(versions, dtype=np.int64)
+        if (np.diff(self.versions) < 0).any():
+            raise ValueError("the runs of a track must be in the order of versions")
+        if values.shape != (len(series.kind), len(self.versions)):
+            raise ValueError(f"values of {values.shape} for {len(series.kind)} series and {len(self.versions)} runs")
+        self.series = series
+        self.values = values
+        self.calls = np.full(values.shape, np.nan) if calls is None else calls
+        self.run_ids = np.arange(values.shape[1]) if run_ids is None else np.asarray(run_ids, dtype=np.int64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logs = np.log(np.where(values > 0, values, np.nan))
+        self.logs = np.where(series.more_is_better[:, None], -logs, logs)
+
+    @cached_property
+    def recorded(self) -> BOOL:
+        """(series, runs): whether a run has any series of the same family: what was not recorded is not gone."""
+        there = ~np.isnan(self.logs)
+        found = np.zeros_like(there)
+        for code in np.unique(self.series.family):
+            rows = self.series.family == code
+            found[rows] = there[rows].any(axis=0)
+        return found
+
+    @cached_property
+    def step(self) -> F64:
+        """Duration of the step of each run (ns): its own, else end to end, else the sum of its operators."""
+        rows = [
+            *np.flatnonzero(self.series.kind == KindCode.STEP),
+            *np.flatnonzero(self.series.kind == KindCode.WHOLE),
+        ]
+        step = np.full(len(self.versions), np.nan)
+        for row in rows:
+            step = np.where(np.isnan(step), self.values[row], step)
+        total = np.nansum(self.values[self.series.leaf], axis=0)
+        return np.where(np.isnan(step) & (total > 0), total, step)
+
+    def window(self, version: int, before: I64, new: I64, limits: Thresholds) -> tuple[Window, I64]:
+        """What a version is judged with: the columns `before` and `new`, ascending, as a window, and those columns.
+
+        The common-mode shift rests on the newest 8 of the runs before the version and on its own.
+        """
+        columns = np.concatenate([before, new])
+        newest = before[self.versions[before] < version]
+        newest = newest[np.argsort(newest)][-limits.window :]
+        logs = self.logs[:, columns]
+        shift = shared_factor(
+            logs[self.series.leaf], np.isin(columns, newest), np.isin(columns, new), limits.least_leaves
+        )
+        return Window(logs, self.recorded[:, columns], shift, self.step[columns]), columns
+
+
+def newest(chosen: BOOL, count: int) -> BOOL:
+    """The last `count` of the chosen columns of each row.
+
+    >>> newest(np.array([[True, False, True, True]]), 2).tolist()
+    [[False, False, True, True]]
+    """
+    from_end = np.cumsum(chosen[:, ::-1], axis=1)[:, ::-1]
+    return chosen & (from_end <= count)
+
+
+def oldest(chosen: BOOL, count: int) -> BOOL:
+    """The first `count` of the chosen columns of each row."""
+    return chosen & (np.cumsum(chosen, axis=1) <= count)
+
+
+def geometric_mean(values: F64, columns: Any) -> F64:
+    """Of these columns, per series; 0 where none of them has it."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        logs = np.log(np.where(values[:, columns] > 0, values[:, columns], np.nan))
+    there = ~np.isnan(logs)
+    count = there.sum(axis=1)
+    mean = np.where(there, logs, 0.0).sum(axis=1) / np.maximum(count, 1)
+    return np.where(count > 0, np.exp(mean), 0.0)
+
+
+__all__ = ["BEGINNING", "Track", "geometric_mean", "newest", "oldest"]
