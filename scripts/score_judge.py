@@ -23,7 +23,7 @@ sys.path.insert(0, str(ROOT))
 
 import tracker  # noqa: E402
 from tracker.detect import series_of  # noqa: E402
-from tracker.findings import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
+from tracker.regressions import Track, TrackState, gate_of, judge_next, walk  # noqa: E402
 from tracker.store import judged  # noqa: E402
 
 SAME_CODE = ("v01", "v02", "v03", "v04", "v07", "v09", "v12")

@@ -1,7 +1,8 @@
 """Stores for tests, how much is run, and what it costs.
 
 The default run is to be fast: tests marked `slow` are left out, the stores are on SQLite, and on Postgres too where SQL
-or locking is tested (tests/store, the marker `postgres`), and a property is tried on a few examples.
+or locking is tested (tests/store, the marker `postgres`), a property is tried on a few examples, and of the parameters
+of a test in tests/cli, tests/load and tests/real three are tried.
 TRACKER_TESTS=all, for the night, runs everything on both databases; =oldest what holds with the oldest libraries too;
 =explore looks for new examples.
 """
@@ -177,10 +178,26 @@ def count_rows(store: Store) -> dict[str, int]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    left_out = [item for item in items if not _is_run(item)]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if _is_run(item)]
+    chosen = [item for item in items if _is_run(item)]
+    if RUN != "all":
+        chosen = [item for own in _by_function(chosen) for item in _some_of(own)]
+    if len(chosen) < len(items):
+        config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
+        items[:] = chosen
+
+
+def _by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
+    found: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        found.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    return list(found.values())
+
+
+def _some_of(variants: list[pytest.Item]) -> list[pytest.Item]:
+    """Of the parameters of a test that goes through whole commands or files: the first, one in the middle, the last."""
+    if len(variants) <= 3 or _folder(variants[0].nodeid) not in ("cli", "load", "real"):
+        return variants
+    return [variants[0], variants[len(variants) // 2], variants[-1]]
 
 
 def _is_run(item: pytest.Item) -> bool:

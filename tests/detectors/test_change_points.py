@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from tracker.detectors import change_points, vote
 from tracker.detectors.vote._segmentation import cheapest
 
+pytestmark = pytest.mark.slow
+
 
 def levels(*parts, noise=0.01, seed=0):
     """A series of (level, runs) parts with normal noise."""

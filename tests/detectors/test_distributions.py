@@ -13,6 +13,8 @@ from tests.detectors.slow import bisected
 from tracker.detectors import _distributions
 from tracker.detectors._distributions import digamma, t_above, t_exceeded, trigamma, trigamma_inverse
 
+pytestmark = pytest.mark.slow
+
 # Abramowitz and Stegun, table 26.10: t that is exceeded with the given probability
 TABLE = [
     (0.05, 1, 6.314), (0.025, 1, 12.706), (0.005, 3, 5.841), (0.05, 5, 2.015), (0.025, 6, 2.447), (0.001, 10, 4.144),

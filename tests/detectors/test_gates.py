@@ -10,6 +10,8 @@ from tests.detectors import gates
 from tests.detectors.made import operators
 from tracker.detectors import judge
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def runs():

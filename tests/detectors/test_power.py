@@ -9,6 +9,8 @@ from tracker.detectors import judge
 from tracker.detectors.power import recall
 from tracker.detectors.spread import Spread, floored, moderate, pooled
 
+pytestmark = pytest.mark.slow
+
 
 def tried(deviations, runs, change, draws=120):
     """How often the first of these series is REGRESSED where it alone is slower."""

@@ -9,6 +9,8 @@ from tests.detectors.stories import Version, changes, taken_back, unchanged
 from tests.detectors.whole_rates import Alarms, Found, alarms_of, found_of
 from tests.detectors.whole_way import Called, Told
 
+pytestmark = pytest.mark.slow
+
 STORY = [Version("v1", 3), Version("v2", 3, {"mm": 1.2}), Version("v3", 3, {"mm": 1.2}), Version("v4", 3)]
 
 

@@ -148,6 +148,7 @@ def again(folder: Path) -> list[Path]:
 JOBS = pytest.mark.parametrize("job", [github, slow(gitlab)])
 
 
+@pytest.mark.slow
 @JOBS
 def test_a_ci_job_keeps_the_profiles_of_a_push_as_the_version_that_git_describes(tmp_path, job):
     checkout = Checkout(tmp_path)
@@ -201,6 +202,7 @@ def test_a_further_push_changes_the_comment_of_the_one_before_and_no_other(tmp_p
     assert changed == ("gh api --silent --method PATCH repos/team/model/issues/comments/5 --field body=@marked.md")
 
 
+@pytest.mark.slow
 def test_a_job_that_cannot_judge_fails_with_2(tmp_path):
     checkout = Checkout(tmp_path)
     checkout.variables["TRACKER_DB"] = str(tmp_path / "no folder" / "jobs.db")

@@ -17,6 +17,8 @@ from tracker.store import findings, open_store, queries
 from tracker.store import runs as edits
 from tracker.store.findings import Action, add_action
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def meanwhile(database_url, monkeypatch):

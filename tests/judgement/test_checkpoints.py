@@ -20,6 +20,8 @@ from tracker.judgement.follow.state import moved
 from tracker.judgement.judging import Values
 from tracker.store.dimensions import digest_of
 
+pytestmark = pytest.mark.slow
+
 FOLLOW = "tracker.judgement.follow"
 SHORT = {
     f"{FOLLOW}.needed._READ": 20,

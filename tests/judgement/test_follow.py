@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import event, given
 from hypothesis import strategies as st
 
 from tracker.detectors.life import OPEN, TRANSITIONS, Acted
 from tracker.judgement.follow import UserAction, WatchedRun, follow, watched_of
 from tracker.judgement.judging import Values
+
+pytestmark = pytest.mark.slow
 
 MS = 1e6
 

@@ -12,6 +12,8 @@ from tracker.judgement.follow import UserAction, WatchedRun, follow, watched_of
 from tracker.judgement.follow.following import Follower
 from tracker.judgement.judging import Values
 
+pytestmark = pytest.mark.slow
+
 OP = ("op", "device_self_ns")
 LEVEL = (0, 1, "level")
 

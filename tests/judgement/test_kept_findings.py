@@ -21,6 +21,8 @@ from tracker.store import judged
 from tracker.store import runs as edits
 from tracker.store.order import order_versions
 
+pytestmark = pytest.mark.slow
+
 EVENTS = (
     "SELECT f.id, s.name, f.direction, f.change, f.state, f.first_run_id, e.position, e.kind, e.run_id, e.reason "
     "FROM finding AS f INNER JOIN series AS s ON f.series_id = s.id "

@@ -120,6 +120,7 @@ def rows_of(store):
     return said_by_history(store), kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [(3, 0, 6, 1, 7, 5, 4, 2), (7, 6, 5, 4, 3, 2, 1, 0)])
 def test_any_order_of_ingest_gives_the_same_rows(told, order, tmp_path):
     from tracker.store import open_store

@@ -13,6 +13,8 @@ from tracker.judgement import findings, history, lines_of, update, verdicts_of
 from tracker.results import FindingsOptions, HistoryOptions
 from tracker.store import queries
 
+pytestmark = pytest.mark.slow
+
 EVERY = FindingsOptions(states=("suspect", "new", "persisting", "normal", "recovered", "vanished"), every=True)
 
 

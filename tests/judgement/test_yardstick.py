@@ -10,6 +10,8 @@ from tracker.judgement import older_runs, verdicts_of
 from tracker.judgement.yardstick import MOST, factors_of, noise_of
 from tracker.store import runs as edits
 
+pytestmark = pytest.mark.slow
+
 
 def test_runs_vary_about_the_level_of_their_own_version():
     # 100 and 110, then, twice as slow, 200 and 220: the version is no noise

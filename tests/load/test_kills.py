@@ -31,7 +31,6 @@ def kill_at_random(world, store, url, *, ingests, at_once):
     assert sound(store)
 
 
-@pytest.mark.postgres
 def test_killed_ingests_leave_whole_runs_or_none_and_the_rerun_completes_them(world, store, database_url):
     kill_at_random(world, store, database_url, ingests=12, at_once=2)
 

@@ -10,6 +10,8 @@ from tests.real import data, gates
 from tracker.config import Owner, Rule
 from tracker.reports import render_message
 
+pytestmark = pytest.mark.slow
+
 EXPECTED = [
     # copy_ got more calls, layer_norm is in float64; the step hardly moves. With the third run a phase joins it
     "v05 [warning] opened v05",

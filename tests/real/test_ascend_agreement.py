@@ -80,6 +80,7 @@ def test_nothing_is_added_or_removed_between_text_and_database(store, run, match
     assert (result.communication["baseline_bytes"] == result.communication["candidate_bytes"]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", KERNELS)
 def test_memory_of_every_op_is_equal_to_the_byte_in_text_and_database(store, run):
     """Also of what CANN allocates while the queue is worked off: it belongs to the op that enqueued the task."""
@@ -153,6 +154,7 @@ def test_captures_with_equal_files_beside_them_are_not_taken_for_one_another(sto
     assert again.already
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", KERNELS)
 def test_compute_totals_are_within_the_noise_of_one_machine(store, run):
     ingested(store, run)

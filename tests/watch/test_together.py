@@ -78,7 +78,6 @@ def states(store) -> set[str]:
     return {entry.state for entry in inbox.entries(store)}
 
 
-@pytest.mark.postgres
 def test_two_watchers_ingest_each_profile_once(store, folder, environ, tmp_path):
     names = [f"gpt/v{number}/{letter}.json" for number in range(3) for letter in "abcd"]
     for at, name in enumerate(names):
@@ -122,7 +121,6 @@ def test_a_signal_in_the_middle_of_a_long_read_undoes_it_and_the_next_watcher_go
     assert len(queries.runs(store)) == 1
 
 
-@pytest.mark.postgres
 def test_a_watcher_that_was_killed_is_followed_at_once(store, folder, environ, tmp_path):
     folder.profile("gpt/v1/a.json")
     first = started(environ, log=tmp_path / "log")

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from tracker.detect import JudgedSeries, KindCode, SeriesTraits, Thresholds, Verdict, Window, judge_version
 from tracker.detect.sides import sides_of
-from tracker.findings.state import UNDECIDED, Finding, TrackState
-from tracker.findings.track import newest, oldest
+from tracker.regressions.state import UNDECIDED, Finding, TrackState
+from tracker.regressions.track import newest, oldest
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

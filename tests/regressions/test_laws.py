@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.findings.tracks import STEP
+from tests.regressions.tracks import STEP
 from tracker.detect import series_of
-from tracker.findings import Track, TrackState, incidents_of, judge_next, needed_runs, walk
+from tracker.regressions import Track, TrackState, incidents_of, judge_next, needed_runs, walk
 
 
 @st.composite

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from tracker.detect import DEFAULTS, JudgedSeries, Thresholds
 from tracker.detect.presence import Facts, exact_changes
-from tracker.findings.lifecycle import VersionRuns, fold
-from tracker.findings.state import UNDECIDED, Finding, TrackState
-from tracker.findings.track import BEGINNING, Track
+from tracker.regressions.lifecycle import VersionRuns, fold
+from tracker.regressions.state import UNDECIDED, Finding, TrackState
+from tracker.regressions.track import BEGINNING, Track
 
 F64 = NDArray[np.float64]
 I64 = NDArray[np.int64]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.findings.tracks import GELU, MM, PEAK, STEP, track_of
-from tracker.findings import Moved, TrackState, gate_of, incidents_of, replacements, walk
+from tests.regressions.tracks import GELU, MM, PEAK, STEP, track_of
+from tracker.regressions import Moved, TrackState, gate_of, incidents_of, replacements, walk
 
 NAN = np.nan
 

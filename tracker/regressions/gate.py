@@ -9,9 +9,9 @@ import numpy as np
 from msgspec import Struct
 
 from tracker.detect import DEFAULTS, KindCode, Thresholds, Verdict
-from tracker.findings.state import TrackState
-from tracker.findings.track import Track
-from tracker.findings.walk import VersionResult
+from tracker.regressions.state import TrackState
+from tracker.regressions.track import Track
+from tracker.regressions.walk import VersionResult
 
 PASS: Final = 0
 FAIL: Final = 1

@@ -1,10 +1,10 @@
 """Findings: the versions of a track in order, what changed in them, and what became of it."""
 
-from tracker.findings.gate import GateResult, gate_of
-from tracker.findings.incidents import IncidentParts, Moved, Replacement, incidents_of, replacements
-from tracker.findings.state import Finding, TrackState
-from tracker.findings.track import Track
-from tracker.findings.walk import VersionResult, judge_next, needed_runs, walk
+from tracker.regressions.gate import GateResult, gate_of
+from tracker.regressions.incidents import IncidentParts, Moved, Replacement, incidents_of, replacements
+from tracker.regressions.state import Finding, TrackState
+from tracker.regressions.track import Track
+from tracker.regressions.walk import VersionResult, judge_next, needed_runs, walk
 
 __all__ = [
     "Finding",

@@ -9,9 +9,9 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from tracker.detect import KindCode
-from tracker.findings.state import Finding, TrackState
-from tracker.findings.track import Track, geometric_mean
-from tracker.findings.walk import VersionResult
+from tracker.regressions.state import Finding, TrackState
+from tracker.regressions.track import Track, geometric_mean
+from tracker.regressions.walk import VersionResult
 
 I64 = NDArray[np.int64]
 

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tracker.findings.track import BEGINNING
+from tracker.regressions.track import BEGINNING
 
 I64 = NDArray[np.int64]
 

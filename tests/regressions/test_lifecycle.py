@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tests.findings.tracks import GELU, MM, STEP, found_in, track_of
+from tests.regressions.tracks import GELU, MM, STEP, found_in, track_of
 
 NAN = np.nan
 
