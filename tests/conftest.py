@@ -2,7 +2,7 @@
 
 The default run is to be fast: tests marked `slow` are left out, the stores are on SQLite, and on Postgres too where SQL
 or locking is tested (tests/store, the marker `postgres`), a property is tried on a few examples, and of the parameters
-of a test in tests/cli, tests/load and tests/real three are tried.
+of a test in a folder of SAMPLED three are tried.
 TRACKER_TESTS=all, for the night, runs everything on both databases; =oldest what holds with the oldest libraries too;
 =explore looks for new examples.
 """
@@ -28,7 +28,8 @@ from tracker.store import Store, open_store
 
 DATABASES = ("sqlite", "postgres")
 RUN = os.environ.get("TRACKER_TESTS", "")
-TESTS = Path(__file__).parent
+SAMPLED = ("cli", "compare", "judgement", "load", "notify", "real", "reports", "store", "watch")
+"""Folders whose tests go through a database, whole commands or files."""
 
 # The same examples every time, so that a run that failed fails again.
 settings.register_profile(
@@ -195,7 +196,7 @@ def _by_function(items: list[pytest.Item]) -> list[list[pytest.Item]]:
 
 def _some_of(variants: list[pytest.Item]) -> list[pytest.Item]:
     """Of the parameters of a test that goes through whole commands or files: the first, one in the middle, the last."""
-    if len(variants) <= 3 or _folder(variants[0].nodeid) not in ("cli", "load", "real"):
+    if len(variants) <= 3 or _folder(variants[0].nodeid) not in SAMPLED:
         return variants
     return [variants[0], variants[len(variants) // 2], variants[-1]]
 
@@ -237,7 +238,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def _over_budget() -> list[str]:
     """Folders that cost twice what they may: machines differ, and vary."""
-    return [name for name, seconds in cpu_seconds.items() if seconds > 2 * CPU_SECONDS.get(name, 1)]
+    return [name for name, seconds in cpu_seconds.items() if seconds > 2 * CPU_SECONDS.get(name, 2)]
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
@@ -250,6 +251,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     terminalreporter.section("CPU seconds of each folder, and its budget")
     for name, seconds in [*cpu_seconds.most_common(), ("all", sum(cpu_seconds.values()))]:
-        budget = CPU_SECONDS.get(name, 1) if name != "all" else sum(CPU_SECONDS.values())
+        budget = CPU_SECONDS.get(name, 2) if name != "all" else sum(CPU_SECONDS.values())
         mark = "  too much: make it cheaper, or mark a part of it slow" if name in _over_budget() else ""
         terminalreporter.write_line(f"{seconds:7.1f} {budget:5}  {name}{mark}")

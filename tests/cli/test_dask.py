@@ -320,6 +320,7 @@ def listening(reply):
         opened.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reply", [b"", b"HTTP/1.0 400 Bad request\r\n\r\n"])
 @pytest.mark.parametrize("scheme", ["tcp", "ws"])
 def test_what_is_no_scheduler_is_not_waited_for(reply, scheme, tracker, trace, tmp_path, monkeypatch):

@@ -72,7 +72,6 @@ def ingest_at_once(world, store, url, *, processes, runs):
     assert sound(store)
 
 
-@pytest.mark.postgres
 def test_runs_of_many_processes_are_all_there_once_and_readers_never_wait(world, store, database_url, impatient):
     ingest_at_once(world, store, database_url, processes=4, runs=20)
 

@@ -25,6 +25,8 @@ from tracker.readers._sqlite import opened
 from tracker.readers.ascend_db.analysis import matrix_totals
 from tracker.results import DiffOptions
 
+pytestmark = pytest.mark.slow
+
 # capture -> compute kernels of one rank
 KERNELS = {"run_2024-10": 345, "run_2025-01": 187}
 COLLECTIVES = 4

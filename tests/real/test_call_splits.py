@@ -17,6 +17,8 @@ from tracker.readers import Found, ReadOptions
 from tracker.store import open_store
 from tracker.store.calls.pairing import RankCalls, pair
 
+pytestmark = pytest.mark.slow
+
 FOUR_RANKS = "ascend/transformer_4ranks_pp2_dp2"
 SUMS = (
     "SELECT d.rank, k.text AS kind, g.role, SUM(d.ranks_wait_ns) AS wait_ns, SUM(d.ranks_transit_ns) AS transit_ns "

@@ -17,6 +17,8 @@ from tracker.intake import ingest
 from tracker.results import ShowOptions
 from tracker.store import open_store
 
+pytestmark = pytest.mark.slow
+
 KERNELS, COPIES = {"kernel"}, {"gpu_memcpy", "gpu_memset", "memcpy", "memset"}
 
 

@@ -7,6 +7,8 @@ import pytest
 from tests.detectors.gates import change_point_rates
 from tests.real import data, gates, noise
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

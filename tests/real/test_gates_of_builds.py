@@ -8,6 +8,8 @@ from tracker.compare import baseline_of, diff, gate_of_diff, known_before
 from tracker.judgement import older_runs
 from tracker.store import queries
 
+pytestmark = pytest.mark.slow
+
 
 def runs_of(store, *versions):
     """Numbers of the runs of versions, in order."""

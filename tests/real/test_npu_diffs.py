@@ -11,6 +11,8 @@ from tests.real import data
 from tracker.compare import diff, show
 from tracker.results import DiffOptions, ShowOptions
 
+pytestmark = pytest.mark.slow
+
 GPU = "pytorch/v100_resnet50_2021/resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"
 NPU = "ascend/run_2025-01/text/level1/rank0_ascend_pt"
 OLD_NPU = "ascend/run_2024-10/{export}/level1/rank0_ascend_pt"

@@ -15,6 +15,8 @@ from tracker.compare import diff
 from tracker.intake import ingest
 from tracker.store import open_store
 
+pytestmark = pytest.mark.slow
+
 RUNS = {"910A": "ascend/run_2024-10/text/level1", "910B": "ascend/run_2025-01/text/level1"}
 TRANSFORMER = "ascend/transformer_4ranks_pp2_dp2"
 

@@ -12,6 +12,8 @@ from tracker.intake import ingest
 from tracker.results import ShowOptions
 from tracker.store import open_store
 
+pytestmark = pytest.mark.slow
+
 BY = ("module", "phase", "op", "kernel")
 TIMES = ("host_total_ns", "device_total_ns")
 SELF = ("host_self_ns", "device_self_ns")

@@ -85,6 +85,7 @@ def test_ranks_from_several_writers_form_one_run(store, database_url):
     assert queries.runs(store)["ranks"].tolist() == [WRITERS]
 
 
+@pytest.mark.slow
 def test_several_processes_make_one_database(empty_url):
     code = """
         import sys

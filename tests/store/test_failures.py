@@ -55,6 +55,7 @@ def test_a_server_that_goes_away_is_a_lost_connection(store):
         open_store("postgresql://localhost:1/none")
 
 
+@pytest.mark.slow
 def test_more_numbers_than_a_statement_takes_are_asked_for_in_portions(store):
     """70,000 findings of which none is there, among them the only one that is."""
     save(store)

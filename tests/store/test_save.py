@@ -241,6 +241,7 @@ def test_very_long_names_are_kept_whole(store):
     assert queries.communication(store, [1])["kind"].tolist() == [long]
 
 
+@pytest.mark.slow
 def test_many_rows_go_in_whole(store):
     count = 12_345
     made = capture(ops=[("aten::mm", 1)])

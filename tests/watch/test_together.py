@@ -78,6 +78,7 @@ def states(store) -> set[str]:
     return {entry.state for entry in inbox.entries(store)}
 
 
+@pytest.mark.slow
 def test_two_watchers_ingest_each_profile_once(store, folder, environ, tmp_path):
     names = [f"gpt/v{number}/{letter}.json" for number in range(3) for letter in "abcd"]
     for at, name in enumerate(names):
@@ -151,7 +152,7 @@ def test_the_settings_are_read_again_and_a_bad_file_changes_nothing(store, folde
     assert ended(watcher)[0] == 0
 
 
-@pytest.mark.postgres
+@pytest.mark.slow
 def test_a_watcher_outlives_the_loss_of_its_database(database_url, folder, watcher, tmp_path, request):
     """The connections of a server break off; a file is moved away."""
     log = tmp_path / "log"
