@@ -259,6 +259,26 @@ def test_for_another_user_only_what_is_theirs_is_read(memory_store, owner, taken
     assert left == ([""] if taken else [f"user {user} queued it and does not own it"])
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+@pytest.mark.parametrize("target", ["/nowhere", "/"])
+def test_a_link_in_the_folder_of_another_user_is_not_theirs(target):
+    with tempfile.TemporaryDirectory() as name:
+        folder, queue = Path(name, "profile"), Path(name, "spool")
+        folder.mkdir()
+        (folder / "link").symlink_to(target)
+        entry = add(queue, folder)
+        for path in (Path(name), folder, queue):
+            path.chmod(0o777)
+        entry.chmod(0o644)
+        os.chown(folder, 65533, 65533)
+        os.chown(entry, 65533, 65533)
+        os.seteuid(65534)
+        try:
+            assert [one.why for one in waiting(queue)] == ["user 65533 queued it and does not own it"]
+        finally:
+            os.seteuid(0)
+
+
 @pytest.mark.parametrize("attempts", [-1, 10**12])
 def test_an_entry_of_impossible_attempts_keeps_no_other_waiting(memory_store, tmp_path, folder, attempts):
     profile = labelled(tmp_path)

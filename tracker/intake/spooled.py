@@ -238,19 +238,25 @@ def _barrier(path: Path, entry: Entry) -> str:
     process may read more than that user may.
     """
     try:
+        os.stat(entry.profile)
         user = path.stat().st_uid
-        owners = {os.stat(each).st_uid for each in (entry.profile, *_files_in(entry.profile))}
     except PermissionError:
         return f"user {os.getuid()} may not read it"
     except (OSError, ValueError):
         return ""
     if not os.access(entry.profile, os.R_OK):
         return f"user {os.getuid()} may not read it"
-    return f"user {user} queued it and does not own it" if user != os.geteuid() and owners != {user} else ""
+    foreign = user != os.geteuid() and not _owns(user, entry.profile)
+    return f"user {user} queued it and does not own it" if foreign else ""
 
 
-def _files_in(profile: str) -> Iterator[str]:
-    return (os.path.join(parent, name) for parent, _, names in os.walk(profile) for name in names)
+def _owns(user: int, profile: str) -> bool:
+    """Whether all of a profile is the user's, what links lead to as well; a link that leads nowhere is not."""
+    below = (os.path.join(parent, name) for parent, *names in os.walk(profile) for name in (*names[0], *names[1]))
+    try:
+        return all(os.stat(each).st_uid == user for each in (profile, *below))
+    except OSError:
+        return False
 
 
 def _read(path: Path) -> Entry:
